@@ -4,6 +4,7 @@
 import glob
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -305,6 +306,14 @@ def test_damaged():
     with open(pack, 'r+b') as f:
         f.seek(os.path.getsize(pack) // 2)
         f.write(b'damaged!' * 4)
+    # The column is of text, and a path has any bytes.
+    copy = os.fsencode(c.root) + b'/x\xff.git'
+    shutil.copytree(os.fsencode(f'{c.root}/long.git'), copy, symlinks=True)
+    done = subprocess.run([*c.argv('verify'), copy], capture_output=True)
+    same('the path is no UTF-8', 'x%ff.git', pg.sql(
+        "SELECT damaged FROM refd.node WHERE node = 'c'"))
+    report('the path is no UTF-8: verify', done.returncode == 1, done)
+    shutil.rmtree(copy)
     status, said = c.command('verify')
     report('verify finds the damage', status == 1 and
            "long.git: is damaged on the node 'c'" in said, said)
@@ -332,11 +341,24 @@ def test_damaged():
         node.kill(signal.SIGCONT)
     report('c gives the lead away again', wait_for(
         90, lambda: 'leader' in (a.role(), b.role())), c.message())
+    # An owner can keep his repository from being read.
+    alternates = f'{c.root}/sha256.git/objects/info/alternates'
+    with open(alternates, 'w') as f:
+        f.write(f'{c.root}/long.git/objects\n')
     status, said = c.command('verify', '--repair')
-    report('verify --repair', 'long.git: repaired with' in said, said)
+    report('verify --repair', 'long.git: repaired with' in said and
+           'sha256.git: its objects were not checked' in said, said)
+    os.unlink(alternates)
     said = leader.command('status')[1]
     report('a verify without damage takes it away', 'damaged' not in said,
            said)
+    pg.sql("UPDATE refd.node SET damaged = 'gone.git' WHERE node = 'c'")
+    c.command('verify', f'{c.root}/sha256.git')
+    same('a run over one repository does not', 'gone.git', pg.sql(
+        "SELECT damaged FROM refd.node WHERE node = 'c'"))
+    c.command('verify')
+    same('the repository is gone', '', pg.sql(
+        "SELECT damaged FROM refd.node WHERE node = 'c'"))
     compare('damaged', [a, b, c], REPOS[:4])
 
 

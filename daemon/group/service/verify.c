@@ -27,8 +27,11 @@ struct verify {
 	struct fetch_site site;
 	bool repairs;
 	size_t nr_repos, nr_wrong; /* NR_WRONG: repositories */
-	char *damaged;             /* the first one; owned; or NULL */
-	bool is_unsure;            /* some objects were not read */
+	/* As printable() makes them; owned; or NULL. */
+	char *damaged;   /* the first one */
+	char *former;    /* DAMAGED of the last run */
+	bool has_former; /* it is still of the group */
+	bool is_unsure;  /* objects of FORMER were not read */
 };
 
 /* One repository. */
@@ -37,7 +40,23 @@ struct verified {
 	struct session s;
 	const char *path; /* below the root */
 	bool is_wrong;
+	bool is_former; /* v->former */
 };
+
+/* For a column of text: PostgreSQL wants UTF-8, and a path can have any byte.
+ * To be freed. */
+static char *printable(const char *path)
+{
+	struct text text = { 0 };
+
+	text_adds(&text, "");
+	for (; *path; path++)
+		text_addf(&text,
+		    *path >= ' ' && *path < 0x7f && *path != '%' ? "%c" :
+								   "%%%02x",
+		    (unsigned char)*path);
+	return text.data;
+}
 
 static void begin_finding(struct verified *f)
 {
@@ -270,7 +289,7 @@ static void check_objects(struct verified *f, struct whole *w)
 		if (f->v->repairs && repair(f, w))
 			break;
 		if (!f->v->damaged)
-			f->v->damaged = xstrdup(f->path);
+			f->v->damaged = printable(f->path);
 		find(f, "is damaged on the node '%s'%s", f->v->config->node,
 		    f->v->repairs ?
 			"" :
@@ -278,7 +297,7 @@ static void check_objects(struct verified *f, struct whole *w)
 		break;
 	case WHOLE_UNKNOWN:
 		whole_print(w, WHOLE_UNKNOWN);
-		f->v->is_unsure = true;
+		f->v->is_unsure |= f->is_former;
 		find(f, "its objects were not checked: %s", why.data);
 		break;
 	}
@@ -303,7 +322,7 @@ static void open_objects(struct verified *f, const struct listing *own,
 		listing_add_values(own, &w.needed);
 		check_objects(f, &w);
 	} else {
-		f->v->is_unsure = true;
+		f->v->is_unsure |= f->is_former;
 		find(f, "its objects were not checked: %s", why.data);
 	}
 	whole_done(&w);
@@ -376,7 +395,7 @@ static void verify(struct verified *f)
 			open_objects(f, &own, format);
 		compare_all(f);
 	} else {
-		f->v->is_unsure = true;
+		f->v->is_unsure |= f->is_former;
 		find(f, "not compared: %s", why.data);
 	}
 	listing_done(&own);
@@ -389,10 +408,14 @@ static void verify_repo(const char *dir, void *arg)
 	struct verified f = { .v = v,
 		.s.config = v->config,
 		.path = dir + strlen(v->root) + 1 };
+	char *path = printable(f.path);
 
+	f.is_former = v->former && !strcmp(path, v->former);
+	v->has_former |= f.is_former;
 	verify(&f);
 	v->nr_repos++;
 	v->nr_wrong += f.is_wrong;
+	free(path);
 }
 
 /* Repositories aside belong to no path of the group. */
@@ -427,13 +450,39 @@ static void verify_all(struct verify *v, char *const *repos)
 		for (; *repos && !interrupt_came(); repos++)
 			verify_named(v, *repos);
 	else if (!scan_repositories(v->root, look, v)) {
-		v->is_unsure = true;
+		v->is_unsure |= !v->has_former;
 		v->nr_wrong++;
 	}
 }
 
+/* ---- the lead ---- */
+
+/* Sets v->former. */
+static void read_damage(struct verify *v)
+{
+	struct session s = { .config = v->config };
+	struct params p = { 0 };
+	PGresult *r;
+
+	console_session_open(&s);
+	params_text(&p, v->config->name);
+	params_text(&p, v->config->node);
+	r = session_run(&s,
+	    "SELECT damaged FROM refd.node WHERE grp = $1 AND node = $2"
+	    " AND damaged IS NOT NULL",
+	    &p);
+	if (!r)
+		console_session_die(&s, SESSION_AWAY);
+	if (PQntuples(r) == 1)
+		v->former = xstrdup(PQgetvalue(r, 0, 0));
+	PQclear(r);
+	session_done(&s);
+}
+
 /* refd-group reads this, because a damaged node shall not lead if another one
- * can. Only a look at all objects takes a former finding away. */
+ * can. Only a run over all repositories takes a former finding away, because
+ * several may be damaged. One that cannot be read keeps no finding of another:
+ * its owner would decide on the lead for ever. */
 static void note_damage(const struct verify *v)
 {
 	struct session s = { .config = v->config };
@@ -498,11 +547,13 @@ int verify_run(const struct group_config *config, char *const *repos,
 		.nr_roots = config->nr_roots,
 		.dir = dir };
 	interrupt_catch();
+	read_damage(&v);
 	verify_all(&v, repos);
 	note_damage(&v);
 	print_line(stdout, "%zu repositories verified, %zu with findings",
 	    v.nr_repos, v.nr_wrong);
 	free(v.damaged);
+	free(v.former);
 	free(dir);
 	return interrupt_came() ? INTERRUPT_STATUS :
 	    v.nr_wrong > 0      ? EXIT_FAILED :

@@ -362,6 +362,33 @@ def test_damaged():
     compare('damaged', [a, b, c], REPOS[:4])
 
 
+def test_refused_lead():
+    """No other node takes the lead that a damaged one gives away. A second
+    attempt would cost the time of a takeover each minute."""
+    leader = a if a.role() == 'leader' else b
+    status, said = leader.command('promote', 'c')
+    report('promote a node without damage', status == 0, said)
+    report('c leads again', c.await_role('leader'), c.message())
+    for node in (a, b):
+        node.group.send_signal(signal.SIGSTOP)
+        node.daemon.send_signal(signal.SIGSTOP)
+    # A wish is made if the last one is older than a minute.
+    pg.sql("UPDATE refd.lease SET asked = NULL;"
+           "UPDATE refd.node SET damaged = 'x.git' WHERE node = 'c'")
+    epoch = int(pg.sql('SELECT epoch FROM refd.lease'))
+    report('c gives the lead away, and gets it back', wait_for(
+        60, lambda: pg.sql("SELECT epoch FROM refd.lease WHERE owner = 'c'")
+        == str(epoch + 2)) and c.await_role('leader'), c.message())
+    for node in (a, b):
+        node.kill(signal.SIGCONT)
+    time.sleep(5)
+    pg.sql('UPDATE refd.lease SET asked = NULL')
+    time.sleep(10)
+    same('c keeps the lead', (str(epoch + 2), 'leader'), (
+        pg.sql('SELECT epoch FROM refd.lease'), c.role()))
+    pg.sql('UPDATE refd.node SET damaged = NULL')
+
+
 def test_again():
     """c has lost its state, and has an old copy of the repositories."""
     c.kill()
@@ -425,4 +452,4 @@ def test_begin():
 
 
 run_cases(pg, nodes, test_begin, test_refused, test_join, test_lead,
-          test_damaged, test_again)
+          test_damaged, test_refused_lead, test_again)

@@ -22,6 +22,8 @@
 /* A file system that is full for a moment, as while git packs, is no reason to
  * move the lead. */
 #define FULL_MS 5000
+/* The node that was wished because of damage has not taken the lead. */
+#define REFUSED_MS (60 * 60 * 1000)
 
 struct taken {
 	struct daemon_frame *frame;
@@ -48,6 +50,8 @@ struct hold_thread {
 	bool has_old_rows; /* more than one attempt deletes */
 	uint64_t told_ms;  /* of the last report; 0: none */
 	uint64_t room_ms;  /* when no file system was full */
+	/* Of the last wish because of damage. */
+	uint64_t wish_epoch, wish_ms;
 };
 
 static void wake(int fd)
@@ -107,11 +111,21 @@ static enum room find_room(const struct hold_thread *t, const char **fullest)
 static void give_lead(struct hold_thread *t, uint64_t epoch, const char *path,
     bool is_damaged)
 {
-	const bool is_full = refd_now_ms() - t->room_ms >= FULL_MS;
+	const uint64_t now = refd_now_ms();
+	const bool is_full = now - t->room_ms >= FULL_MS;
 
+	/* lease_hand() and this node's lease_take() have counted an epoch each,
+	 * so nobody has led in between. */
+	if (t->wish_ms && epoch == t->wish_epoch + 2 &&
+	    now - t->wish_ms < REFUSED_MS)
+		is_damaged = false;
 	if (!t->s.conn || !(is_full || is_damaged) ||
 	    lease_wish(&t->s, epoch, is_full) != LEASE_DONE)
 		return;
+	if (!is_full) {
+		t->wish_epoch = epoch;
+		t->wish_ms = now;
+	}
 	if (is_full)
 		say_warning("the file system of '%s' is full, so a node with "
 			    "room shall lead: make room there",

@@ -446,13 +446,15 @@ static void verify_named(struct verify *v, const char *repo)
 
 static void verify_all(struct verify *v, char *const *repos)
 {
-	if (*repos)
-		for (; *repos && !interrupt_came(); repos++)
-			verify_named(v, *repos);
-	else if (!scan_repositories(v->root, look, v)) {
-		v->is_unsure |= !v->has_former;
+	bool is_all = !*repos;
+
+	for (; *repos && !interrupt_came(); repos++)
+		verify_named(v, *repos);
+	if (is_all && !scan_repositories(v->root, look, v)) {
+		is_all = false;
 		v->nr_wrong++;
 	}
+	v->is_unsure |= !is_all && !v->has_former;
 }
 
 /* ---- the lead ---- */
@@ -480,9 +482,9 @@ static void read_damage(struct verify *v)
 }
 
 /* refd-group reads this, because a damaged node shall not lead if another one
- * can. Only a run over all repositories takes a former finding away, because
- * several may be damaged. One that cannot be read keeps no finding of another:
- * its owner would decide on the lead for ever. */
+ * can. A former finding goes when its repository was read, or is gone. One that
+ * cannot be read keeps no finding of another: its owner would decide on the
+ * lead for ever. */
 static void note_damage(const struct verify *v)
 {
 	struct session s = { .config = v->config };
@@ -534,9 +536,7 @@ static char *make_git_dirs(void)
 int verify_run(const struct group_config *config, char *const *repos,
     bool repairs)
 {
-	struct verify v = { .config = config,
-		.repairs = repairs,
-		.is_unsure = *repos != NULL };
+	struct verify v = { .config = config, .repairs = repairs };
 	char *dir, root[PATH_MAX];
 
 	if (!config->nr_roots || !realpath(config->roots[0], root))

@@ -75,7 +75,11 @@ START_TEST(symbolic_refs)
 	ck_assert_int_eq(tbl_ref("s"), '0');
 	ck_assert_int_eq(tbl_ref("main"), '3');
 	/* An end is below or above a ref of the same transaction. */
-	wr_ok("t>x/y;u>x");
+	wr_ok("t>x/y;u>x;r>x");
+	/* Two ends of one transaction are one place. */
+	apply_expect("u=1;r=2", true, 2, REFD_CONFLICT, REFD_ABORTED);
+	apply_expect("u=1;r=2", false, 2, REFD_CONFLICT, REFD_OK);
+	OK("-x");
 	apply_expect("x=1;t=1", true, 2, REFD_ABORTED, REFD_CONFLICT);
 	apply_expect("u=1;t=1", true, 2, REFD_ABORTED, REFD_CONFLICT);
 	apply_expect("u=1;x/z=1", true, 2, REFD_CONFLICT, REFD_ABORTED);

@@ -430,7 +430,8 @@ static void look(const char *dir, void *arg)
 		verify_repo(dir, arg);
 }
 
-static void verify_named(struct verify *v, const char *repo)
+/* The directory of REPO, owned. */
+static char *find_named(const struct verify *v, const char *repo)
 {
 	const size_t len = strlen(v->root);
 	char dir[PATH_MAX];
@@ -441,15 +442,19 @@ static void verify_named(struct verify *v, const char *repo)
 	    !scan_is_repository(dir))
 		die("'%s' is no repository below daemon.root, '%s'", repo,
 		    v->root);
-	verify_repo(dir, v);
+	return xstrdup(dir);
 }
 
-static void verify_all(struct verify *v, char *const *repos)
+/* DIRS: those of the named repositories, freed here; none: all. */
+static void verify_all(struct verify *v, char **dirs)
 {
-	bool is_all = !*repos;
+	bool is_all = !*dirs;
 
-	for (; *repos && !interrupt_came(); repos++)
-		verify_named(v, *repos);
+	for (; *dirs; dirs++) {
+		if (!interrupt_came())
+			verify_repo(*dirs, v);
+		free(*dirs);
+	}
 	if (is_all && !scan_repositories(v->root, look, v)) {
 		is_all = false;
 		v->nr_wrong++;
@@ -537,23 +542,31 @@ int verify_run(const struct group_config *config, char *const *repos,
     bool repairs)
 {
 	struct verify v = { .config = config, .repairs = repairs };
-	char *dir, root[PATH_MAX];
+	char *dir, root[PATH_MAX], **dirs;
+	size_t nr = 0;
 
 	if (!config->nr_roots || !realpath(config->roots[0], root))
 		die("the configuration has no daemon.root that exists");
-	dir = make_git_dirs();
 	v.root = root;
+	/* Before the database is asked: a wrong name is no matter of it. */
+	while (repos[nr])
+		nr++;
+	dirs = xcalloc(nr + 1, sizeof(*dirs));
+	while (nr-- > 0)
+		dirs[nr] = find_named(&v, repos[nr]);
+	dir = make_git_dirs();
 	v.site = (struct fetch_site){ .roots = config->roots,
 		.nr_roots = config->nr_roots,
 		.dir = dir };
 	interrupt_catch();
 	read_damage(&v);
-	verify_all(&v, repos);
+	verify_all(&v, dirs);
 	note_damage(&v);
 	print_line(stdout, "%zu repositories verified, %zu with findings",
 	    v.nr_repos, v.nr_wrong);
 	free(v.damaged);
 	free(v.former);
+	free(dirs);
 	free(dir);
 	return interrupt_came() ? INTERRUPT_STATUS :
 	    v.nr_wrong > 0      ? EXIT_FAILED :

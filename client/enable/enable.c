@@ -77,8 +77,9 @@ static const struct command_option enable_options[] = {
 
 static const struct command_option disable_options[] = { WHAT, { 0 } };
 
-/* With the rule of owned.h, because root enables all that is below. A root that
- * is gone, or that others could exchange, can be disabled by its name. */
+/* Root enables all repositories below, so the rule of owned.h counts. A
+ * directory that is gone, or that others could exchange, can be disabled by its
+ * name. */
 static char *resolve_root(const char *dir, bool enables)
 {
 	struct text why = { 0 };

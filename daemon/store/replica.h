@@ -110,8 +110,8 @@ struct replica_ops {
 
 	/* ---- a pass: for its thread; these may block ---- */
 
-	/* Gives C back if its ref has another value than all machines gave
-	 * it. */
+	/* Gives C back if the value of the ref on this disk is not the value
+	 * that all machines have. */
 	void (*compare)(struct replica *r, struct pass *p, struct change *c);
 	/* C is about to be checked: fails C if other machines could do
 	 * something else; sets c->hides_old and c->takes_any. */

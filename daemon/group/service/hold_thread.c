@@ -22,7 +22,8 @@
 /* A file system that is full for a moment, as while git packs, is no reason to
  * move the lead. */
 #define FULL_MS 5000
-/* The node that was wished because of damage has not taken the lead. */
+/* A node that could not take the lead from a damaged one would otherwise be
+ * wished for again each minute, and nobody leads until the lease ends. */
 #define REFUSED_MS (60 * 60 * 1000)
 
 struct taken {
@@ -157,7 +158,8 @@ static bool tell_near(struct hold_thread *t, bool is_leader, enum room room)
 	    " SET seen = clock_timestamp(), has_room = $4"
 	    " WHERE grp = $1 AND node = $2 AND machine = $5"
 	    " RETURNING damaged IS NOT NULL AS it)"
-	    " SELECT applied, (SELECT it FROM alive) FROM refd.node WHERE grp = $1 AND node <> $2"
+	    " SELECT applied, (SELECT it FROM alive) FROM refd.node"
+	    " WHERE grp = $1 AND node <> $2"
 	    " AND seen BETWEEN clock_timestamp() - interval '5 seconds'"
 	    " AND clock_timestamp() + interval '5 seconds'"
 	    " ORDER BY applied DESC OFFSET greatest($3::bigint - 1, 0) LIMIT 1",

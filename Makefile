@@ -530,9 +530,8 @@ install: all install-units
 	$(INSTALL) -m 755 $(BUILD)/lib/librefd.so.$(SOVERSION) \
 	    $(DESTDIR)$(LIBDIR)
 	ln -sf librefd.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/librefd.so
-	printf '%s\n' "$$PC_FILE" >$(BUILD)/lib/librefd.pc
-	$(INSTALL) -m 644 $(BUILD)/lib/librefd.pc \
-	    $(DESTDIR)$(LIBDIR)/pkgconfig
+	printf '%s\n' "$$PC_FILE" | $(INSTALL) -m 644 /dev/stdin \
+	    $(DESTDIR)$(LIBDIR)/pkgconfig/librefd.pc
 	$(foreach h,$(PUBLIC_HEADERS),$(INSTALL) -D -m 644 $(h) \
 	    $(DESTDIR)$(INCLUDEDIR)/refd/$(h) &&) true
 	$(foreach m,$(MAN_PAGES),$(INSTALL) -D -m 644 $(m) \
@@ -563,9 +562,8 @@ install-libgit2: libgit2
 	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	$(INSTALL) -m 755 $(GIT2_LIB).$(SOVERSION) $(DESTDIR)$(LIBDIR)
 	ln -sf librefd-git2.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/librefd-git2.so
-	printf '%s\n' "$$GIT2_PC_FILE" >$(BUILD)/lib/librefd-git2.pc
-	$(INSTALL) -m 644 $(BUILD)/lib/librefd-git2.pc \
-	    $(DESTDIR)$(LIBDIR)/pkgconfig
+	printf '%s\n' "$$GIT2_PC_FILE" | $(INSTALL) -m 644 /dev/stdin \
+	    $(DESTDIR)$(LIBDIR)/pkgconfig/librefd-git2.pc
 	$(INSTALL) -D -m 644 client/libgit2/refd_git2.h \
 	    $(DESTDIR)$(INCLUDEDIR)/refd/client/libgit2/refd_git2.h
 

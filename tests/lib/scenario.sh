@@ -212,6 +212,14 @@ in_container() {
 
 # ---- processes and mounts of the scenario ----
 
+# Installs, or uninstalls, the built files. Other tests run these programs at
+# the same time, and make would link them anew for the flags and paths given
+# here: a program that the linker has not finished cannot be executed.
+MAKE_BUILT="make -s -o all -o group -o deliver -o libgit2"
+make_built() { # [VARIABLE=VALUE...] TARGET...
+	$MAKE_BUILT -C "$ROOT" BUILD="$BUILD" "$@" >"$T/make.log" 2>&1
+}
+
 # Records a background process, to be killed at the end.
 own() { # PID
 	scenario_pids+=("$1")

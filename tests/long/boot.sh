@@ -17,8 +17,7 @@ fi
 to=$T/root
 mkdir -p "$to" "$T/srv" "$T/state" "$T/out"
 chmod 755 "$T"
-make -s -C "$ROOT" -o all BUILD="$BUILD" DESTDIR="$to" install \
-	>"$T/make.log" 2>&1
+make_built DESTDIR="$to" install
 cp "$BUILD/tests/helper/preload_flush.so" "$to/usr/local/lib/"
 cp "$ROOT/debian/refd.postinst" "$ROOT/tests/lib/report.sh" \
 	"$to/usr/local/lib/"

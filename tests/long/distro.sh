@@ -34,11 +34,11 @@ files_in() { (cd "$1" && find . ! -type d | sed 's|^\.||' | usual); }
 
 tree=$T/tree
 install -D -m 644 "$ROOT/debian/etc/config" "$tree/etc/refd/config"
-check 'make install' make -s -C "$ROOT" -o all -o libgit2 BUILD="$BUILD" \
-	DESTDIR="$tree" PREFIX=/usr LIBDIR=/usr/lib/multiarch \
+check 'make install' make_built DESTDIR="$tree" PREFIX=/usr \
+	LIBDIR=/usr/lib/multiarch \
 	UNITDIR=/lib/systemd/system \
 	ZSH_COMPLETION=/usr/share/zsh/vendor-completions/_refd \
-	install install-libgit2
+	install install-libgit2 install-deliver
 
 # Prints the files that a Debian package has by debian/PACKAGE.install.
 in_deb() { # PACKAGE
@@ -112,7 +112,7 @@ echo '# untried: the spec in Fedora and openSUSE'
 # built files. A pattern without a file is an error.
 cat >"$T/abuild" <<'SH'
 set -eu
-make() { command make -s -C "$ROOT" -o all -o libgit2 BUILD="$BUILD" "$@"; }
+make() { command $MAKE_BUILT -C "$ROOT" BUILD="$BUILD" "$@"; }
 amove() {
 	for pattern; do
 		(cd "$pkgdir" && find $pattern ! -type d >/dev/null)
@@ -129,7 +129,7 @@ for file in $install; do
 	test -x "$srcdir/$file"
 done
 SH
-export ROOT BUILD
+export ROOT BUILD MAKE_BUILT
 check 'APKBUILD: package()' sh "$T/abuild" "$T/apk"
 is 'APKBUILD: the files of make install, but for systemd' \
 	"$( (files_in "$tree" | grep -v '^/usr/lib/\(systemd\|.*\.d\)/'

@@ -56,8 +56,7 @@ for node in a b; do
 	mount -t overlay -o \
 		"lowerdir=/,upperdir=$to/over/up,workdir=$to/over/work" \
 		overlay "$to/root"
-	make -s -C "$ROOT" -o all -o group BUILD="$BUILD" DESTDIR="$to" install \
-		install-group >"$T/make.log" 2>&1
+	make_built DESTDIR="$to" install install-group
 	cp "$ROOT/tests/lib/report.sh" "$to/usr/local/lib/"
 	cp "$ROOT/tests/lib/in_node.sh" "$to/usr/local/bin/in_node"
 	cat >"$to/usr/local/lib/systemd/system/in-node.service" <<-UNIT

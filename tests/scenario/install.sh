@@ -7,11 +7,7 @@
 . "$(dirname "$0")/../lib/scenario.sh"
 
 to=$T/root
-# Uses the built files: make does not compare their flags.
-mk() {
-	make -s -C "$ROOT" -o all BUILD="$BUILD" DESTDIR="$to" PREFIX=/usr "$@" \
-		>"$T/make.log" 2>&1
-}
+mk() { make_built DESTDIR="$to" PREFIX=/usr "$@"; }
 mkdir "$to"
 if ! mk install; then
 	not_ok 'make install' "$(tail -n 3 "$T/make.log")"
@@ -97,7 +93,7 @@ is 'all that refd.h declares is let out' '' \
 
 # ---- the library for libgit2 ----
 
-check 'make install-libgit2' mk -o libgit2 install-libgit2
+check 'make install-libgit2' mk install-libgit2
 export LD_LIBRARY_PATH=$to/usr/lib
 # The paths of libgit2 are the machine's.
 # shellcheck disable=SC2046
@@ -121,13 +117,13 @@ unset LD_LIBRARY_PATH
 
 # ---- the program for groups ----
 
-check 'make install-group' mk -o group install-group
+check 'make install-group' mk install-group
 is 'refd-group says how it is called' 'usage: refd group' \
 	"$("$to/usr/libexec/refd/refd-group" -h | sed -n '1s/ \[.*//p')"
 
 # ---- the program for web hooks ----
 
-check 'make install-deliver' mk -o deliver install-deliver
+check 'make install-deliver' mk install-deliver
 is 'refd-deliver says how it is called' 'usage: refd deliver' \
 	"$("$to/usr/libexec/refd/refd-deliver" -h | sed -n '1s/ \[.*//p')"
 

@@ -16,9 +16,8 @@
 
 if command -v systemd-analyze >/dev/null; then
 	to=$T/root
-	make -s -C "$ROOT" DESTDIR="$to" PREFIX=/usr BUILD="$BUILD" \
-		install-units install-deliver install-group >"$T/make.log" 2>&1 ||
-		cat "$T/make.log"
+	make_built DESTDIR="$to" PREFIX=/usr \
+		install-units install-deliver install-group || cat "$T/make.log"
 	units=$to/usr/lib/systemd/system
 	mkdir -p "$to/etc/systemd" "$to/usr/bin" "$to/bin"
 	for program in usr/bin/refd bin/kill; do
@@ -66,8 +65,7 @@ if command -v systemd-analyze >/dev/null; then
 		check "trap: $trap" [ -n "$(awk -v RS= -v set="\n$trap" \
 			'/# Trap: / && $0 ~ set' "$units/refd.service")" ]
 	done
-	make -s -C "$ROOT" DESTDIR="$to" PREFIX=/usr BUILD="$BUILD" uninstall \
-		>"$T/make.log" 2>&1
+	make_built DESTDIR="$to" PREFIX=/usr uninstall
 	prints_nothing 'nothing is left' find "$to" -name '*refd*' \
 		-not -path "$to/usr/bin/refd"
 else

@@ -7,14 +7,13 @@
 
 #include "daemon/base/hash.h"
 #include "daemon/store/files/recovery/rule_files.h"
+#include "daemon/store/journal/fold.h"
 #include "daemon/store/repos/repo_checkpoint.h"
 #include "daemon/store/tables/stack/stack_look.h"
-#include "proto/lib/array.h"
 #include "proto/refname.h"
 
-#define ROWS_MAX  50000
-#define ROWS_ONCE 500
-#define LOOK_NS   (3 * 1000000000LL)
+#define ROWS_MAX 50000
+#define LOOK_NS  (3 * 1000000000LL)
 
 /* A ref whose newest row was compared. */
 struct seen {
@@ -28,12 +27,9 @@ struct seen {
 struct look {
 	struct repos *repos;
 	struct journal *journal;
-	struct journal_reader *reader;
+	struct fold fold;
 	struct seen *seen;
-	uint64_t *aborted; /* LSNs, of rows with an aborted member */
-	size_t nr_aborted, aborted_size;
-	uint64_t after, upto; /* old_copy_look() */
-	uint64_t before;      /* the next row is below */
+	uint64_t upto; /* old_copy_look() */
 	unsigned nr_rows;
 	int64_t end_ns;
 	const struct store_report *report;
@@ -88,7 +84,7 @@ static int open_repo(struct look *l, uint64_t id,
 		return 0;
 	put_repo(l);
 	l->repo_id = id;
-	r = journal_read_repo(l->reader, id, NULL, &known);
+	r = journal_read_repo(l->fold.reader, id, NULL, &known);
 	if (r == 0)
 		r = repos_get_known(l->repos, &known, &l->repo);
 	free(known.path);
@@ -239,13 +235,23 @@ static bool is_earlier(const struct seen *seen, const struct record_member *m)
 		(m->had_old && refd_oid_eq(&m->old_oid, &seen->oid)));
 }
 
-static int look_at(struct look *l, const struct journal_row *row,
+static bool is_over(const struct look *l)
+{
+	return SYS(l->repos->sys, now_mono) >= l->end_ns;
+}
+
+/* A copy of another node's repository lacks the values that this node kept. */
+static int look_at(void *arg, const struct journal_row *row,
     const struct record *rec, const struct record_member *m)
 {
 	char key[REFD_PATH_MAX + 32];
+	struct look *l = arg;
 	struct seen *seen;
 	int r = 0;
 
+	if (m->worktree[0] != '\0' || refd_refname_is_kept(m->name) ||
+	    is_over(l))
+		return 0;
 	snprintf(key, sizeof(key), "%llu/%s", (unsigned long long)row->repo,
 	    m->name);
 	HASH_FIND_STR(l->seen, key, seen);
@@ -271,81 +277,13 @@ static int look_at(struct look *l, const struct journal_row *row,
 
 /* ---- the rows ---- */
 
-static bool is_aborted(const struct look *l, uint64_t lsn)
-{
-	size_t i;
-
-	for (i = 0; i < l->nr_aborted; i++)
-		if (l->aborted[i] == lsn)
-			return true;
-	return false;
-}
-
-/* The newest records are read first, so an abort record is read before the row
- * that it aborts. */
-static int note_abort(struct look *l, uint64_t lsn)
-{
-	uint64_t *grown = array_room(l->aborted, l->nr_aborted,
-	    &l->aborted_size, sizeof(*grown));
-
-	if (grown == NULL)
-		return -ENOMEM;
-	l->aborted = grown;
-	l->aborted[l->nr_aborted++] = lsn;
-	return 0;
-}
-
-/* A copy of another node's repository lacks the values that this node kept. */
-static int take_members(struct look *l, const struct journal_row *row,
-    const struct record *rec)
-{
-	const struct record_member *m = rec->members;
-	size_t i;
-	int r = 0;
-
-	for (i = 0; i < rec->nr_members && r == 0; i++)
-		if (m[i].status == REFD_OK && m[i].worktree[0] == '\0' &&
-		    !refd_refname_is_kept(m[i].name) &&
-		    (m[i].action == RECORD_WRITE ||
-			m[i].action == RECORD_DELETE) &&
-		    SYS(l->repos->sys, now_mono) < l->end_ns)
-			r = look_at(l, row, rec, &m[i]);
-	return r;
-}
-
-static int take_row(void *arg, const struct journal_row *row)
+static enum fold_want wants(void *arg, const struct journal_row *row)
 {
 	struct look *l = arg;
-	struct record rec;
-	int r;
 
-	l->before = row->lsn;
-	l->nr_rows++;
-	if (row->kind == JOURNAL_ABORT)
-		return note_abort(l, row->refers_to);
-	if (row->kind != JOURNAL_SLICE || row->repo == 0 ||
-	    is_aborted(l, row->lsn))
-		return 0;
-	r = record_decode(row->body, row->len, &rec);
-	if (r < 0)
-		return r == -ENOMEM ? r : 0;
-	r = take_members(l, row, &rec);
-	record_done(&rec);
-	return r;
-}
-
-static int read_rows(struct look *l)
-{
-	unsigned last = 1;
-	int r = 0;
-
-	while (r == 0 && last != l->nr_rows && l->nr_rows < ROWS_MAX &&
-	    SYS(l->repos->sys, now_mono) < l->end_ns) {
-		last = l->nr_rows;
-		r = journal_read(l->reader, l->after, l->before, true,
-		    ROWS_ONCE, take_row, l);
-	}
-	return r;
+	if (l->nr_rows++ == ROWS_MAX || is_over(l))
+		return FOLD_STOP;
+	return row->repo != 0 ? FOLD_TAKE : FOLD_SKIP;
 }
 
 static void look_done(struct look *l)
@@ -357,8 +295,8 @@ static void look_done(struct look *l)
 		HASH_DEL(l->seen, seen);
 		free(seen);
 	}
-	free(l->aborted);
-	journal_reader_close(l->reader);
+	fold_done(&l->fold);
+	journal_reader_close(l->fold.reader);
 }
 
 int old_copy_look(struct repos *repos, struct journal *j,
@@ -367,9 +305,8 @@ int old_copy_look(struct repos *repos, struct journal *j,
 {
 	struct look l = { .repos = repos,
 		.journal = j,
-		.after = after,
+		.fold = { .wants = wants, .member = look_at, .arg = &l },
 		.upto = upto,
-		.before = UINT64_MAX,
 		.end_ns = SYS(repos->sys, now_mono) + LOOK_NS,
 		.report = report,
 		.why = why };
@@ -377,14 +314,14 @@ int old_copy_look(struct repos *repos, struct journal *j,
 
 	if (!journal_shares_rows(j))
 		return 0;
-	r = journal_reader_open(j, &l.reader);
+	r = journal_reader_open(j, &l.fold.reader);
 	if (r == 0) {
-		r = read_rows(&l);
+		r = fold_rows(&l.fold, after, UINT64_MAX);
 		look_done(&l);
 	}
 	/* A damaged row is reported to readers of history. All rows behind were
 	 * compared. */
-	if (r == -EUCLEAN)
+	if (r == -EUCLEAN || r == -EBADMSG)
 		r = 0;
 	if (r == 0 && are_older(&l))
 		return -ENOTRECOVERABLE;

@@ -21,18 +21,14 @@
 
 #include "daemon/base/hash.h"
 #include "daemon/store/files/recovery/rule.h"
+#include "daemon/store/journal/fold.h"
 #include "daemon/store/files/format/reflog.h"
-#include "proto/lib/array.h"
 
-/* A read must not hold the WAL for long. */
-#define SLICE_ROWS 256
 /* Some 50 ms of work. */
 #define ROWS_MAX 20000
 /* Git takes less time between its reads and packed-refs.lock. A stopped git can
  * take any time: refd verify reads all records. */
 #define BEFORE_US (3600 * INT64_C(1000000))
-/* Ends a read. */
-#define STOP 2
 
 struct known {
 	UT_hash_handle hh;
@@ -41,21 +37,27 @@ struct known {
 	char name[];
 };
 
-struct taken_back {
-	uint64_t lsn;
-	uint32_t index;
-};
-
 struct search {
 	const struct repo *repo;
 	struct packed_snapshot *snap;
 	int64_t oldest_us;
 	struct known *names;
-	struct taken_back *aborts;
-	size_t nr_aborts, size;
-	uint64_t before; /* the last row */
 	unsigned nr_rows;
 };
+
+bool returned_is_decided(struct returned *r, const struct journal_row *row,
+    const struct record *rec, const struct record_member *m)
+{
+	enum rule_packed says = rule_packed(rec, m, &r->value);
+
+	if (!rec->is_seen && r->told_lsn == 0) {
+		r->told_lsn = row->lsn;
+		r->is_deleted = m->action == RECORD_DELETE;
+	}
+	if (says == RULE_PACKED_REPLACED)
+		r->replaced_by = row->lsn;
+	return says != RULE_PACKED_NOTHING;
+}
 
 bool returned_is_logged(const struct sys *sys, int dirfd,
     enum refd_object_format format, const struct returned *r)
@@ -107,102 +109,42 @@ static struct known *get(struct search *s, const char *name)
 	return NULL;
 }
 
-static bool is_taken_back(const struct search *s, uint64_t lsn, uint32_t index)
-{
-	size_t i;
-
-	for (i = 0; i < s->nr_aborts; i++)
-		if (s->aborts[i].lsn == lsn && s->aborts[i].index == index)
-			return true;
-	return false;
-}
-
-static int note(struct search *s, const struct journal_row *row,
+static int note(void *arg, const struct journal_row *row,
     const struct record *rec, const struct record_member *m)
 {
+	struct search *s = arg;
 	struct known *k;
 
-	if (m->status != REFD_OK || m->worktree[0] != '\0' ||
-	    (m->action != RECORD_WRITE && m->action != RECORD_DELETE) ||
-	    is_taken_back(s, row->lsn, m->index))
+	if (m->worktree[0] != '\0')
 		return 0;
 	k = get(s, m->name);
 	if (k == NULL)
 		return -ENOMEM;
-	if (!k->is_open)
-		return 0;
-	if (!rec->is_seen && k->found.told_lsn == 0) {
-		k->found.told_lsn = row->lsn;
-		k->found.is_deleted = m->action == RECORD_DELETE;
-	}
-	switch (rule_packed(rec, m, &k->found.value)) {
-	case RULE_PACKED_NOTHING:
-		return 0;
-	case RULE_PACKED_REPLACED:
-		k->found.replaced_by = row->lsn;
-		break;
-	case RULE_PACKED_MEANT:
-		break;
-	}
-	k->is_open = false;
+	if (k->is_open)
+		k->is_open = !returned_is_decided(&k->found, row, rec, m);
 	return 0;
 }
 
-static int note_abort(struct search *s, const struct journal_row *row,
-    const struct record_member *m)
-{
-	struct taken_back *grown =
-	    array_room(s->aborts, s->nr_aborts, &s->size, sizeof(*grown));
-
-	if (grown == NULL)
-		return -ENOMEM;
-	s->aborts = grown;
-	grown[s->nr_aborts++] = (struct taken_back){ row->refers_to, m->index };
-	return 0;
-}
-
-static int note_row(void *arg, const struct journal_row *row)
+static enum fold_want wants(void *arg, const struct journal_row *row)
 {
 	struct search *s = arg;
-	struct record rec;
-	size_t i;
-	int r;
 
-	s->before = row->lsn;
 	if (++s->nr_rows > ROWS_MAX || row->time_us < s->oldest_us)
-		return STOP;
-	if (row->repo != s->repo->id ||
-	    (row->kind != JOURNAL_SLICE && row->kind != JOURNAL_ABORT))
-		return 0;
-	r = record_decode(row->body, row->len, &rec);
-	if (r < 0)
-		return r;
-	for (i = 0; i < rec.nr_members && r == 0; i++)
-		r = row->kind == JOURNAL_ABORT ?
-		    note_abort(s, row, &rec.members[i]) :
-		    note(s, row, &rec, &rec.members[i]);
-	record_done(&rec);
-	return r;
+		return FOLD_STOP;
+	return row->repo == s->repo->id ? FOLD_TAKE : FOLD_SKIP;
 }
 
 static int read_rows(struct search *s, struct journal *journal)
 {
-	struct journal_reader *reader;
-	uint64_t before = UINT64_MAX;
-	int r = journal_reader_open(journal, &reader);
+	struct fold fold = { .wants = wants, .member = note, .arg = s };
+	int r = journal_reader_open(journal, &fold.reader);
 
 	if (r != 0)
 		return r < 0 ? r : -EIO;
-	/* SQLite's numbers have a sign. */
-	for (s->before = INT64_MAX; r == 0 && s->before != before;) {
-		before = s->before;
-		r = journal_read(reader, 0, before, true, SLICE_ROWS, note_row,
-		    s);
-	}
-	journal_reader_close(reader);
-	if (r == STOP)
-		return 0;
-	return r > 0 ? -EIO : r;
+	r = fold_rows(&fold, 0, UINT64_MAX);
+	fold_done(&fold);
+	journal_reader_close(fold.reader);
+	return r;
 }
 
 /* ---- the refs now ---- */
@@ -249,7 +191,6 @@ int returned_find(const struct sys *sys, struct journal *journal,
 		HASH_DEL(s.names, k);
 		free(k);
 	}
-	free(s.aborts);
 	packed_snapshot_put(s.snap);
 	return r;
 }

@@ -11,16 +11,21 @@
 #define STORE_RETURNED_H
 
 #include "daemon/store/journal/journal.h"
+#include "daemon/store/journal/record.h"
 #include "daemon/store/repos/repo.h"
 
 struct returned {
 	const char *name;      /* borrowed */
 	struct refd_oid value; /* in packed-refs */
-	uint64_t replaced_by;  /* the record that replaced VALUE */
+	uint64_t replaced_by;  /* the record that replaced VALUE; 0: none */
 	uint64_t told_lsn;     /* the last record other than of a look */
 	bool is_deleted;       /* by that record */
 };
 
+/* Takes a record of the ref into R, with VALUE, and zeros at first. The newest
+ * record is the first one. True: the older records can say no more. */
+bool returned_is_decided(struct returned *r, const struct journal_row *row,
+    const struct record *rec, const struct record_member *m);
 /* Does the log of the ref end with the value? Git adds a line with each value
  * that it writes, if there is a log, so somebody meant it. Blocks. */
 bool returned_is_logged(const struct sys *sys, int dirfd,

@@ -1,0 +1,186 @@
+/*
+ * Proves what the fold of the log hands out (fold.h): the newest row first, no
+ * member that was taken back, whether the abort record refers to the row or to
+ * a deferred copy of the row, and nothing behind the row that ends the reading.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/journal/fold.h"
+#include "tests/lib/journal_help.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+static struct journal *journal;
+static struct fold fold;
+static char seen[256];
+static unsigned nr_rows, most;
+
+static void setup(void)
+{
+	tmp_setup();
+	journal = help_open_here();
+}
+
+static void teardown(void)
+{
+	help_close(journal);
+	tmp_teardown();
+}
+
+/* Writes a row of the refs NAMES, one letter each, with their places there as
+ * indices. Returns the LSN. */
+static uint64_t put(enum journal_kind kind, uint64_t repo, uint64_t refers_to,
+    const char *names)
+{
+	struct record_member m[8] = { 0 };
+	char letters[8][2] = { 0 };
+	struct record rec = { .committer = "",
+		.message = "",
+		.members = m,
+		.nr_members = strlen(names),
+		.nr_updates = 8 };
+	struct journal_row row = { .kind = kind,
+		.repo = repo,
+		.refers_to = refers_to,
+		.final = true };
+	uint8_t *body;
+	uint32_t i;
+
+	for (i = 0; names[i] != '\0'; i++) {
+		letters[i][0] = names[i];
+		m[i] = (struct record_member){ .index = i,
+			.name = letters[i],
+			.worktree = "",
+			.action =
+			    names[i] == '-' ? RECORD_NOTHING : RECORD_WRITE };
+	}
+	body = record_encode(&rec, &row.len);
+	row.body = body;
+	refd_txid_make(&row.txid);
+	ck_assert_int_eq(journal_commit(journal, &row, 1, true), 0);
+	free(body);
+	return row.lsn;
+}
+
+static enum fold_want wants(void *arg, const struct journal_row *row)
+{
+	(void)arg;
+	if (nr_rows++ == most)
+		return FOLD_STOP;
+	return row->repo == 1 ? FOLD_TAKE : FOLD_SKIP;
+}
+
+static int note(void *arg, const struct journal_row *row,
+    const struct record *rec, const struct record_member *m)
+{
+	size_t len = strlen(seen);
+
+	(void)arg;
+	ck_assert_ptr_nonnull(rec->members);
+	snprintf(seen + len, sizeof(seen) - len, "%llu%s ",
+	    (unsigned long long)row->lsn, m->name);
+	return 0;
+}
+
+/* Each member that was handed out, after the LSN of its row. */
+static const char *folded(uint64_t after, uint64_t before)
+{
+	seen[0] = '\0';
+	nr_rows = 0;
+	ck_assert_int_eq(fold_rows(&fold, after, before), 0);
+	return seen;
+}
+
+static void open_fold(void)
+{
+	fold = (struct fold){ .wants = wants, .member = note };
+	most = 1000000;
+	ck_assert_int_eq(journal_reader_open(journal, &fold.reader), 0);
+}
+
+static void close_fold(void)
+{
+	fold_done(&fold);
+	journal_reader_close(fold.reader);
+}
+
+START_TEST(newest_first)
+{
+	put(JOURNAL_SLICE, 1, 0, "a-b");
+	put(JOURNAL_SLICE, 2, 0, "a");
+	put(JOURNAL_SLICE, 1, 0, "a");
+	open_fold();
+	ck_assert_str_eq(folded(0, UINT64_MAX), "3a 1a 1b ");
+	ck_assert_str_eq(folded(1, 3), "");
+	ck_assert_str_eq(folded(2, 4), "3a ");
+	most = 2;
+	ck_assert_str_eq(folded(0, UINT64_MAX), "3a ");
+	ck_assert_uint_eq(nr_rows, 3);
+	close_fold();
+}
+END_TEST
+
+START_TEST(taken_back)
+{
+	put(JOURNAL_SLICE, 1, 0, "abc");
+	put(JOURNAL_SLICE, 1, 0, "abc");
+	put(JOURNAL_ABORT, 1, 2, "ab");
+	open_fold();
+	ck_assert_str_eq(folded(0, UINT64_MAX), "2c 1a 1b 1c ");
+	/* What came later is read on its own. */
+	put(JOURNAL_ABORT, 1, 1, "a");
+	ck_assert_str_eq(folded(3, UINT64_MAX), "");
+	ck_assert(fold_is_taken_back(&fold, 1,
+	    &(struct record_member){ .index = 0 }));
+	ck_assert(!fold_is_taken_back(&fold, 1,
+	    &(struct record_member){ .index = 1 }));
+	ck_assert_str_eq(folded(0, 4), "2c 1b 1c ");
+	close_fold();
+}
+END_TEST
+
+/* Recovery deferred the row twice, and gave the second copy up. */
+START_TEST(a_deferred_copy_taken_back)
+{
+	put(JOURNAL_SLICE, 1, 0, "ab");
+	put(JOURNAL_DEFERRED, 1, 1, "ab");
+	put(JOURNAL_DEFERRED_END, 1, 2, "");
+	put(JOURNAL_DEFERRED, 1, 1, "ab");
+	put(JOURNAL_ABORT, 1, 3, "a");
+	open_fold();
+	ck_assert_str_eq(folded(0, UINT64_MAX), "1b ");
+	close_fold();
+}
+END_TEST
+
+/* More rows than one read of the journal has. */
+START_TEST(many_rows)
+{
+	unsigned i;
+
+	for (i = 0; i < 600; i++)
+		put(JOURNAL_SLICE, 1 + i / 599, 0, "a");
+	open_fold();
+	folded(0, UINT64_MAX);
+	ck_assert_uint_eq(nr_rows, 600);
+	ck_assert_int_eq(strncmp(seen, "599a 598a ", 10), 0);
+	close_fold();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("fold");
+	TCase *tc = tcase_create("fold");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, newest_first);
+	tcase_add_test(tc, taken_back);
+	tcase_add_test(tc, a_deferred_copy_taken_back);
+	tcase_add_test(tc, many_rows);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

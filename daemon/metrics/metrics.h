@@ -39,9 +39,10 @@ struct metrics {
 void metrics_complete(struct metrics *m);
 
 /* Adds the metrics to KV. If M is NULL, for want of memory, KV has failed. */
-void metrics_key_values(const struct metrics *m, struct key_values *kv);
-/* Adds a pair for each metric: its name, and text for Prometheus. If M is NULL,
- * KV has failed. */
-void metrics_text(const struct metrics *m, struct key_values *kv);
+typedef void metrics_form_fn(const struct metrics *m, struct key_values *kv);
+/* The pairs of refd stats. */
+metrics_form_fn metrics_key_values;
+/* A pair for each metric: its name, and text for Prometheus. */
+metrics_form_fn metrics_text;
 
 #endif

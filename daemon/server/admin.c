@@ -6,7 +6,6 @@
 #include "daemon/base/busy_cause.h"
 #include "daemon/base/key_values.h"
 #include "daemon/base/time.h"
-#include "daemon/server/reply.h"
 #include "daemon/server/server_internal.h"
 
 #define BUSIEST 20
@@ -96,7 +95,7 @@ static void answer_top(struct server *server, struct conn *conn,
 	    stall_path(&server->service.stall));
 	if (server->scheduler != NULL)
 		add_recent(&kv, server, now_ns);
-	reply_key_values(&kv, conn, request_id);
+	conn_answer_pairs(&kv, conn, request_id);
 }
 
 /* ---- the slow log ---- */
@@ -145,7 +144,7 @@ static void answer_slow(struct server *server, struct conn *conn,
 		for (nr = slow->sent; (one = slow_get(slow, nr)) != NULL; nr--)
 			add_slow(&kv, one);
 	}
-	reply_key_values(&kv, conn, request_id);
+	conn_answer_pairs(&kv, conn, request_id);
 }
 
 static void log_slow_transaction(struct server *server,
@@ -227,7 +226,7 @@ static void answer_locks(struct server *server, struct conn *conn,
 
 	scheduler_locks(server->scheduler, SYS(server->cfg.sys, now_mono),
 	    add_lock, &kv);
-	reply_key_values(&kv, conn, request_id);
+	conn_answer_pairs(&kv, conn, request_id);
 }
 
 /* ---- pause, drain, resume ---- */
@@ -243,7 +242,7 @@ static void answer_state(struct server *server, struct conn *conn,
 	    scheduler_is_paused(server->scheduler) ? "yes" : "no");
 	key_values_add_number(&kv, "waiting", stats.waiting);
 	key_values_add_number(&kv, "in_store", stats.in_store);
-	reply_key_values(&kv, conn, req->request_id);
+	conn_answer_pairs(&kv, conn, req->request_id);
 }
 
 /* Names the administrator, because other administrators will ask. */
@@ -275,7 +274,7 @@ static void drain_daemon(struct server *server, struct conn *conn,
     const struct refd_request *req)
 {
 	log_admin(conn, "drained");
-	scheduler_close(server->scheduler, req, reply_from_scheduler, conn);
+	scheduler_close(server->scheduler, req, conn_answer_to, conn);
 }
 
 /* ---- requests ---- */
@@ -284,7 +283,7 @@ void admin_take(struct server *server, struct conn *conn,
     const struct refd_request *req)
 {
 	if (!conn->is_admin) {
-		reply_refused(conn, req, REFD_DENIED,
+		conn_refuse(conn, req, REFD_DENIED,
 		    "this is asked on the socket for administration");
 		return;
 	}
@@ -294,9 +293,9 @@ void admin_take(struct server *server, struct conn *conn,
 	}
 	if (server->state != SERVER_STATE_SERVING) {
 		if (server->scheduler == NULL)
-			reply_refused(conn, req, BUSY(RECOVERING));
+			conn_refuse(conn, req, BUSY(RECOVERING));
 		else
-			reply_refused(conn, req, BUSY(STOPPING));
+			conn_refuse(conn, req, BUSY(STOPPING));
 		return;
 	}
 	switch (req->verb) {

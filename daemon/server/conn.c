@@ -179,6 +179,40 @@ void conn_answer(struct conn *conn, const struct refd_answer *ans)
 	queue_answer(conn, ans);
 }
 
+void conn_answer_pairs(struct key_values *kv, struct conn *conn,
+    uint32_t request_id)
+{
+	struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
+		.request_id = request_id,
+		.pairs = kv->list,
+		.nr_pairs = kv->nr };
+
+	if (kv->failed)
+		ans = (struct refd_answer){ .kind = REFD_ANSWER_REFUSED,
+			.request_id = request_id,
+			.status = busy_cause_count(BUSY_MEMORY),
+			.text = busy_cause_text(BUSY_MEMORY) };
+	conn_answer(conn, &ans);
+	key_values_done(kv);
+}
+
+void conn_refuse(struct conn *conn, const struct refd_request *req,
+    enum refd_status status, const char *why)
+{
+	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
+		.request_id = req->request_id,
+		.txid = req->txid,
+		.status = status,
+		.text = why };
+
+	conn_answer(conn, &ans);
+}
+
+void conn_answer_to(void *conn, const struct refd_answer *ans)
+{
+	conn_answer(conn, ans);
+}
+
 /* Sends a refusal of the connection itself, and reads no more. */
 static void refuse_conn(struct conn *conn, enum refd_status status,
     const char *why)

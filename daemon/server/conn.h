@@ -31,6 +31,7 @@
 #include <event2/event_struct.h>
 #include <sys/queue.h>
 
+#include "daemon/base/key_values.h"
 #include "daemon/base/sys.h"
 #include "daemon/store/txn.h"
 #include "proto/message.h"
@@ -136,6 +137,15 @@ void conn_free(struct conn *conn);
 /* Queues the answer to a request in flight, or a part of the answer. Only one
  * answer at a time may come in parts, unless all its parts come at once. */
 void conn_answer(struct conn *conn, const struct refd_answer *ans);
+/* The same for the scheduler, to which CONN is opaque. */
+void conn_answer_to(void *conn, const struct refd_answer *ans);
+/* Answers the request REQUEST_ID with KV, and empties KV. If KV lacks pairs for
+ * want of memory, the answer is a refusal. */
+void conn_answer_pairs(struct key_values *kv, struct conn *conn,
+    uint32_t request_id);
+/* Answers REQ with a refusal. */
+void conn_refuse(struct conn *conn, const struct refd_request *req,
+    enum refd_status status, const char *why);
 
 /* Sends output, and decodes input that was held back. If input is left, the
  * connection is touched again. False: the connection is over; free it. */

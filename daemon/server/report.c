@@ -7,11 +7,92 @@
 #include <unistd.h>
 
 #include "daemon/base/time.h"
-#include "daemon/server/collect.h"
-#include "daemon/server/node_role.h"
-#include "daemon/server/reply.h"
 #include "daemon/server/server_internal.h"
 #include "proto/hex.h"
+
+/* What this node may do for clients, for `refd role` and load balancers. */
+struct node_role {
+	/* "single": it is alone. "leader", "follower". "waits": none of
+	 * them, as the daemon does not serve or the group is out of reach.
+	 * Static. */
+	const char *name;
+	bool takes_writes; /* single and leader */
+	/* The same, and a follower whose lag is at most group.max-lag. */
+	bool serves_reads;
+};
+
+/* By STORE, the present values of the store of SERVER. A paused daemon keeps
+ * its role. */
+static struct node_role node_role(const struct server *server,
+    const struct store_stats *store)
+{
+	struct node_role role = { .name = "waits" };
+
+	if (server_public_state(server) != REFD_SERVING)
+		return role;
+	role.name = store->replica.role;
+	role.takes_writes = strcmp(role.name, "single") == 0 ||
+	    strcmp(role.name, "leader") == 0;
+	role.serves_reads = role.takes_writes ||
+	    (strcmp(role.name, "follower") == 0 &&
+		store->replica.lag_ns <= server->cfg.settings.max_lag_ns);
+	return role;
+}
+
+/* ---- the metrics ---- */
+
+static void add_stages(struct metrics *m, struct server *server)
+{
+	struct store_progress progress[STORE_STAGES];
+	int64_t now_ns;
+	size_t i;
+
+	store_progress(server->store, STALL_TOLD_NS, progress);
+	now_ns = SYS(server->cfg.sys, now_mono);
+	for (i = 0; i < STORE_STAGES; i++) {
+		if (progress[i].since_ns != 0)
+			m->stage_s[i] =
+			    (uint64_t)((now_ns - progress[i].since_ns) /
+				NS_PER_S);
+		m->stage_stuck[i] = progress[i].nr_stuck;
+	}
+}
+
+struct metrics *report_collect(void *arg)
+{
+	struct metrics *m = calloc(1, sizeof(*m));
+	struct server *server = arg;
+	struct node_role role;
+
+	if (m == NULL)
+		return NULL;
+	m->now_ns = SYS(server->cfg.sys, now_mono);
+	/* During recovery the store belongs to the recovery thread. */
+	if (server->scheduler != NULL) {
+		scheduler_stats(server->scheduler, &m->scheduler);
+		store_stats(server->store, &m->store);
+		m->measure = *scheduler_measure(server->scheduler);
+		m->paused = scheduler_is_paused(server->scheduler);
+		add_stages(m, server);
+	}
+	role = node_role(server, &m->store);
+	m->role = role.name;
+	m->takes_writes = role.takes_writes;
+	m->serves_reads = role.serves_reads;
+	m->serving = server_public_state(server) == REFD_SERVING;
+	m->uptime_s = (uint64_t)((m->now_ns - server->started_ns) / NS_PER_S);
+	m->flush_hangs_s = stall_seconds(&server->service.stall);
+	m->connections = server->clients.nr_conns;
+	m->accepted = server->clients.accepted;
+	m->turned_away = server->clients.turned_away;
+	m->bytes_in = server->clients.host.bytes_in;
+	m->bytes_out = server->clients.host.bytes_out;
+	m->turn = server->turns;
+	metrics_complete(m);
+	return m;
+}
+
+/* ---- the answers ---- */
 
 /* All zero while recovering, because the store then belongs to the recovery
  * thread. */
@@ -226,26 +307,16 @@ void report_status(struct server *server, struct conn *conn,
 	}
 	for (i = 0; shows_paths && i < server->cfg.nr_roots; i++)
 		key_values_add(&kv, "root.path", server->cfg.roots[i]);
-	reply_key_values(&kv, conn, request_id);
-}
-
-void report_stats(struct server *server, struct conn *conn, uint32_t request_id)
-{
-	struct metrics *metrics = collect_metrics(server);
-	struct key_values kv = { 0 };
-
-	metrics_key_values(metrics, &kv);
-	free(metrics);
-	reply_key_values(&kv, conn, request_id);
+	conn_answer_pairs(&kv, conn, request_id);
 }
 
 void report_metrics(struct server *server, struct conn *conn,
-    uint32_t request_id)
+    uint32_t request_id, metrics_form_fn *form)
 {
-	struct metrics *metrics = collect_metrics(server);
+	struct metrics *metrics = report_collect(server);
 	struct key_values kv = { 0 };
 
-	metrics_text(metrics, &kv);
+	form(metrics, &kv);
 	free(metrics);
-	reply_key_values(&kv, conn, request_id);
+	conn_answer_pairs(&kv, conn, request_id);
 }

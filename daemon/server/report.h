@@ -1,19 +1,23 @@
 /*
- * The answers to status, stats and metrics. Loop thread; nothing blocks.
+ * The answers to status, stats and metrics, from the loop, its connections, the
+ * scheduler and the store. Loop thread; nothing blocks.
  */
 #ifndef SERVER_REPORT_H
 #define SERVER_REPORT_H
 
+#include "daemon/metrics/metrics.h"
 #include "daemon/server/conn.h"
 
 struct server;
 
+/* All metrics at this moment, to be freed; NULL when out of memory. SERVER
+ * is the struct server. */
+struct metrics *report_collect(void *server);
+
 void report_status(struct server *server, struct conn *conn,
     uint32_t request_id);
-void report_stats(struct server *server, struct conn *conn,
-    uint32_t request_id);
-/* Text for Prometheus, in parts. */
+/* All metrics by FORM. */
 void report_metrics(struct server *server, struct conn *conn,
-    uint32_t request_id);
+    uint32_t request_id, metrics_form_fn *form);
 
 #endif

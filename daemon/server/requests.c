@@ -5,7 +5,6 @@
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/server/peer.h"
-#include "daemon/server/reply.h"
 #include "daemon/server/report.h"
 #include "daemon/server/server_internal.h"
 
@@ -53,9 +52,9 @@ static struct txn *take_request(struct conn *conn, struct refd_request *req)
 	struct txn *txn = txn_new(req);
 
 	if (txn == NULL) {
-		reply_refused(conn, req, BUSY(MEMORY));
+		conn_refuse(conn, req, BUSY(MEMORY));
 	} else if (peer_copy(&conn->peer, &txn->peer) < 0) {
-		reply_refused(conn, &txn->req, BUSY(MEMORY));
+		conn_refuse(conn, &txn->req, BUSY(MEMORY));
 		txn_free(txn);
 		txn = NULL;
 	}
@@ -69,13 +68,13 @@ static void submit_transaction(struct server *server, struct conn *conn,
 	struct txn *txn;
 
 	if (why != NULL) {
-		reply_refused(conn, req, REFD_UNSUPPORTED, why);
+		conn_refuse(conn, req, REFD_UNSUPPORTED, why);
 		return;
 	}
 	txn = take_request(conn, req);
 	if (txn != NULL)
 		scheduler_submit(server->scheduler, txn,
-		    SYS(server->cfg.sys, now_mono), reply_from_scheduler, conn);
+		    SYS(server->cfg.sys, now_mono), conn_answer_to, conn);
 }
 
 static void ask_to_pack(struct server *server, struct conn *conn,
@@ -84,8 +83,7 @@ static void ask_to_pack(struct server *server, struct conn *conn,
 	struct txn *txn = take_request(conn, req);
 
 	if (txn != NULL)
-		scheduler_pack(server->scheduler, txn, reply_from_scheduler,
-		    conn);
+		scheduler_pack(server->scheduler, txn, conn_answer_to, conn);
 }
 
 static void ask_to_look(struct server *server, struct conn *conn,
@@ -94,8 +92,7 @@ static void ask_to_look(struct server *server, struct conn *conn,
 	struct txn *txn = take_request(conn, req);
 
 	if (txn != NULL)
-		scheduler_look(server->scheduler, txn, reply_from_scheduler,
-		    conn);
+		scheduler_look(server->scheduler, txn, conn_answer_to, conn);
 }
 
 /* A checkpoint syncs every file system, so few accounts may ask for it. */
@@ -103,12 +100,12 @@ static void ask_checkpoint(struct server *server, struct conn *conn,
     const struct refd_request *req)
 {
 	if (conn->peer.uid != 0 && conn->peer.uid != (uint32_t)geteuid())
-		reply_refused(conn, req, REFD_DENIED,
+		conn_refuse(conn, req, REFD_DENIED,
 		    "only root and the daemon's own user may ask for a "
 		    "checkpoint");
 	else
 		scheduler_checkpoint(server->scheduler, req, conn->peer.uid,
-		    reply_from_scheduler, conn);
+		    conn_answer_to, conn);
 }
 
 /* Requests that need the journal, and so the scheduler. */
@@ -118,7 +115,7 @@ static void give_to_scheduler(struct server *server, struct conn *conn,
 	int64_t now_ns = SYS(server->cfg.sys, now_mono);
 
 	if (server->scheduler == NULL) {
-		reply_refused(conn, req, BUSY(RECOVERING));
+		conn_refuse(conn, req, BUSY(RECOVERING));
 		return;
 	}
 	switch (req->verb) {
@@ -128,19 +125,19 @@ static void give_to_scheduler(struct server *server, struct conn *conn,
 		break;
 	case REFD_VERB_QUERY:
 		scheduler_query(server->scheduler, req, conn->peer.uid, now_ns,
-		    reply_from_scheduler, conn);
+		    conn_answer_to, conn);
 		break;
 	case REFD_VERB_CANCEL:
 		scheduler_cancel(server->scheduler, req, conn->peer.uid, now_ns,
-		    reply_from_scheduler, conn);
+		    conn_answer_to, conn);
 		break;
 	case REFD_VERB_COMMIT:
 		scheduler_commit(server->scheduler, req, conn->peer.uid, now_ns,
-		    reply_from_scheduler, conn);
+		    conn_answer_to, conn);
 		break;
 	case REFD_VERB_ABORT:
 		scheduler_abort(server->scheduler, req, conn->peer.uid, now_ns,
-		    reply_from_scheduler, conn);
+		    conn_answer_to, conn);
 		break;
 	case REFD_VERB_CHECKPOINT:
 		ask_checkpoint(server, conn, req);
@@ -154,7 +151,7 @@ static void give_to_scheduler(struct server *server, struct conn *conn,
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
 		scheduler_history(server->scheduler, req, &conn->peer, now_ns,
-		    reply_from_scheduler, conn);
+		    conn_answer_to, conn);
 		break;
 	case REFD_VERB_PING:
 	case REFD_VERB_STATUS:
@@ -180,9 +177,10 @@ static void answer_alone(struct server *server, struct conn *conn,
 	if (req->verb == REFD_VERB_STATUS)
 		report_status(server, conn, req->request_id);
 	else if (req->verb == REFD_VERB_STATS)
-		report_stats(server, conn, req->request_id);
+		report_metrics(server, conn, req->request_id,
+		    metrics_key_values);
 	else if (req->verb == REFD_VERB_METRICS)
-		report_metrics(server, conn, req->request_id);
+		report_metrics(server, conn, req->request_id, metrics_text);
 	else
 		conn_answer(conn, &pong);
 }

@@ -8,7 +8,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/server/clients.h"
-#include "daemon/server/collect.h"
+#include "daemon/server/report.h"
 #include "daemon/server/server_internal.h"
 
 /* ---- clients ---- */
@@ -100,7 +100,7 @@ static int open_for_metrics(struct server *server, char **why)
 	if (r < 0)
 		return r;
 	sockets->metrics_http =
-	    metrics_http_new(server->loop.base, collect_metrics, server);
+	    metrics_http_new(server->loop.base, report_collect, server);
 	if (sockets->metrics_http == NULL)
 		return -ENOMEM;
 	return listener_start(sockets->metrics, server->loop.base,

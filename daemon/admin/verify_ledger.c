@@ -21,7 +21,7 @@
 #include "daemon/admin/verify_internal.h"
 #include "daemon/base/hash.h"
 #include "daemon/store/recovery/returned.h"
-#include "daemon/store/files/recovery/rule_files.h"
+#include "daemon/store/files/recovery/rule.h"
 #include "daemon/store/tables/recovery/stack_rule.h"
 #include "proto/lib/interrupt.h"
 

@@ -24,7 +24,6 @@
 #include <time.h>
 
 #include "daemon/store/tables/format/reftable_check.h"
-#include "daemon/store/tables/format/reftable_compact.h"
 #include "daemon/store/tables/format/reftable_merged.h"
 #include "daemon/store/tables/stack/stack_sweep.h"
 #include "daemon/store/tables/stack/stack_update.h"
@@ -295,8 +294,8 @@ static void merge(bool is_all)
 	size_t i, first = 0, end = stack.nr;
 
 	for (i = 0; i < stack.nr; i++)
-		sizes[i] = reftable_compact_size(&stack.tables[i]);
-	if (!is_all && !reftable_compact_plan(sizes, stack.nr, &first, &end))
+		sizes[i] = reftable_merge_size(&stack.tables[i]);
+	if (!is_all && !reftable_merge_plan(sizes, stack.nr, &first, &end))
 		return;
 	need(rh_merge(&stack, first, end, &bytes, &fault), "merge");
 	reftable_writer_name(stack.tables[first].context.min_index,

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/store/tables/format/reftable_check.h"
-#include "daemon/store/tables/format/reftable_compact.h"
+#include "daemon/store/tables/format/reftable_merged.h"
 #include "tests/lib/reftable_rig.h"
 #include "tests/lib/suite.h"
 
@@ -112,7 +112,7 @@ END_TEST
 	do {                                                                   \
 		const uint64_t sizes_[] = { __VA_ARGS__ };                     \
 		size_t f_ = 0, e_ = 0;                                         \
-		bool r_ = reftable_compact_plan(sizes_,                        \
+		bool r_ = reftable_merge_plan(sizes_,                          \
 		    sizeof(sizes_) / sizeof(*sizes_), &f_, &e_);               \
 		ck_assert_int_eq(r_, (end_) > 0);                              \
 		ck_assert_uint_eq(f_, first_);                                 \
@@ -123,7 +123,7 @@ START_TEST(the_plan)
 {
 	size_t first, end;
 
-	ck_assert(!reftable_compact_plan(NULL, 0, &first, &end));
+	ck_assert(!reftable_merge_plan(NULL, 0, &first, &end));
 	PLAN(0, 0, 64);
 	PLAN(0, 0, 64, 32, 16, 8, 4, 2, 1);
 	PLAN(0, 2, 1, 1);

@@ -142,7 +142,4 @@ static inline bool admit_is_own(const struct txn *txn)
 	return txn->req.gate == REFD_GATE_SEEN || txn->is_own;
 }
 
-/* admit_gate.c: decides the updates of a gate whose value was there before. */
-void admit_gate(struct txn *txn);
-
 #endif

@@ -532,6 +532,24 @@ static bool retry_deferred(const struct store_parts *cfg, struct txn *txn)
 	return r == 0;
 }
 
+/* Git runs the hook for packed-refs too, with a line for each ref that is
+ * packed: no ref changes, and none is locked or read. So the updates of a gate
+ * whose value was there before are decided here. */
+static void admit_gate(struct txn *txn)
+{
+	struct txn_update *u;
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates && txn->before != NULL; i++) {
+		u = &txn->updates[i];
+		if (u->status == REFD_PENDING && txn->before[i].is_known &&
+		    u->ask->target == NULL &&
+		    refd_oid_eq(&txn->before[i].oid, &u->ask->new_oid))
+			txn_decide(u, REFD_ABORTED,
+			    "git has not changed the ref");
+	}
+}
+
 bool admit_begin(struct admission_worker *w, struct txn *txn)
 {
 	txn_lay_out(txn);

@@ -69,6 +69,69 @@ void apply_is_prepared(struct applier *ap, struct batch *b)
 	ap->prepared(ap->arg, b);
 }
 
+/* ---- much work ---- */
+
+/*
+ * The files of one repository may be much work: a rewrite of a large
+ * packed-refs, or reftables of which much must be read. Such work may take
+ * seconds, so others must not wait for it, and it needs one of a few slots.
+ */
+
+/* Is G the only repository of the batch? Rejections without a repository do
+ * not count. */
+static bool is_alone(const struct pass *p, const struct repo_slice *g)
+{
+	const struct batch *b = p->batch;
+	size_t i;
+
+	for (i = 0; i < b->nr_slices; i++)
+		if (b->slices[i].txn->repo != NULL &&
+		    b->slices[i].txn->repo != g->repo)
+			return false;
+	return true;
+}
+
+/* There are only a few slots. A user gets one slot at most. */
+static bool take_slot(const struct pass *p, struct repo_slice *g, uint32_t uid)
+{
+	atomic_uint_fast64_t *users = p->ap->large_users;
+	uint_fast64_t nobody = 0, user = (uint_fast64_t)uid + 1;
+	size_t i, mine = APPLY_LARGE_MAX;
+
+	for (i = 0; i < APPLY_LARGE_MAX && mine == APPLY_LARGE_MAX; i++) {
+		nobody = 0;
+		if (atomic_compare_exchange_strong(&users[i], &nobody, user))
+			mine = i;
+	}
+	if (mine == APPLY_LARGE_MAX)
+		return false;
+	g->large_user = &users[mine];
+	for (i = 0; i < APPLY_LARGE_MAX; i++)
+		if (i != mine && atomic_load(&users[i]) == user) {
+			large_give(g);
+			return false;
+		}
+	return true;
+}
+
+bool large_take(struct pass *p, struct repo_slice *g)
+{
+	if (!is_alone(p, g) ||
+	    !take_slot(p, g, g->changes->slice->txn->peer.uid))
+		return false;
+	apply_is_prepared(p->ap, p->batch);
+	return true;
+}
+
+void large_give(struct repo_slice *g)
+{
+	if (g->large_user != NULL)
+		atomic_store(g->large_user, 0);
+	g->large_user = NULL;
+}
+
+/* ---- a pass ---- */
+
 /* Adds the time since *FROM to *SPENT and sets *FROM to the present. Returns
  * the time. */
 static int64_t spend(const struct pass *p, int64_t *from, int64_t *spent)
@@ -299,6 +362,32 @@ static void apply_session(struct applier *ap, struct batch *b)
 }
 
 /* ---- a gate ---- */
+
+/*
+ * Reads the values of refs before git changes them: phase "prepared". Git holds
+ * the locks, and waits. So no lock and no turn is taken. Every update gets the
+ * value as `found`, and the status aborted, because the batch changes nothing.
+ *
+ * What fails:
+ *	a value which cannot be read,	is not given: history then does not know
+ *	the value of a symbolic ref	the value before
+ *	git packs a value that it has	the transaction is refused: packed-refs
+ *	read before the ref changed	would bring the value back
+ */
+static void pass_look(struct pass *p)
+{
+	struct repo_slice *g = &p->repo_slices[0];
+	size_t i;
+
+	/* Not at a different place, or in a different format. */
+	if (p->nr_repo_slices > 0 && repo_is_same(p->ap->repos, g->repo)) {
+		g->backend->glance(p, g);
+		p->slices[0].txn->is_looked =
+		    p->slices[0].txn->refused == REFD_OK;
+	}
+	for (i = 0; i < p->nr_asked; i++)
+		txn_decide(p->changes[i]->u, REFD_ABORTED, NULL);
+}
 
 static void apply_look(struct applier *ap, struct batch *b)
 {

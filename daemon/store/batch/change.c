@@ -147,3 +147,17 @@ bool change_needs_value(const struct change *c)
 	return ask->has_old && ask->old_target == NULL &&
 	    !refd_oid_is_null(&ask->old_oid);
 }
+
+void change_glanced(struct change *c, struct loose_value *value)
+{
+	if (value->kind == LOOSE_OID)
+		c->u->found = value->oid;
+	c->u->has_found = value->kind == LOOSE_OID ||
+	    value->kind == LOOSE_ABSENT || value->kind == LOOSE_DIR;
+	loose_value_done(value);
+}
+
+bool change_has_place(const struct change *c)
+{
+	return c->slice->git_err == 0 && c->edit.dirfd >= 0;
+}

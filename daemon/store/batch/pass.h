@@ -292,6 +292,9 @@ void change_again(struct change *c, enum txn_again why);
 void change_locked(struct change *c, const char *path);
 /* Does the update name an old value that is not null? */
 bool change_needs_value(const struct change *c);
+/* For a gate: C, which has a place, has VALUE now. Frees VALUE. */
+void change_glanced(struct change *c, struct loose_value *value);
+bool change_has_place(const struct change *c);
 /* Fails C: the update names an old value, and the ref has no value. */
 void change_cant_resolve(struct change *c);
 /* The path of file NAME in the repository or in C's worktree, for messages. */
@@ -303,7 +306,7 @@ void change_defer(struct pass *p, const struct change *c);
  * other updates are aborted. Otherwise all updates are given back. */
 void pass_settle(struct pass *p);
 
-/* ---- large.c ---- */
+/* ---- apply.c ---- */
 
 /* Asks for a slot for much work in G. The batch then does not count as
  * preparing. False: the batch has other repositories, or no slot is free: give
@@ -311,6 +314,9 @@ void pass_settle(struct pass *p);
 bool large_take(struct pass *p, struct repo_slice *g);
 /* Allowed without a slot. */
 void large_give(struct repo_slice *g);
+/* Tells the store that B has all locks it can get, or that other batches must
+ * not wait for the slow preparation of B. */
+void apply_is_prepared(struct applier *ap, struct batch *b);
 
 /* ---- pass.c ---- */
 
@@ -363,10 +369,6 @@ struct change *pass_found(struct pass *p, struct change *from,
 /* false: out of memory. */
 bool pass_enlist(struct pass *p, struct change *c);
 
-/* apply.c: tells the store that B has all locks it can get, or that other
- * batches must not wait for the slow preparation of B. */
-void apply_is_prepared(struct applier *ap, struct batch *b);
-
 /* prepare.c: everything up to the commit point. */
 void pass_prepare(struct pass *p);
 /* The client of a prepared session commits. If the session holds no locks,
@@ -391,11 +393,6 @@ bool slice_goes_packed(const struct applier *ap,
     const struct txn_slice *txn_slice);
 bool update_may_be_packed(const struct txn_update *u,
     enum reflog_policy policy);
-/* look.c: reads the refs of a gate while git holds their locks. */
-void pass_look(struct pass *p);
-/* C, which has a place, has VALUE now. Frees VALUE. */
-void change_glanced(struct change *c, struct loose_value *value);
-bool change_has_place(const struct change *c);
 /* commit.c: the journal record of the pass. */
 void pass_commit(struct pass *p);
 /* Writes an abort record for FAILED, with abort_status and abort_text of every

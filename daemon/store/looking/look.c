@@ -1,6 +1,7 @@
 /*
  * A look in the hands of the scheduler: the records of history change the known
- * refs, and the memory goes.
+ * refs, and the memory goes. A file of its own, because the tests of the
+ * scheduler link it with a double of the store, which has no looker.
  *
  * Failure modes: no memory.
  */

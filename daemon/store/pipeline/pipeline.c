@@ -3,16 +3,23 @@
  *
  * Happy path of a batch: pipeline_apply() puts it into the queue; begin_batch()
  * sets the floor; apply_batch() locks, commits and publishes; end_batch()
- * clears the floor and hands the batch back.
+ * clears the floor and hands the batch back. The commit gathers other batches,
+ * appends the rows to the commit log, and waits for the flush that they share.
  *
- * Failures: none. No worker is free: the batch waits.
+ * Failures: no worker is free: the batch waits. commit_log.h tells the fate of
+ * the rows; a dead log takes none.
  */
 #include "daemon/store/pipeline/pipeline_internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "daemon/base/time.h"
 #include "daemon/store/files/format/packed.h"
+
+#define GATHER_MAX_NS (10 * 1000 * 1000)
 
 /* ---- a batch in work ---- */
 
@@ -155,6 +162,50 @@ static bool apply_next(void *arg)
 	apply_batch(&p->applier, b);
 	hand_back(p, slot, b);
 	return true;
+}
+
+/* ---- the shared flush ---- */
+
+/* One flush serves all rows before it. So a batch waits while other batches
+ * take their locks, but no longer than a flush takes. */
+static void gather(struct pipeline *p)
+{
+	int64_t ns = journal_flush_ns(p->journal);
+	struct timespec until;
+
+	if (ns > GATHER_MAX_NS)
+		ns = GATHER_MAX_NS;
+	until = time_after(ns);
+	pthread_mutex_lock(&p->mutex);
+	p->nr_gathering++;
+	while (p->nr_locking > 0 &&
+	    pthread_cond_timedwait(&p->gathered, &p->mutex, &until) == 0)
+		;
+	p->nr_gathering--;
+	pthread_mutex_unlock(&p->mutex);
+}
+
+int pipeline_append(struct pipeline *p, struct journal_row *rows, size_t nr,
+    bool flush)
+{
+	struct commit_log_mark mark;
+	int r;
+
+	if (flush)
+		gather(p);
+	r = commit_log_append(p->cfg->log, rows, nr, &mark);
+	return r != 0 ? r :
+			commit_log_wait(p->cfg->log, &mark,
+			    flush ? COMMIT_LOG_DURABLE : COMMIT_LOG_LOCAL);
+}
+
+int pipeline_commit(void *arg, struct journal_row *rows, size_t nr, bool flush)
+{
+	struct pipeline *p = arg;
+
+	if (p->cfg->is_fatal(p->cfg->store))
+		return JOURNAL_UNKNOWN;
+	return REPLICA(p->cfg->replica, append, p, rows, nr, flush);
 }
 
 /* ---- opening ---- */

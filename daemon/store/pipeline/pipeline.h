@@ -7,7 +7,7 @@
  * A batch prepares first: it takes its locks. Preparing needs a processor, so
  * few batches prepare at once, and the scheduler asks pipeline_takes() before
  * it forms the next batch. After that the batches wait for the log, and all
- * wait for the same flush (shared_flush.c).
+ * wait for the same flush (pipeline_append()).
  *
  * Every batch in work has a floor: no record of the batch gets a lower LSN. The
  * floor is set before the batch can append a record, and is cleared when all

@@ -1,5 +1,5 @@
 /*
- * The state of the pipeline. Private to pipeline.c and shared_flush.c.
+ * The state of the pipeline. Private to pipeline.c and to tests.
  */
 #ifndef STORE_PIPELINE_INTERNAL_H
 #define STORE_PIPELINE_INTERNAL_H
@@ -46,7 +46,7 @@ struct pipeline {
 	struct commit_slot slots[PIPELINE_SLOTS];
 };
 
-/* shared_flush.c: applier.commit; ARG is the pipeline. */
+/* applier.commit; ARG is the pipeline. */
 int pipeline_commit(void *arg, struct journal_row *rows, size_t nr, bool flush);
 
 #endif

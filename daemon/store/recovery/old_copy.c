@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/hash.h"
-#include "daemon/store/files/recovery/rule_files.h"
+#include "daemon/store/files/recovery/rule.h"
 #include "daemon/store/journal/fold.h"
 #include "daemon/store/repos/repo_checkpoint.h"
 #include "daemon/store/tables/stack/stack_look.h"

@@ -1,11 +1,14 @@
 /*
  * Does a file still hold the value that the journal recorded last? The rule of
- * recovery after a power loss, also for `refd verify`. Pure; any thread.
+ * recovery after a power loss, also for `refd verify`. Any thread. Pure, except
+ * for rule_files_apply(), which blocks on the disk and logs nothing.
  */
 #ifndef STORE_RULE_H
 #define STORE_RULE_H
 
+#include "daemon/base/sys.h"
 #include "daemon/store/files/format/loose.h"
+#include "daemon/store/files/format/packed.h"
 #include "daemon/store/journal/record.h"
 
 enum rule_verdict {
@@ -46,5 +49,30 @@ enum rule_packed {
  */
 enum rule_packed rule_packed(const struct record *rec,
     const struct record_member *m, const struct refd_oid *value);
+
+/* ---- a ref in files, read and compared with its last record ---- */
+
+/* For `refd verify`, and for a strict recovery (old_copy.h). All borrowed. */
+struct rule_files {
+	const struct sys *sys;
+	int dirfd; /* of the git-dir */
+	enum refd_object_format format;
+	const struct packed_snapshot *snap; /* NULL: no ref is packed */
+	int64_t packed_mtime_ns;            /* of packed-refs */
+};
+
+struct rule_files_found {
+	enum rule_verdict verdict;
+	bool is_loose;
+	bool is_broken; /* the loose file is damaged, which tells nothing */
+	bool has_oid;   /* OID is the value */
+	struct refd_oid oid;
+};
+
+/* M is the last record of the ref, LOCKED_AT_NS the time of its lock. 0, or
+ * negative errno: the ref can't be read. */
+int rule_files_apply(const struct rule_files *files,
+    const struct record_member *m, int64_t locked_at_ns,
+    struct rule_files_found *found);
 
 #endif

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FACTOR 2
+
 struct reftable_merged {
 	struct reftable_iterator *iterators; /* one per table */
 	size_t nr;
@@ -149,4 +151,40 @@ void reftable_merged_free(struct reftable_merged *m)
 	free(m->iterators);
 	free(m->heap);
 	free(m);
+}
+
+/* ---- which tables to merge ---- */
+
+/* Is A less than FACTOR times B? */
+static bool is_small(uint64_t a, uint64_t b)
+{
+	return a / FACTOR < b;
+}
+
+bool reftable_merge_plan(const uint64_t *sizes, size_t nr, size_t *first,
+    size_t *end)
+{
+	size_t i = nr;
+	uint64_t sum;
+
+	/* The latest table that follows a table which is too small. */
+	while (i > 1 && !is_small(sizes[i - 2], sizes[i - 1]))
+		i--;
+	if (i <= 1)
+		return false;
+	*end = i;
+	/* Earlier tables, as long as the merged table would be too large for
+	 * one of them. */
+	sum = sizes[--i];
+	for (; i > 0; i--) {
+		if (is_small(sizes[i - 1], sum))
+			*first = i - 1;
+		sum += sizes[i - 1];
+	}
+	return true;
+}
+
+uint64_t reftable_merge_size(const struct reftable_table *table)
+{
+	return table->end - (table->header_size - 1);
 }

@@ -24,4 +24,17 @@ int reftable_merged_next(struct reftable_merged *merged,
     const struct reftable_record **record, struct reftable_fault *fault);
 void reftable_merged_free(struct reftable_merged *merged);
 
+/* ---- which tables to merge, as git does, so that a stack stays short ---- */
+
+/*
+ * Plans which tables to merge, so that every table has at least twice the size
+ * of the next one. SIZES are those of reftable_merge_size(), the oldest table
+ * first. The tables *FIRST to *END - 1 shall be merged; false: none. Pure; any
+ * thread.
+ */
+bool reftable_merge_plan(const uint64_t *sizes, size_t nr, size_t *first,
+    size_t *end);
+/* The size of a table without the costs of an empty table, as git counts. */
+uint64_t reftable_merge_size(const struct reftable_table *table);
+
 #endif

@@ -15,7 +15,7 @@
 
 #include <errno.h>
 
-#include "daemon/store/tables/format/reftable_compact.h"
+#include "daemon/store/tables/format/reftable_merged.h"
 
 /* Bytes of folded tables. A batch writes and flushes them under the lock. */
 #define FOLD_MAX ((uint64_t)256 * 1024)
@@ -28,10 +28,10 @@ void stack_fold_choose(struct stack_update *u, uint64_t new_size)
 
 	u->first_folded = u->end_folded = t->nr;
 	for (i = 0; i < t->nr; i++)
-		sizes[i] = reftable_compact_size(&t->tables[i]);
+		sizes[i] = reftable_merge_size(&t->tables[i]);
 	sizes[t->nr] = new_size;
 	if (!u->may_fold ||
-	    !reftable_compact_plan(sizes, t->nr + 1, &first, &end) ||
+	    !reftable_merge_plan(sizes, t->nr + 1, &first, &end) ||
 	    end != t->nr + 1)
 		return;
 	for (i = t->nr; i > first && sum + sizes[i - 1] <= FOLD_MAX; i--)

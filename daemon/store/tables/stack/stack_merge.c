@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/tables/format/reftable_compact.h"
+#include "daemon/store/tables/format/reftable_merged.h"
 
 /* Bytes of merged tables: about a million refs. Larger tables stay apart. A
  * merge delays the checkpoints of all repositories on the file system. */
@@ -45,8 +45,8 @@ static bool plan(struct stack *stack, const struct stack_snapshot *snap,
 	size_t i;
 
 	for (i = from; i < t->nr; i++)
-		sizes[i] = reftable_compact_size(&t->tables[i]);
-	if (!reftable_compact_plan(sizes + from, t->nr - from, first, end))
+		sizes[i] = reftable_merge_size(&t->tables[i]);
+	if (!reftable_merge_plan(sizes + from, t->nr - from, first, end))
 		return false;
 	*first += from;
 	*end += from;

@@ -7,6 +7,7 @@
 #define ADMIN_ADMIN_H
 
 #include "proto/lib/command.h"
+#include "proto/lib/worker.h"
 
 int admin_recover(int argc, char **argv);
 int admin_disown(int argc, char **argv);
@@ -14,14 +15,23 @@ int admin_verify(int argc, char **argv);
 int admin_locks(int argc, char **argv);
 int admin_check_config(int argc, char **argv);
 
-/* Parses the command line of C: see command_parse(). False: help or an error
- * was printed, and *STATUS is the exit status. */
-bool admin_parse(const struct command *c, void *values, int *argc, char ***argv,
-    int *status);
+/* Parses the command line of C: see command_parse(). Help and errors end the
+ * program; an error prints the usage. Call before threads exist. */
+void admin_parse(const struct command *c, void *values, int *argc,
+    char ***argv);
 /* Writes "refd: " and a line to standard error (PRINT_AS_LINES), after the
  * standard output. */
 void admin_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The state directory without --state: of the environment, or the default. */
 const char *admin_state(void);
+/*
+ * Does WORK as the owner of the directory PATH, or in this process if the owner
+ * is its account. If root runs a command on the state or a repository of
+ * another account, a worker does the work as this account, so that one owner's
+ * files cost no other owner and nothing of root. A limit of 0 seconds is a
+ * week. Call before threads exist. Returns the result of the work, or FAILED,
+ * and a message was printed.
+ */
+int admin_as_owner(const char *path, int failed, struct work work);
 
 #endif

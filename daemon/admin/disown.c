@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "daemon/admin/admin.h"
-#include "daemon/admin/as_owner.h"
 #include "daemon/store/recovery/disown.h"
 #include "proto/lib/json.h"
 #include "proto/lib/print.h"
@@ -83,12 +82,11 @@ static const struct command command = {
 int admin_disown(int argc, char **argv)
 {
 	struct disown_options opt = { 0 };
-	int i, status, left = 0;
+	int i, left = 0;
 
-	if (!admin_parse(&command, &opt, &argc, &argv, &status))
-		return status;
+	admin_parse(&command, &opt, &argc, &argv);
 	for (i = 0; i < argc; i++)
-		left |= as_owner(argv[i], 1,
+		left |= admin_as_owner(argv[i], 1,
 		    (struct work){ .run = disown,
 			.arg = &(struct disowning){ argv[i], opt.json },
 			.seconds = DISOWN_SECONDS });

@@ -25,7 +25,6 @@
 #include <unistd.h>
 
 #include "daemon/admin/admin.h"
-#include "daemon/admin/as_owner.h"
 #include "daemon/admin/locks_internal.h"
 #include "daemon/base/fs_type.h"
 #include "proto/lib/consent.h"
@@ -304,13 +303,12 @@ static int clear_in(void *data)
 int admin_locks(int argc, char **argv)
 {
 	struct locks_options opt = { .wait_s = WAIT_S };
-	int i, r, status, worst = 0;
+	int i, r, worst = 0;
 
-	if (!admin_parse(&command, &opt, &argc, &argv, &status))
-		return status;
+	admin_parse(&command, &opt, &argc, &argv);
 	umask(0);
 	for (i = 0; i < argc; i++) {
-		r = as_owner(argv[i], 128,
+		r = admin_as_owner(argv[i], 128,
 		    (struct work){ .run = clear_in,
 			.hear = hear,
 			.arg = &(struct clearing){ argv[i], &opt },

@@ -1,25 +1,46 @@
 /*
- * refd-admin: the commands of refd that use the libraries of the daemon. refd
- * execs this program.
+ * refd-admin: the commands of refd that use the libraries of the daemon, and
+ * the common parts of the commands. refd execs this program.
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/admin/admin.h"
 #include "daemon/base/hash.h"
+#include "proto/lib/interrupt.h"
+#include "proto/lib/owned.h"
+#include "proto/lib/print.h"
 
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-} commands[] = {
-	{ "recover", admin_recover },
-	{ "disown", admin_disown },
-	{ "verify", admin_verify },
-	{ "locks", admin_locks },
-	{ "check-config", admin_check_config },
-};
+#define EXIT_USAGE 129
+
+/* The replay of a large journal takes hours, and no other owner waits. A
+ * stopped worker is noticed at once. */
+#define WORK_SECONDS (7 * 24 * 3600)
+#define WORK_BYTES   ((size_t)1 << 30)
+
+void admin_say(const char *fmt, ...)
+{
+	char line[2 * 4096];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	fflush(stdout);
+	print_lines(stderr, "refd: %s\n", line);
+}
+
+const char *admin_state(void)
+{
+	const char *state = getenv("REFD_STATE");
+
+	return state != NULL ? state : "/var/lib/refd";
+}
 
 /* As the commands of the client: lost output is a failure. */
 static int finish(int status)
@@ -34,6 +55,79 @@ static int finish(int status)
 	return 128;
 }
 
+void admin_parse(const struct command *c, void *values, int *argc, char ***argv)
+{
+	char why[COMMAND_WHY_MAX], help[COMMAND_HELP_MAX];
+	enum command_result result = command_parse(c, values, argc, argv, why);
+
+	if (result == COMMAND_OK)
+		return;
+	if (result == COMMAND_HELPS) {
+		command_help(c, NULL, help, sizeof(help));
+		print_lines(stdout, "%s", help);
+		exit(finish(0));
+	}
+	admin_say("%s", why);
+	if (result == COMMAND_WRONG) {
+		command_usage(c, help, sizeof(help));
+		print_lines(stderr, "%s", help);
+	}
+	exit(EXIT_USAGE);
+}
+
+/* Nobody but root needs the account, and the command itself then tells why PATH
+ * cannot be opened. */
+static int find_owner(struct account *owner, const char *path)
+{
+	char *why = NULL;
+	struct owned at;
+	int r = 0;
+
+	*owner = (struct account){ .uid = geteuid() };
+	if (owner->uid != 0)
+		return 0;
+	if (owned_find(&at, path, &why))
+		r = account_find(owner, at.st.st_uid, at.st.st_gid);
+	else
+		r = -ENOENT;
+	if (r < 0)
+		admin_say("%s", why != NULL ? why : "out of memory");
+	free(why);
+	owned_done(&at);
+	return r;
+}
+
+int admin_as_owner(const char *path, int failed, struct work work)
+{
+	const char *why;
+	struct account owner;
+	int r = find_owner(&owner, path);
+
+	if (r < 0)
+		return failed;
+	work.bytes = WORK_BYTES;
+	if (work.seconds == 0)
+		work.seconds = WORK_SECONDS;
+	r = worker_run(&owner, &work, &why);
+	if (r < 0 && !interrupt_came())
+		admin_say("'%s': the work with the rights of its owner, uid "
+			  "%u, %s; run this as user %u, then no limit applies",
+		    path, (unsigned)owner.uid, why, (unsigned)owner.uid);
+	account_done(&owner);
+	return r < 0 ? failed : r;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{ "recover", admin_recover },
+	{ "disown", admin_disown },
+	{ "verify", admin_verify },
+	{ "locks", admin_locks },
+	{ "check-config", admin_check_config },
+};
+
 int main(int argc, char **argv)
 {
 	size_t i;
@@ -44,5 +138,5 @@ int main(int argc, char **argv)
 			return finish(commands[i].run(argc - 1, argv + 1));
 	admin_say("'%s' is not a command of this version",
 	    argc > 1 ? argv[1] : "");
-	return 129;
+	return EXIT_USAGE;
 }

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "daemon/admin/admin.h"
-#include "daemon/admin/as_owner.h"
 #include "daemon/store/recovery/tally.h"
 #include "proto/group_left.h"
 #include "proto/lib/consent.h"
@@ -556,7 +555,7 @@ static int run(struct recover_options *opt)
 		    opt->state);
 		return 74;
 	}
-	return as_owner(opt->state, 74,
+	return admin_as_owner(opt->state, 74,
 	    (struct work){ .run = recover, .arg = opt });
 }
 
@@ -565,8 +564,8 @@ int admin_recover(int argc, char **argv)
 	struct recover_options opt = { .state = admin_state() };
 	int r;
 
-	if (admin_parse(&command, &opt, &argc, &argv, &r))
-		r = run(&opt);
+	admin_parse(&command, &opt, &argc, &argv);
+	r = run(&opt);
 	command_list_done(&opt.roots);
 	return r;
 }

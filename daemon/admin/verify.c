@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 
 #include "daemon/admin/admin.h"
-#include "daemon/admin/as_owner.h"
 #include "daemon/admin/verify.h"
 #include "proto/lib/colour.h"
 #include "proto/lib/interrupt.h"
@@ -136,10 +135,9 @@ int admin_verify(int argc, char **argv)
 	struct findings *f = &values.findings;
 	size_t checked = 0;
 	bool is_left;
-	int i, status;
+	int i;
 
-	if (!admin_parse(&command, &values, &argc, &argv, &status))
-		return status;
+	admin_parse(&command, &values, &argc, &argv);
 	umask(0);
 	f->title = "Verifying repositories";
 	f->total = (size_t)argc;
@@ -148,7 +146,7 @@ int admin_verify(int argc, char **argv)
 	for (i = 0; i < argc && !interrupt_came(); i++) {
 		f->done++;
 		findings_progress(f, argv[i], "");
-		checked += as_owner(argv[i], 128,
+		checked += admin_as_owner(argv[i], 128,
 			       (struct work){ .run = check_repo,
 				   .hear = hear,
 				   .arg = &(struct check){ &values, argv[i] },

@@ -9,8 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/deliver/signature.h"
 #include "proto/lib/clock.h"
+
+#define BLOCK 64 /* bytes of a block of SHA-256 */
 
 #define ANSWER_MAX (64 * 1024)
 #define OUTPUT_MAX (64 * 1024)
@@ -78,7 +79,7 @@ static void add_headers(struct attempt *a)
 	add_header(a, "X-Refd-Attempt: %" PRIu64, a->row.failures + 1);
 	if (secret->len)
 		add_header(a, "X-Hub-Signature-256: %s",
-		    signature_text(secret->data, secret->len, a->row.body,
+		    attempt_sign(secret->data, secret->len, a->row.body,
 			a->row.len, signature));
 }
 
@@ -268,4 +269,62 @@ void attempt_free(struct attempt *a)
 	curl_slist_free_all(a->headers);
 	outbox_row_done(&a->row);
 	free(a);
+}
+
+/* ---- the signature, and the pause ---- */
+
+static void hash(const uint8_t block[BLOCK], const void *data, size_t len,
+    uint8_t out[SHA256_BYTES])
+{
+	struct sha256 sha;
+
+	sha256_init(&sha);
+	sha256_add(&sha, block, BLOCK);
+	sha256_add(&sha, data, len);
+	sha256_done(&sha, out);
+}
+
+/* The key, filled up with zeroes, or the hash of a long key. */
+static void block_of(const void *key, size_t len, uint8_t block[BLOCK])
+{
+	struct sha256 sha;
+
+	memset(block, 0, BLOCK);
+	if (len <= BLOCK) {
+		memcpy(block, key, len);
+		return;
+	}
+	sha256_init(&sha);
+	sha256_add(&sha, key, len);
+	sha256_done(&sha, block);
+}
+
+char *attempt_sign(const void *key, size_t key_len, const void *body,
+    size_t len, char text[SIGNATURE_LEN + 1])
+{
+	uint8_t block[BLOCK], sum[SHA256_BYTES];
+	char *to = text + sprintf(text, "sha256=");
+	size_t i;
+
+	block_of(key, key_len, block);
+	for (i = 0; i < BLOCK; i++)
+		block[i] ^= 0x36;
+	hash(block, body, len, sum);
+	for (i = 0; i < BLOCK; i++)
+		block[i] ^= 0x36 ^ 0x5c;
+	hash(block, sum, SHA256_BYTES, sum);
+	for (i = 0; i < SHA256_BYTES; i++)
+		to += sprintf(to, "%02x", sum[i]);
+	return text;
+}
+
+uint64_t attempt_pause_ms(uint64_t failures, uint32_t random)
+{
+	uint64_t most = ATTEMPT_FIRST_MS;
+
+	for (; failures > 1 && most < ATTEMPT_MOST_MS; failures--)
+		most *= 2;
+	if (most > ATTEMPT_MOST_MS)
+		most = ATTEMPT_MOST_MS;
+	return most / 2 + random % (most / 2 + 1);
 }

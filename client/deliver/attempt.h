@@ -1,5 +1,6 @@
 /*
- * One attempt to deliver one change: an HTTP request or a command.
+ * One attempt to deliver one change: an HTTP request or a command, the
+ * signature of the request, and the pause after a failure.
  *
  *	attempt_start -> attempt_tick, attempt_http_ended ... -> has_ended
  *
@@ -14,6 +15,12 @@
 #include "client/deliver/outbox.h"
 #include "client/deliver/streams.h"
 #include "proto/lib/launch.h"
+#include "proto/lib/sha256.h"
+
+#define ATTEMPT_FIRST_MS 1000
+#define ATTEMPT_MOST_MS  (5 * 60 * 1000)
+
+#define SIGNATURE_LEN (sizeof("sha256=") - 1 + 2 * SHA256_BYTES)
 
 struct attempt {
 	struct stream *stream; /* busy */
@@ -42,5 +49,16 @@ void attempt_http_ended(struct attempt *a, CURLcode result);
 /* Passes on the output of A's command, and ends A with the command. */
 void attempt_tick(struct attempt *a);
 void attempt_free(struct attempt *a);
+
+/* As GitHub's X-Hub-Signature-256: the HMAC (RFC 2104) of the body with
+ * SHA-256, as "sha256=<hex digits>". Returns TEXT. Pure. */
+char *attempt_sign(const void *key, size_t key_len, const void *body,
+    size_t len, char text[SIGNATURE_LEN + 1]);
+/*
+ * The pause after FAILURES failures of a change, at least 1: 1 s, 2 s, 4 s ...
+ * up to 5 min, each between half of this and all of it. RANDOM is any number,
+ * which keeps streams that failed together from trying together. Pure.
+ */
+uint64_t attempt_pause_ms(uint64_t failures, uint32_t random);
 
 #endif

@@ -9,8 +9,9 @@
  *	4. The loop waits for sockets, commands, the reader, a signal.
  *
  * Failures: after a crash, an attempt without a recorded result is repeated
- * with the same id. A failed attempt pauses its stream alone (backoff.h). A
- * failure of the outbox ends the program, before any other change is sent.
+ * with the same id. A failed attempt pauses its stream alone
+ * (attempt_pause_ms()). A failure of the outbox ends the program, before any
+ * other change is sent.
  */
 #include "client/deliver/deliver.h"
 
@@ -28,7 +29,6 @@
 #include <utlist.h>
 
 #include "client/deliver/attempt.h"
-#include "client/deliver/backoff.h"
 #include "client/deliver/intake.h"
 #include "client/deliver/outbox.h"
 #include "client/deliver/streams.h"
@@ -378,7 +378,7 @@ static void record_failure(struct service *d, const struct attempt *a)
 		streams_done(a->stream, a->row.len);
 	else
 		streams_pause(a->stream,
-		    now + backoff_ms(failures, random_number()));
+		    now + attempt_pause_ms(failures, random_number()));
 }
 
 /* The transaction that contains the result is committed before the stream

@@ -19,7 +19,7 @@ void refd_hang_up(struct refd *r)
 	for (i = 0; i < r->nr_flights; i++)
 		refd_flight_lost(r->flights[i], written);
 	refd_conn_close(&r->conn);
-	refd_sessions_clear(&r->sessions);
+	r->nr_sessions = 0;
 	refd_answer_decoder_free(r->dec);
 	r->dec = NULL;
 }

@@ -1,6 +1,7 @@
 #include "client/librefd/refd_internal.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A refusal of the connection, not of a request. Reading continues to the end,
@@ -38,6 +39,22 @@ static struct flight *find_id(const struct refd *r, uint32_t id)
 	return NULL;
 }
 
+static int add_session(struct refd *r, const struct refd_txid *id)
+{
+	struct refd_txid *grown;
+
+	if (r->nr_sessions == r->sessions_size) {
+		grown = realloc(r->sessions,
+		    (r->sessions_size + 8) * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		r->sessions = grown;
+		r->sessions_size += 8;
+	}
+	r->sessions[r->nr_sessions++] = *id;
+	return 0;
+}
+
 static int take_answer(struct refd *r, struct refd_answer *ans)
 {
 	struct flight *f = find_id(r, ans->request_id);
@@ -56,7 +73,7 @@ static int take_answer(struct refd *r, struct refd_answer *ans)
 	}
 	err = refd_flight_answered(f, ans, &r->conn);
 	if (err == 0 && refd_flight_is_prepared(f))
-		err = refd_sessions_add(&r->sessions, &f->req->txid);
+		err = add_session(r, &f->req->txid);
 	if (err == -EPROTO)
 		return refd_fail(r, err,
 		    "%s: an answer does not fit its request", r->path);

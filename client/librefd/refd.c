@@ -44,7 +44,7 @@ void refd_free(struct refd *r)
 		refd_flight_free(r->flights[i]);
 	refd_conn_done(&r->conn);
 	refd_answer_decoder_free(r->dec);
-	refd_sessions_done(&r->sessions);
+	free(r->sessions);
 	free(r->path);
 	free(r);
 }
@@ -91,6 +91,20 @@ static bool needs_txid(const struct refd_request *req)
 	    refd_txid_eq(&req->txid, &none);
 }
 
+/* Removes ID from the prepared sessions. Returns true if it was there. */
+static bool take_session(struct refd *r, const struct refd_txid *id)
+{
+	size_t i;
+
+	for (i = 0; i < r->nr_sessions; i++) {
+		if (!refd_txid_eq(&r->sessions[i], id))
+			continue;
+		r->sessions[i] = r->sessions[--r->nr_sessions];
+		return true;
+	}
+	return false;
+}
+
 int refd_submit(struct refd *r, struct refd_request *req)
 {
 	struct flight *f;
@@ -109,7 +123,7 @@ int refd_submit(struct refd *r, struct refd_request *req)
 	if (!f)
 		return refd_fail(r, -ENOMEM, "out of memory");
 	if (refd_verb_class(req->verb) == REFD_CLASS_END &&
-	    !refd_sessions_take(&r->sessions, &req->txid))
+	    !take_session(r, &req->txid))
 		f->state = FLIGHT_OVER;
 	if (refd_conn_is_open(&r->conn)) {
 		err = refd_flight_send(f, &r->conn);
@@ -235,4 +249,45 @@ int refd_call(struct refd *r, struct refd_request *req, int timeout_ms,
 	int err = refd_submit(r, req);
 
 	return err < 0 ? err : refd_wait(r, req, timeout_ms, ans);
+}
+
+/* ---- history ---- */
+
+/* Requests for history continue behind the last answer. */
+static void move_on(struct refd_selection *select,
+    const struct refd_answer *ans)
+{
+	memcpy(select->journal, ans->journal, sizeof(select->journal));
+	select->has_journal = true;
+	if (select->reverse) {
+		select->has_before = true;
+		select->before = ans->next;
+	} else {
+		select->has_after = true;
+		select->after = ans->next;
+	}
+}
+
+static int ask_history(struct refd *r, struct refd_request *req,
+    enum refd_verb verb, int timeout_ms, struct refd_answer *ans)
+{
+	int err;
+
+	req->verb = verb;
+	err = refd_call(r, req, timeout_ms, ans);
+	if (err == 0 && ans->kind == REFD_ANSWER_RECORDS)
+		move_on(&req->select, ans);
+	return err;
+}
+
+int refd_log(struct refd *r, struct refd_request *req, int timeout_ms,
+    struct refd_answer *ans)
+{
+	return ask_history(r, req, REFD_VERB_LOG, timeout_ms, ans);
+}
+
+int refd_watch(struct refd *r, struct refd_request *req, int timeout_ms,
+    struct refd_answer *ans)
+{
+	return ask_history(r, req, REFD_VERB_WATCH, timeout_ms, ans);
 }

@@ -10,7 +10,6 @@
 
 #include "client/librefd/conn.h"
 #include "client/librefd/flight.h"
-#include "client/librefd/sessions.h"
 #include "client/refd.h"
 
 /* Before the second attempt to connect. */
@@ -25,7 +24,10 @@ struct refd {
 	struct refd_hello hello;
 	bool has_hello;
 	enum refd_status refusal; /* of the last connection; REFD_OK: none */
-	struct sessions sessions; /* prepared on this connection */
+	/* Owned; the sessions that are prepared on this connection. They end
+	 * with the connection, so a commit must never be sent on another. */
+	struct refd_txid *sessions;
+	size_t nr_sessions, sessions_size;
 	struct flight *flights[REFD_REQUESTS_MAX];
 	size_t nr_flights;
 	uint32_t last_id;

@@ -1,6 +1,7 @@
 #include "client/log/lines.h"
 
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -8,7 +9,6 @@
 
 #include "client/git/quote.h"
 #include "client/log/when.h"
-#include "client/log/who.h"
 #include "client/request/git_messages.h"
 #include "proto/lib/time_text.h"
 #include "proto/utf8.h"
@@ -254,6 +254,64 @@ static void add_reason(struct text *t, const struct refd_change *c)
 	text_done(&reason);
 }
 
+static const char *identity(const struct refd_record *rec, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < rec->nr_identities; i++)
+		if (!strcmp(rec->identities[i].name, name))
+			return rec->identities[i].value;
+	return NULL;
+}
+
+/* Neighbours mostly have the same account, and a look-up may ask a directory
+ * service. */
+static const char *account_name(uint32_t uid)
+{
+	static struct text name;
+	static uint32_t known;
+	const struct passwd *pw;
+
+	if (name.len && known == uid)
+		return name.data;
+	known = uid;
+	text_clear(&name);
+	pw = getpwuid(uid);
+	if (pw)
+		text_add_visible(&name, pw->pw_name);
+	else
+		text_addf(&name, "uid=%u", uid);
+	return name.data;
+}
+
+/* SSH_CONNECTION begins with the address of the client. */
+static void add_address(struct text *t, const char *connection)
+{
+	char *address = xstrdup(connection);
+
+	address[strcspn(address, " ")] = '\0';
+	text_adds(t, " from ");
+	text_add_visible(t, address);
+	free(address);
+}
+
+void lines_add_who(struct text *t, const struct refd_record *rec)
+{
+	const char *account = account_name(rec->uid),
+		   *person = refd_identity_person(rec->identities,
+		       rec->nr_identities);
+	const char *connection = identity(rec, "SSH_CONNECTION");
+
+	text_adds(t, account);
+	if (person && strcmp(person, account) != 0) {
+		text_adds(t, " (");
+		text_add_visible(t, person);
+		text_addc(t, ')');
+	} else if (!person && connection) {
+		add_address(t, connection);
+	}
+}
+
 static void add_time(struct text *t, const struct lines *l, uint64_t ms,
     uint64_t now_ms)
 {
@@ -274,7 +332,7 @@ static void make_row(const struct lines *l, const struct refd_change *c,
 	text_addf(cell, "%" PRIu64, rec->lsn);
 	if (!l->is_table)
 		text_addf(cell, ".%u", c->nr);
-	who_add(++cell, rec);
+	lines_add_who(++cell, rec);
 	if (l->has_repo || !l->is_table)
 		text_add_visible(++cell, *rec->repo ? rec->repo : "-");
 	text_add_visible(++cell, c->name);

@@ -50,4 +50,14 @@ struct lines {
 void lines_add(struct lines *l, const struct refd_answer *ans, uint64_t now_ms,
     struct text *out);
 
+/*
+ * Adds who made a change: the account, then the person, or else the address of
+ * the SSH client: "git (alice)", "git from 192.0.2.7", "ada"; "uid=103" without
+ * an account. The kernel tells the daemon the account of a client. All other
+ * names come from the client: from its environment, as set by the program that
+ * authenticated the user, or from its configuration. So a person's name never
+ * stands alone. Reads the password file.
+ */
+void lines_add_who(struct text *t, const struct refd_record *rec);
+
 #endif

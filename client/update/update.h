@@ -7,9 +7,9 @@
 #ifndef CLIENT_UPDATE_UPDATE_H
 #define CLIENT_UPDATE_UPDATE_H
 
+#include "client/base/child.h"
 #include "client/git/gitconfig.h"
 #include "client/git/gitdir.h"
-#include "client/git/revision.h"
 #include "client/hooks/reftx.h"
 #include "client/request/changes.h"
 #include "client/request/connect.h"
@@ -43,6 +43,23 @@ struct held {
 	struct refd_request req; /* borrows from the changes */
 	struct refd_answer ans;
 };
+
+/* GD is borrowed. OBJECT_FORMAT is of the repository. The rest is zero
+ * initially. */
+struct revisions {
+	const struct gitdir *gd;
+	enum refd_object_format object_format;
+	struct coprocess git;
+};
+
+/*
+ * Resolves the name of an object. The hex digits of a whole id are used
+ * verbatim, without a check that the object exists. git resolves all other
+ * names ("git cat-file --batch-check", started at the first need). False: no
+ * such object, or an ambiguous name.
+ */
+bool revision_resolve(struct revisions *revs, const char *name,
+    struct refd_oid *oid);
 
 struct updater {
 	const struct update_options *opt;

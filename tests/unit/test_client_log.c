@@ -11,7 +11,6 @@
 
 #include "client/log/lines.h"
 #include "client/log/when.h"
-#include "client/log/who.h"
 #include "proto/lib/time_text.h"
 #include "tests/lib/suite.h"
 
@@ -64,7 +63,7 @@ static void be(const char *name, const char *is)
 static const char *who(void)
 {
 	text_clear(&out);
-	who_add(&out, &record);
+	lines_add_who(&out, &record);
 	return out.data;
 }
 

@@ -38,16 +38,17 @@ bool follower_take(struct follower *f, struct txn *txn)
 	return true;
 }
 
-void follower_give(struct follower *f, struct txn *txn)
+void follower_admit(struct follower *f, struct own_txn *rows, size_t nr)
 {
-	pthread_mutex_lock(&f->mutex);
-	f->nr_admitting++;
-	pthread_mutex_unlock(&f->mutex);
-	admissions_admit(f->host->admissions, txn);
-}
+	struct txn_fifo txns = { .head = NULL };
+	size_t i;
 
-void follower_await(struct follower *f)
-{
+	for (i = 0; i < nr; i++)
+		txn_fifo_put(&txns, rows[i].txn);
+	pthread_mutex_lock(&f->mutex);
+	f->nr_admitting += nr;
+	pthread_mutex_unlock(&f->mutex);
+	admissions_admit(f->host->admissions, &txns);
 	pthread_mutex_lock(&f->mutex);
 	while (f->nr_admitting > 0)
 		pthread_cond_wait(&f->back, &f->mutex);
@@ -59,6 +60,13 @@ void follower_put_repo(struct follower *f, struct txn *txn)
 	if (txn->repo != NULL)
 		repo_put(f->host->repos, txn->repo);
 	txn->repo = NULL;
+}
+
+void follower_let_go(struct follower *f)
+{
+	if (f->written != NULL)
+		repo_put(f->host->repos, f->written);
+	f->written = NULL;
 }
 
 /* ---- results ---- */
@@ -211,13 +219,14 @@ static void fetch_missing(struct follower *f, struct attempt *a,
 	free(oids);
 }
 
-static bool write_objects(struct follower *f, struct attempt *a,
+bool attempt_write_objects(struct follower *f, struct attempt *a,
     const struct record *rec)
 {
 	int r = 0;
 
 	if (!a->has_written)
-		r = row_objects_write(f->host->repos, a->path, a->row, rec);
+		r = row_objects_write(f->host->repos, &f->written, a->path,
+		    a->row, rec);
 	a->has_written = r == 0;
 	if (r < 0)
 		attempt_say(a, "can't write the objects of the row to '%s': %s",
@@ -230,13 +239,15 @@ static enum result apply(struct follower *f, struct attempt *a,
     struct own_txn *rt, int placed)
 {
 	enum result result;
+	bool is_ready;
 
 	if (placed == -ENOENT)
 		fetch_missing(f, a, rt);
-	if (placed < 0 || !write_objects(f, a, &rt->record))
+	is_ready = placed >= 0 && attempt_write_objects(f, a, &rt->record);
+	follower_let_go(f);
+	if (!is_ready)
 		return RESULT_WAITS;
-	follower_give(f, rt->txn);
-	follower_await(f);
+	follower_admit(f, rt, 1);
 	result = attempt_look(a, rt);
 	if (result != RESULT_DONE) {
 		fetch_missing(f, a, rt);
@@ -270,14 +281,14 @@ static int place(struct follower *f, struct attempt *a)
 	return r;
 }
 
-bool attempt_prepare(struct follower *f, struct attempt *a, struct own_txn *rt)
+bool attempt_prepare(struct follower *f, struct attempt *a, const char *path,
+    struct own_txn *rt)
 {
-	if (place(f, a) < 0 || own_txn_of_row(rt, a->row, a->lsn, a->path) < 0)
+	if (path != NULL)
+		snprintf(a->path, sizeof(a->path), "%s", path);
+	else if (place(f, a) < 0)
 		return false;
-	if (write_objects(f, a, &rt->record))
-		return true;
-	own_txn_done(rt);
-	return false;
+	return own_txn_of_row(rt, a->row, a->lsn, a->path) == 0;
 }
 
 void attempt_init(const struct follower *f, struct attempt *a,

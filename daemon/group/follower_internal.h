@@ -30,6 +30,9 @@ struct follower {
 	bool has_thread;
 	int64_t put_ns;    /* when a repository began to wait last; 0: never */
 	int64_t search_ns; /* no search before */
+	/* Open for the objects of rows; NULL: none. The rows of a batch are
+	 * mostly of one repository. */
+	struct repo *written;
 	LIST_HEAD(waiting_list, waiting_repo) waiting; /* waiting.c */
 	int64_t try_ns;                   /* no attempt for them before */
 	LIST_HEAD(mend_list, mend) mends; /* mends.c; under MUTEX */
@@ -72,19 +75,25 @@ enum result attempt_try(struct follower *f, struct attempt *a);
 /* Tells the log why the row waits: after some seconds, and then each minute. */
 void attempt_report(struct follower *f, struct attempt *a);
 
-/* Makes the transaction of A's row, which admission may get. False: RT is
- * empty. */
-bool attempt_prepare(struct follower *f, struct attempt *a, struct own_txn *rt);
+/* Makes the transaction of A's row. PATH: where the repository is in its place,
+ * or NULL, if this must be looked at. False: RT is empty. */
+bool attempt_prepare(struct follower *f, struct attempt *a, const char *path,
+    struct own_txn *rt);
+/* The same row, with the record REC: before admission gets it. Then the caller
+ * lets the repository go. */
+bool attempt_write_objects(struct follower *f, struct attempt *a,
+    const struct record *rec);
 /* RT has come back from admission. DONE: it may be applied. */
 enum result attempt_look(struct attempt *a, const struct own_txn *rt);
 /* Has admission refused TXN? Sets the reason. */
 bool attempt_is_refused(struct attempt *a, const struct txn *txn);
 
-/* Gives TXN to admission. */
-void follower_give(struct follower *f, struct txn *txn);
-/* Waits until all transactions are back. */
-void follower_await(struct follower *f);
+/* Gives NR transactions to admission together, and waits until they are back.
+ */
+void follower_admit(struct follower *f, struct own_txn *rows, size_t nr);
 void follower_put_repo(struct follower *f, struct txn *txn);
+/* Of the objects that were written last. */
+void follower_let_go(struct follower *f);
 
 /* Sets the reason. */
 void attempt_say(struct attempt *a, const char *fmt, ...)

@@ -105,8 +105,7 @@ static bool lacks_kept(const struct mending *k, const struct own_txn *nt)
 
 static enum result apply(struct mending *k, struct own_txn *nt)
 {
-	follower_give(k->f, nt->txn);
-	follower_await(k->f);
+	follower_admit(k->f, nt, 1);
 	if (attempt_is_refused(k->a, nt->txn))
 		return RESULT_WAITS;
 	k->is_lost = lacks_kept(k, nt);

@@ -1,6 +1,7 @@
 #include "daemon/group/row_objects_write.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,16 +11,48 @@
 /* Recovery uses a different name, in a different thread. */
 #define TEMPORARY "tmp_obj_row"
 
+/* git prunes no file of this age, unless it is told to. */
+#define YOUNG_NS (3600 * 1000000000LL)
+
 struct writing {
 	const struct sys *sys;
 	const struct record *rec;
 	int fd; /* objects/ */
 };
 
+/* Is OBJECT in a file that was written recently? The prune of git removes older
+ * ones, and a torn one is written again. */
+static bool is_there(const struct writing *w, const struct row_object *object)
+{
+	char hex[REFD_OID_MAX_HEX + 1], path[REFD_OID_MAX_HEX + 2];
+	enum object_type type;
+	struct refd_oid oid;
+	struct sys_stat st;
+	uint8_t *data;
+	size_t len;
+	bool is_same;
+
+	object_id(object->type, object->data, object->len,
+	    w->rec->object_format, &oid);
+	refd_oid_hex(&oid, w->rec->object_format, hex);
+	snprintf(path, sizeof(path), "%.2s/%s", hex, hex + 2);
+	if (SYS(w->sys, lstatat, w->fd, path, &st) < 0 ||
+	    st.mtime_ns < SYS(w->sys, now_wall) - YOUNG_NS ||
+	    loose_object_read(w->sys, w->fd, &oid, w->rec->object_format,
+		object->len, &type, &data, &len) < 0)
+		return false;
+	is_same = type == object->type && len == object->len &&
+	    memcmp(data, object->data, len) == 0;
+	free(data);
+	return is_same;
+}
+
 static int write_object(void *arg, const struct row_object *object)
 {
 	const struct writing *w = arg;
 
+	if (is_there(w, object))
+		return 0;
 	return loose_object_write(w->sys, w->fd, TEMPORARY,
 	    w->rec->object_format, object->type, object->data, object->len,
 	    w->rec->dir_mode);
@@ -41,23 +74,28 @@ static int write_into(const struct sys *sys, const struct repo *repo,
 	return r;
 }
 
-int row_objects_write(struct repos *repos, const char *path,
-    const struct group_row *row, const struct record *rec)
+/* *REPO: another one, or NULL. */
+static void open_repo(struct repos *repos, struct repo **repo, const char *path)
 {
 	enum refd_status status;
-	struct repo *repo;
-	char *why = NULL;
-	int r = 1;
+	char *why;
 
+	if (*repo != NULL)
+		repo_put(repos, *repo);
+	*repo = repos_get(repos, path, &status, &why);
+	free(why);
+}
+
+int row_objects_write(struct repos *repos, struct repo **repo, const char *path,
+    const struct group_row *row, const struct record *rec)
+{
 	if (row->objects.len == 0)
 		return 0;
-	repo = repos_get(repos, path, &status, &why);
-	free(why);
-	if (repo == NULL)
+	if (*repo == NULL || strcmp((*repo)->path, path) != 0)
+		open_repo(repos, repo, path);
+	if (*repo == NULL ||
+	    memcmp((*repo)->uuid, row->repo, sizeof(row->repo)) != 0 ||
+	    (*repo)->object_format != rec->object_format)
 		return 1;
-	if (memcmp(repo->uuid, row->repo, sizeof(row->repo)) == 0 &&
-	    repo->object_format == rec->object_format)
-		r = write_into(repos->sys, repo, row, rec);
-	repo_put(repos, repo);
-	return r;
+	return write_into(repos->sys, *repo, row, rec);
 }

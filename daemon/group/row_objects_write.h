@@ -13,11 +13,13 @@
 
 /*
  * Writes the objects of ROW, with the record REC, into the repository PATH.
- * Nothing is synced: the barrier of admission does this. 0; 1: the repository
- * can't be opened, or is a different one, and admission says so; or negative
- * errno: some objects may be there.
+ * *REPO: the repository of the call before, or NULL; afterwards the one of this
+ * call, which the caller puts. An object that is there stays, so that its
+ * directory counts as synced. Nothing is synced: the barrier of admission does
+ * this. 0; 1: the repository can't be opened, or is a different one, and
+ * admission says so; or negative errno: some objects may be there.
  */
-int row_objects_write(struct repos *repos, const char *path,
+int row_objects_write(struct repos *repos, struct repo **repo, const char *path,
     const struct group_row *row, const struct record *rec);
 
 #endif

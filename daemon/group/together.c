@@ -3,8 +3,9 @@
  * leader, rows of many clients share a flush, too. So a node that comes back is
  * not slower than the clients that write.
  *
- * The happy path: all rows go to admission at once; then one pass applies them,
- * and the journal takes them in their order.
+ * The happy path: the objects of all rows are written; then all rows go to
+ * admission at once, which looks at the repository and at its new objects once;
+ * then one pass applies them, and the journal takes them in their order.
  *
  * A batch ends before a row that has a ref of the batch, or a name above or
  * below one; that belongs to a repository whose rows wait; whose repository
@@ -73,22 +74,41 @@ static bool fits(const struct own_txn *rows, const struct own_txn *rt)
 	return true;
 }
 
-/* Gives the row IN, which is behind the NR rows, to admission. False: the batch
- * ends before it. */
-static bool give(struct follower *f, const struct group_input *in,
+/* Where one of the NR rows has found the repository of ROW in its place, or
+ * NULL. */
+static const char *path_of(const struct own_txn *rows, size_t nr,
+    const struct group_row *row)
+{
+	const struct group_row *from;
+
+	while (nr-- > 0) {
+		from = rows[nr].from;
+		if (memcmp(from->repo, row->repo, sizeof(row->repo)) == 0 &&
+		    from->path.len == row->path.len &&
+		    memcmp(from->path.data, row->path.data, row->path.len) == 0)
+			return rows[nr].txn->req.git_dir;
+	}
+	return NULL;
+}
+
+/* Makes the row IN the next one behind the NR rows. False: the batch ends
+ * before it. */
+static bool take(struct follower *f, const struct group_input *in,
     struct own_txn *rows, size_t nr)
 {
 	struct attempt a;
 
 	attempt_init(f, &a, in);
 	a.only_looks = nr > 0;
-	if (waiting_has(f, a.row->repo) || !attempt_prepare(f, &a, &rows[nr]))
+	if (waiting_has(f, a.row->repo) ||
+	    !attempt_prepare(f, &a, path_of(rows, nr, a.row), &rows[nr]))
 		return false;
-	if (fits(rows, &rows[nr]) && waiting_leave(f, &a))
-		follower_give(f, rows[nr].txn);
-	else
-		own_txn_done(&rows[nr]);
-	return rows[nr].txn != NULL;
+	if (fits(rows, &rows[nr]) &&
+	    attempt_write_objects(f, &a, &rows[nr].record) &&
+	    waiting_leave(f, &a))
+		return true;
+	own_txn_done(&rows[nr]);
+	return false;
 }
 
 /* All rows are applied, or none is. */
@@ -111,10 +131,11 @@ bool together_apply(struct follower *f, const struct group_input *in,
 	size_t given = 0, ready = 0;
 	bool is_applied;
 
-	for (; rows != NULL && in != NULL && give(f, in, rows, given);
+	for (; rows != NULL && in != NULL && take(f, in, rows, given);
 	    in = in->next)
 		given++;
-	follower_await(f);
+	follower_let_go(f);
+	follower_admit(f, rows, given);
 	while (ready < given && attempt_look(&a, &rows[ready]) == RESULT_DONE)
 		ready++;
 	is_applied = ready > 0 && apply(f, rows, ready);

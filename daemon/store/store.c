@@ -30,7 +30,10 @@ bool store_reap(struct store *s, struct store_done *done)
 
 void store_admit(struct store *s, struct txn *txn)
 {
-	admissions_admit(s->admissions, txn);
+	struct txn_fifo txns = { .head = NULL };
+
+	txn_fifo_put(&txns, txn);
+	admissions_admit(s->admissions, &txns);
 }
 
 void store_give_up(struct store *s, struct txn *txn)

@@ -10,8 +10,8 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from group import wait_for  # noqa: E402
 from group_pair import (TABLES, a, b, back, lock_of, log,  # noqa: E402
-                        make_repo, metric, refused, report, run, same,
-                        same_refs, stdin, updated)
+                        make_repo, metric, new_commit, refused, report,
+                        run, same, same_refs, stdin, updated)
 
 REPOS = [f'{name}.git' for name in ('one', 'two', 'three')]
 MAIN = 'refs/heads/main'
@@ -108,6 +108,26 @@ def test_together():
     all_same('together')
     flushes = metric(b, 'journal_flushes_total') - flushes
     report('together: few flushes', flushes <= 20, flushes)
+
+
+def looks():
+    """At new objects, before a transaction is applied."""
+    return metric(b, 'barriers_total') + metric(b, 'barrier_copies_total')
+
+
+def test_objects():
+    """One look at the new objects of many rows."""
+    repo = REPOS[0]
+    away()
+    for i in range(40):
+        a.link.near(len(log.rows))
+        change(repo, f'create refs/heads/objects{i} '
+               f'{new_commit(a, repo, values[repo][0])}')
+    report('objects: in the rows', log.rows[-1][1]['objects'])
+    before = looks()
+    b.connect().begin(False)
+    all_same('objects')
+    report('objects: few looks', looks() - before <= 5, looks() - before)
 
 
 def test_related():
@@ -260,5 +280,6 @@ def test_role():
     all_same('role: the former leader')
 
 
-run(test_start, test_together, test_related, test_symref, test_lock,
-    test_diverged, test_missing, test_moved, test_killed, test_link, test_role)
+run(test_start, test_together, test_objects, test_related, test_symref,
+    test_lock, test_diverged, test_missing, test_moved, test_killed, test_link,
+    test_role)

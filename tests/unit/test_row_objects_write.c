@@ -59,9 +59,20 @@ static void setup(void)
 	add(2, 0);
 }
 
+static int write_at(const char *path)
+{
+	struct repos *repos = &w->store.repos;
+	struct repo *repo = NULL;
+	int r = row_objects_write(repos, &repo, path, &row, &rec);
+
+	if (repo != NULL)
+		repo_put(repos, repo);
+	return r;
+}
+
 static int write_all(void)
 {
-	return row_objects_write(&w->store.repos, WORLD_REPO, &row, &rec);
+	return write_at(WORLD_REPO);
 }
 
 /* The number of whole objects. An object that can be opened is whole. */
@@ -92,8 +103,81 @@ START_TEST(the_repository_of_the_row)
 	ck_assert_int_eq(write_all(), 0);
 	ck_assert_uint_eq(nr_whole(), NR);
 	row.objects.len = 0;
+	ck_assert_int_eq(write_at("/srv/none"), 0);
+}
+END_TEST
+
+/* The file of the object NTH. */
+static const char *file_of(size_t nth)
+{
+	static char path[sizeof(WORLD_REPO "/objects//") + REFD_OID_MAX_HEX];
+	char hex[REFD_OID_MAX_HEX + 1];
+
+	refd_oid_hex(&oids[nth], rec.object_format, hex);
+	snprintf(path, sizeof(path), WORLD_REPO "/objects/%.2s/%s", hex,
+	    hex + 2);
+	return path;
+}
+
+/* The inodes of the files of the objects. */
+static void inodes(uint64_t ino[NR])
+{
+	struct sys_stat st;
+	size_t i;
+
+	for (i = 0; i < NR; i++) {
+		ck_assert_int_eq(
+		    SYS(w->sys, lstatat, AT_FDCWD, file_of(i), &st), 0);
+		ino[i] = st.ino;
+	}
+}
+
+/* So its directory counts as synced. But git removes old objects. */
+START_TEST(a_young_object_stays)
+{
+	uint64_t before[NR], after[NR];
+
+	ck_assert_int_eq(write_all(), 0);
+	inodes(before);
+	ck_assert_int_eq(write_all(), 0);
+	inodes(after);
+	ck_assert_mem_eq(before, after, sizeof(before));
+	memfs_advance(w->fs, 2 * 3600 * 1000000000LL);
+	ck_assert_int_eq(write_all(), 0);
+	inodes(after);
+	ck_assert_uint_ne(before[0], after[0]);
+	ck_assert_uint_eq(nr_whole(), NR);
+}
+END_TEST
+
+/* A crash may leave a file without its content. */
+START_TEST(a_torn_object)
+{
+	size_t i;
+
+	ck_assert_int_eq(write_all(), 0);
+	for (i = 0; i < NR; i++)
+		memfs_write(w->fs, file_of(i), _i == 0 ? "" : "x");
+	ck_assert_int_eq(write_all(), 0);
+	ck_assert_uint_eq(nr_whole(), NR);
+}
+END_TEST
+
+/* The repository of the row before is at another path. */
+START_TEST(another_row_before)
+{
+	struct repos *repos = &w->store.repos;
+	struct repo *repo = NULL, *first;
+
 	ck_assert_int_eq(
-	    row_objects_write(&w->store.repos, "/srv/none", &row, &rec), 0);
+	    row_objects_write(repos, &repo, WORLD_REPO, &row, &rec), 0);
+	first = repo;
+	ck_assert_int_eq(
+	    row_objects_write(repos, &repo, WORLD_REPO, &row, &rec), 0);
+	ck_assert_ptr_eq(repo, first);
+	ck_assert_int_eq(
+	    row_objects_write(repos, &repo, "/srv/none", &row, &rec), 1);
+	ck_assert_ptr_null(repo);
 }
 END_TEST
 
@@ -103,8 +187,7 @@ START_TEST(a_different_repository)
 	ck_assert_int_eq(write_all(), 1);
 	ck_assert_uint_eq(nr_whole(), 0);
 	row.repo[_i * 15] ^= 1;
-	ck_assert_int_eq(
-	    row_objects_write(&w->store.repos, "/srv/none", &row, &rec), 1);
+	ck_assert_int_eq(write_at("/srv/none"), 1);
 	rec.object_format = rec.object_format == REFD_FORMAT_SHA1 ?
 	    REFD_FORMAT_SHA256 :
 	    REFD_FORMAT_SHA1;
@@ -163,6 +246,9 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, wr_teardown);
 	tcase_add_test(tc, the_repository_of_the_row);
+	tcase_add_test(tc, another_row_before);
+	tcase_add_test(tc, a_young_object_stays);
+	tcase_add_loop_test(tc, a_torn_object, 0, 2);
 	tcase_add_loop_test(tc, a_different_repository, 0, 2);
 	tcase_add_loop_test(tc, a_full_disk, 0, 2);
 	tcase_add_loop_test(tc, a_failing_call, 0, 2);

@@ -300,12 +300,15 @@ void admissions_free(struct admissions *a)
 /* ---- hand-over. The pool is woken without MUTEX, which the woken worker needs
  * at once. ---- */
 
-void admissions_admit(struct admissions *a, struct txn *txn)
+void admissions_admit(struct admissions *a, struct txn_fifo *txns)
 {
+	struct txn *txn;
+
 	/* An earlier admission counts no more. */
-	txn->nr_checked = 0;
+	for (txn = txns->head; txn != NULL; txn = txn->next)
+		txn->nr_checked = 0;
 	pthread_mutex_lock(&a->mutex);
-	txn_fifo_put(&a->to_sort, txn);
+	txn_fifo_move(&a->to_sort, txns);
 	pthread_mutex_unlock(&a->mutex);
 	admissions_wake(a);
 }

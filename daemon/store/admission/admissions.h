@@ -38,9 +38,10 @@ void admissions_start(struct admissions *a);
  * done. */
 void admissions_free(struct admissions *a);
 
-/* TXN comes back once, in the completions. The transactions of a repository
- * come back in the order in which they were handed over. */
-void admissions_admit(struct admissions *a, struct txn *txn);
+/* Each of TXNS comes back once, in the completions. The transactions of a
+ * repository come back in the order in which they were handed over. TXNS is
+ * empty then. */
+void admissions_admit(struct admissions *a, struct txn_fifo *txns);
 /* TXN, which is being admitted or waits at the barrier, comes back as soon as
  * possible (store_give_up()). */
 void admissions_give_up(struct admissions *a, struct txn *txn);

@@ -126,14 +126,14 @@ static size_t list_tips(const struct txn *txn, struct refd_oid *tips)
 static bool pay(const struct sys *sys, const struct txn *txn)
 {
 	const int64_t now_ns = SYS(sys, now_mono);
-	struct repo *repo = txn->repo;
+	struct group_repo *kept = txn->repo->replica;
 
-	if (now_ns - repo->in_row_since_ns > IN_ROW_PERIOD_NS) {
-		repo->in_row_since_ns = now_ns;
-		repo->in_row_bytes = 0;
+	if (now_ns - kept->in_row_since_ns > IN_ROW_PERIOD_NS) {
+		kept->in_row_since_ns = now_ns;
+		kept->in_row_bytes = 0;
 	}
-	repo->in_row_bytes += group_txn_of(txn)->objects->charged;
-	return repo->in_row_bytes <= IN_ROW_BYTES;
+	kept->in_row_bytes += group_txn_of(txn)->objects->charged;
+	return kept->in_row_bytes <= IN_ROW_BYTES;
 }
 
 /* Collects the objects of TXN that other nodes may lack: its rows can contain

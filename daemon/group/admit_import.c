@@ -1,6 +1,6 @@
 /*
  * Admission to a repository in a group whose refs no other node has
- * (repo_import.c): only of the transaction that imports the refs.
+ * (group_repo.c): only of the transaction that imports the refs.
  *
  * The happy path: the transaction is atomic, gives every ref the value that the
  * ref has, and leaves none out. Under the locks, the values are compared as in
@@ -158,7 +158,7 @@ bool admit_import(const struct sys *sys, struct txn *txn)
 	if (kept == NULL || txn->is_own)
 		return true;
 	kept->imports = false;
-	if (!atomic_load(&txn->repo->awaits_import))
+	if (!group_repo_awaits_import(txn->repo))
 		return true;
 	if (!is_import(txn))
 		return refuse(txn, REFD_DENIED,

@@ -107,10 +107,8 @@ void group_appended(struct replica *r, struct pass *p, const struct slice *s)
 	/* Other nodes may lack what this node lacked. */
 	if (!s->txn->is_own)
 		note_values(group_of(r), s, group_txn_of(s->txn));
-	/* If the mark stays, the import is done again. */
-	if (has_value(&s->plan) && !group_txn_is_of_node(s->txn) &&
-	    atomic_load(&s->repo->awaits_import))
-		repo_forget_import(p->sys, s->repo);
+	if (has_value(&s->plan) && !group_txn_is_of_node(s->txn))
+		group_repo_imported(p->sys, s->repo);
 }
 
 /* ---- the row ---- */

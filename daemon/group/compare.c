@@ -118,7 +118,7 @@ static bool begins(const struct change *c)
 
 	if (!txn->is_own)
 		return txn->replica != NULL && group_txn_of(txn)->imports &&
-		    atomic_load(&c->slice->repo->awaits_import);
+		    group_repo_awaits_import(c->slice->repo);
 	return group_txn_is_row(txn) && is_done(c);
 }
 

@@ -263,7 +263,7 @@ static int place(struct follower *f, struct attempt *a)
 {
 	const int64_t now_ns = SYS(f->host->sys, now_mono);
 	const struct row_place place = { .repos = f->host->repos,
-		.event = f->host->cfg->event,
+		.event = f->host->config->event,
 		.lsn = a->lsn,
 		.only_looks = a->only_looks,
 		.searches = a->search_ns != 0 && now_ns >= a->search_ns &&
@@ -316,8 +316,8 @@ void attempt_report(struct follower *f, struct attempt *a)
 		len = snprintf(text, sizeof(text),
 		    "row %" PRIu64 " of the group cannot be applied: ", a->lsn);
 	snprintf(text + len, sizeof(text) - (size_t)len, "%s", a->why);
-	if (f->host->cfg->event != NULL)
-		f->host->cfg->event(a->event, a->path, text);
+	if (f->host->config->event != NULL)
+		f->host->config->event(a->event, a->path, text);
 }
 
 enum result attempt_try(struct follower *f, struct attempt *a)
@@ -416,7 +416,7 @@ static void *follower_main(void *arg)
 
 /* ---- life ---- */
 
-struct follower *follower_new(const struct replica_host *host,
+struct follower *follower_new(const struct store_parts *host,
     struct group *group, int64_t patience_ns)
 {
 	struct follower *f = calloc(1, sizeof(*f));

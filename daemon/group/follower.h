@@ -22,7 +22,7 @@ struct follower;
 
 /* HOST and GROUP are borrowed, and PATIENCE_NS is the group's. NULL: out of
  * memory. Lives until the workers have stopped. */
-struct follower *follower_new(const struct replica_host *host,
+struct follower *follower_new(const struct store_parts *host,
     struct group *group, int64_t patience_ns);
 /* After follower_stop(). F may be NULL. */
 void follower_free(struct follower *f);

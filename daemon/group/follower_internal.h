@@ -21,7 +21,7 @@ struct scan {
 };
 
 struct follower {
-	const struct replica_host *host;
+	const struct store_parts *host;
 	struct group *group;
 	/* After half of this time a row that waits is reported. After the whole
 	 * time, what is missing is asked for again. */

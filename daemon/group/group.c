@@ -132,7 +132,7 @@ void group_die(struct group *g, const char *why)
 		return;
 	g->is_dead = true;
 	g->epoch = 0;
-	g->base.host->fatal(g->base.host->arg, why);
+	g->base.host->fatal(g->base.host->store, why);
 	pthread_cond_broadcast(&g->changed);
 }
 
@@ -169,12 +169,12 @@ bool group_is_linked(struct group *g)
 int group_path_below(const struct group *g, const char *path,
     struct group_bytes *below)
 {
-	const struct replica_host *host = g->base.host;
+	const struct repos *repos = g->base.host->repos;
 	size_t i, len, longest = 0;
 
-	for (i = 0; i < host->nr_roots; i++) {
-		len = strlen(host->roots[i]);
-		if (len > longest && strncmp(path, host->roots[i], len) == 0 &&
+	for (i = 0; i < repos->nr_roots; i++) {
+		len = strlen(repos->roots[i]);
+		if (len > longest && strncmp(path, repos->roots[i], len) == 0 &&
 		    path[len] == '/' && path[len + 1] != '\0')
 			longest = len;
 	}
@@ -189,7 +189,7 @@ int group_path_below(const struct group *g, const char *path,
 
 void group_tell(struct group *g, enum store_event event, const char *why)
 {
-	const struct store_config *cfg = g->base.host->cfg;
+	const struct store_config *cfg = g->base.host->config;
 
 	if (cfg->event != NULL)
 		cfg->event(event, g->node, why);

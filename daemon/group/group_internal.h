@@ -4,12 +4,14 @@
 #define GROUP_INTERNAL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/queue.h>
 
 #include "daemon/group/follower.h"
 #include "daemon/group/group.h"
 #include "daemon/group/group_replica.h"
 #include "daemon/group/group_txn.h"
+#include "daemon/store/parts.h"
 
 /* A batch without an outcome, on the stack of a worker. */
 struct group_batch {
@@ -174,6 +176,26 @@ static inline struct group *group_of(struct replica *r)
 
 /* The operations of all nodes. */
 extern const struct replica_ops group_replica_ops;
+
+/* ---- group_repo.c: these block on the disk ---- */
+
+/* Kept with an open repository. */
+struct group_repo {
+	/* No other node has the refs. */
+	atomic_bool awaits_import;
+	/* Objects in rows since IN_ROW_SINCE_NS (monotonic). For the admission
+	 * worker that is in the repository. */
+	size_t in_row_bytes;
+	int64_t in_row_since_ns;
+};
+
+int group_claim(struct replica *r, const struct sys *sys, struct repo *repo,
+    uint8_t *uuid);
+/* Does not block. */
+bool group_repo_awaits_import(const struct repo *repo);
+/* The group has a row with the refs of REPO: removes the mark, durably. If the
+ * mark stays, the import is done again. */
+void group_repo_imported(const struct sys *sys, const struct repo *repo);
 
 /* ---- admit.c, admit_import.c ---- */
 

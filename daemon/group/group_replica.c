@@ -29,7 +29,7 @@ static void mend(struct group *g, const struct repo *repo, const char *name)
 
 static int open_node(struct replica *r, char **why)
 {
-	const struct replica_host *host = r->host;
+	const struct store_parts *host = r->host;
 	struct group *g = group_of(r);
 
 	(void)why;
@@ -38,7 +38,6 @@ static int open_node(struct replica *r, char **why)
 	g->follower = follower_new(host, g, g->patience_ns);
 	if (g->follower == NULL)
 		return -ENOMEM;
-	host->repos->are_copies = true;
 	host->completions->hold = hold;
 	host->completions->hold_arg = g;
 	return 0;
@@ -137,6 +136,7 @@ const struct replica_ops group_replica_ops = {
 	.start = start,
 	.stop = stop,
 	.free = free_node,
+	.claim = group_claim,
 	.admit = group_admit,
 	.check = group_check,
 	.collect = group_collect,

@@ -298,8 +298,8 @@ static void report(struct mending *k, const struct foreign_ref *ref)
 	    k->kept[0] != '\0' ? "kept as " : "nothing is kept", k->kept,
 	    (unsigned long long)k->a->lsn);
 	attempt_make_readable(text);
-	if (k->f->host->cfg->event != NULL)
-		k->f->host->cfg->event(STORE_GROUP_DIVERGED, k->repo->path,
+	if (k->f->host->config->event != NULL)
+		k->f->host->config->event(STORE_GROUP_DIVERGED, k->repo->path,
 		    text);
 }
 

@@ -28,6 +28,7 @@ struct store_parts {
 	struct deferred *deferred;
 	struct pipeline *pipeline;
 	struct packer *packer;
+	struct admissions *admissions;
 	struct replica *replica;
 
 	/* What only the store as a whole knows. No lock is held, and no call

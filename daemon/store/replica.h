@@ -26,27 +26,11 @@ struct journal_row;
 struct pass;
 struct pipeline;
 struct replica;
+struct repo;
 struct slice;
+struct store_parts;
+struct sys;
 struct txn;
-
-/* The parts of the store that a replica uses. Borrowed from open() until
- * free(). */
-struct replica_host {
-	const struct sys *sys;
-	const struct store_config *cfg;
-	struct commit_log *log;
-	struct journal *journal; /* of LOG */
-	struct repos *repos;
-	struct completions *completions;
-	struct admissions *admissions;
-	struct pipeline *pipeline;
-	struct workers *workers; /* not started yet */
-	const char *const *roots;
-	size_t nr_roots;
-	/* The store must end for WHY. Does not block. */
-	void (*fatal)(void *arg, const char *why);
-	void *arg;
-};
 
 /* The role of this machine, and its progress. */
 struct replica_state {
@@ -79,8 +63,8 @@ struct replica_ops {
 
 	/* ---- for the thread that opens and closes the store ---- */
 
-	/* All members of the host are set, and no thread runs. 0, or negative
-	 * errno and perhaps *WHY (to be freed). Blocks. */
+	/* The host has all parts, and no thread runs. 0, or negative errno and
+	 * perhaps *WHY (to be freed). Blocks. */
 	int (*open)(struct replica *r, char **why);
 	/* The workers run. 0 or negative errno. Blocks. */
 	int (*start)(struct replica *r);
@@ -89,6 +73,14 @@ struct replica_ops {
 	/* Before the parts of the host are freed. R is gone, or is the null
 	 * object. */
 	void (*free)(struct replica *r);
+
+	/* REPO, which is locked, is about to be served: makes or removes the
+	 * marks by which other programs know that other machines have it, and
+	 * may set repo->replica. UUID: a new one, which may be changed, as it
+	 * is in no file yet; NULL: REPO keeps the one that it has. 0 or
+	 * negative errno. Blocks. */
+	int (*claim)(struct replica *r, const struct sys *sys,
+	    struct repo *repo, uint8_t *uuid);
 
 	/* ---- admission ---- */
 
@@ -152,7 +144,7 @@ struct replica_ops {
 /* An implementation begins with this struct. */
 struct replica {
 	const struct replica_ops *ops;
-	const struct replica_host *host;
+	const struct store_parts *host; /* borrowed until free() */
 };
 
 /* REPLICA(r, look, state): calls an operation of R. */

@@ -8,20 +8,29 @@
 #include <string.h>
 
 #include "daemon/store/pipeline/pipeline.h"
-#include "daemon/store/replica.h"
-#include "daemon/store/repos/repo_id.h"
+#include "daemon/store/parts.h"
 
 static int open_alone(struct replica *r, char **why)
 {
-	const struct replica_host *host = r->host;
+	const struct store_parts *host = r->host;
 
-	if (host->cfg->is_offline || !journal_shares_rows(host->journal))
+	if (host->config->is_offline || !journal_shares_rows(host->journal))
 		return 0;
 	*why = repo_why("the journal in '%s' belongs to a node of a group: set "
 			"group.name and group.node, or leave the group by "
 			"'refd recover --leave'",
-	    host->cfg->state_dir);
+	    host->config->state_dir);
 	return -EINVAL;
+}
+
+/* The marks of a group that the node has left (daemon/group/group_repo.c). */
+static int claim(struct replica *r, const struct sys *sys, struct repo *repo,
+    uint8_t *uuid)
+{
+	int err = repo_unmark(sys, repo, "group");
+
+	(void)r, (void)uuid;
+	return err == 0 ? repo_unmark(sys, repo, "import") : err;
 }
 
 static int start(struct replica *r)
@@ -115,6 +124,7 @@ const struct replica_ops replica_single = {
 	.start = start,
 	.stop = nothing,
 	.free = nothing,
+	.claim = claim,
 	.admit = allow,
 	.check = allow,
 	.collect = nothing_for_txn,

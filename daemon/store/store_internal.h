@@ -56,10 +56,9 @@ struct store {
 	struct admissions *admissions; /* with its own mutex */
 	struct pipeline *pipeline;
 	struct replica *replica;
-	struct replica alone; /* the null object, and REPLICA points to it */
-	struct replica_host host;
-	struct packer *packer;       /* with its own mutex */
-	struct looker *looker;       /* with its own mutex */
+	struct replica alone;  /* the null object, and REPLICA points to it */
+	struct packer *packer; /* with its own mutex */
+	struct looker *looker; /* with its own mutex */
 	struct historian *historian; /* with its own mutex, an innermost lock */
 	struct checkpointer *checkpointer; /* with its own mutex */
 	char *recover_why; /* store_recover_why(); NULL: a damaged record */

@@ -200,6 +200,7 @@ static const struct store_parts *share(struct store *s)
 		.deferred = s->deferred,
 		.pipeline = s->pipeline,
 		.packer = s->packer,
+		.admissions = s->admissions,
 		.replica = s->replica,
 		.store = s,
 		.is_fatal = is_fatal,
@@ -291,27 +292,9 @@ static int make_admissions(struct store *s)
 
 void store_init_replica(struct store *s)
 {
-	s->alone = (struct replica){ &replica_single, &s->host };
+	s->alone = (struct replica){ &replica_single, &s->parts };
 	s->replica = s->cfg.replica != NULL ? s->cfg.replica : &s->alone;
-	s->replica->host = &s->host;
-}
-
-static int open_replica(struct store *s, char **why)
-{
-	s->host = (struct replica_host){ .sys = s->sys,
-		.cfg = &s->cfg,
-		.log = s->log,
-		.journal = s->journal,
-		.repos = &s->repos,
-		.completions = &s->completions,
-		.admissions = s->admissions,
-		.pipeline = s->pipeline,
-		.workers = s->workers,
-		.roots = (const char *const *)s->roots,
-		.nr_roots = s->cfg.nr_roots,
-		.fatal = fatal,
-		.arg = s };
-	return REPLICA(s->replica, open, why);
+	s->replica->host = &s->parts;
 }
 
 bool store_is_in_group(struct store *s, uint64_t *lsn)
@@ -328,13 +311,28 @@ int store_join_group(struct store *s, uint64_t lsn, journal_given_fn *next,
 	return r > 0 ? -EIO : r;
 }
 
+/* The opening does the same for a repository that is not there now. */
+static int claim_again(void *arg, const struct journal_repo *known)
+{
+	struct repos *repos = arg;
+	struct repo *repo;
+	int r;
+
+	if (repos_get_known(repos, known, &repo) != 0)
+		return 0;
+	r = REPLICA(repos->replica, claim, repos->sys, repo, NULL);
+	repo_put(repos, repo);
+	repos_trim(repos, INT64_MAX / 2);
+	return r;
+}
+
 int store_leave_group(struct store *s, uint8_t uuid[GROUP_UUID_BYTES])
 {
 	int r = journal_leave_group(s->journal);
 
 	/* Before, a start in the group would miss the marks. */
 	if (r == 0)
-		r = repos_unmark_group(&s->repos);
+		r = journal_each_repo(s->journal, claim_again, &s->repos);
 	journal_group_uuid(s->journal, uuid);
 	return r > 0 ? -EIO : r;
 }
@@ -391,6 +389,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		repos_init(&s->repos, s->sys, s->journal,
 		    (const char *const *)s->roots, s->cfg.nr_roots,
 		    s->cfg.max_open_repos);
+		s->repos.replica = s->replica;
 		r = store_open_sync_failures(s, &warning, why);
 	}
 	if (r == 0)
@@ -405,8 +404,10 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		r = make_historian(s);
 	if (r == 0)
 		r = make_admissions(s);
-	if (r == 0)
-		r = open_replica(s, why);
+	if (r == 0) {
+		share(s);
+		r = REPLICA(s->replica, open, why);
+	}
 	if (r != 0) {
 		free(warning);
 		store_free(s);

@@ -56,7 +56,7 @@ static void share_rows(void)
 
 	ops = group_replica_ops;
 	ops.appended = appended;
-	g = (struct group){ .base = { &ops, &w->store.host },
+	g = (struct group){ .base = { &ops, &w->store.parts },
 		.diverged = tell };
 	w->store.pipeline->applier.replica = &g.base;
 }

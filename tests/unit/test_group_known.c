@@ -29,7 +29,7 @@ static int64_t now_boot(const struct sys *sys)
 	return now_ns;
 }
 
-static struct replica_host host;
+static struct store_parts host;
 
 /* As group_new() makes it, without a journal. */
 static void setup(void)

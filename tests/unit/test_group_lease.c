@@ -28,7 +28,7 @@ static int64_t now_mono(const struct sys *sys)
 	return mono_ns;
 }
 
-static struct replica_host host;
+static struct store_parts host;
 
 /* As group_new() makes it, without a journal. */
 static void setup(void)

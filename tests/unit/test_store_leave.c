@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/group/group_internal.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
 #include "tests/lib/world.h"
@@ -41,6 +42,7 @@ static void open_in_group(struct world *w, const char *path)
 static void *set_up(struct memfs *fs, void *arg)
 {
 	static const uint8_t group[16] = "a group";
+	static struct replica node = { &group_replica_ops, NULL };
 	struct state *s = calloc(1, sizeof(*s));
 	struct journal_row row = { .kind = JOURNAL_SLICE,
 		.body = (const uint8_t *)"",
@@ -56,7 +58,7 @@ static void *set_up(struct memfs *fs, void *arg)
 	    "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n"
 	    "[extensions]\n\tobjectFormat = @*\n");
 	ck_assert_int_eq(world_start(s->w), 0);
-	s->w->store.repos.are_copies = true;
+	s->w->store.repos.replica = &node;
 	journal_set_group(s->w->store.journal, group);
 	ck_assert_int_eq(journal_commit(s->w->store.journal, &row, 1, true), 0);
 	open_in_group(s->w, WORLD_REPO);

@@ -374,6 +374,7 @@ void repo_close(struct repos *repos, struct repo *repo)
 		SYS(sys, close, repo->refd_fd);
 	if (repo->fd >= 0)
 		SYS(sys, close, repo->fd);
+	free(repo->replica);
 	free(repo->path);
 	free(repo);
 }

@@ -32,6 +32,7 @@
 #include "daemon/store/sync_failures/sync_failures.h"
 #include "daemon/store/txn.h"
 
+struct replica;
 struct repo_id;
 struct stack_set;
 
@@ -59,8 +60,6 @@ struct repo {
 	bool is_partial; /* git can fetch absent objects */
 	enum repo_format format;
 	bool is_new; /* the uuid was made at this opening */
-	/* In a group: no other node has the refs (repo_import.c). */
-	atomic_bool awaits_import;
 	bool bare;
 	int shared_perm;
 	enum reflog_policy log_policy; /* if the client names none */
@@ -95,11 +94,10 @@ struct repo {
 	/* Bytes of objects copied for records since the limit of the copies
 	 * (barrier_copy.c) moved to this time. */
 	size_t copied_bytes;
-	/* Objects in rows of the group since IN_ROW_SINCE_NS (monotonic). For
-	 * the worker that has claimed the repository. */
-	size_t in_row_bytes;
-	int64_t in_row_since_ns;
 	int64_t copied_since_ns;
+	/* What a replica (replica.h) keeps with the repository: one block that
+	 * is freed with it; NULL: nothing. */
+	void *replica;
 
 	/* Under the mutex of struct barriers: transactions there. */
 	unsigned waiting_barrier;
@@ -142,9 +140,10 @@ struct repos {
 	const char *const *roots; /* borrowed */
 	size_t nr_roots;
 	size_t max_open;
-	/* Of a node in a group: repositories may be copies of another node's,
-	 * and keep their uuids. Set before the first opening. */
-	bool are_copies;
+	/* Of the store; borrowed. If it shares rows, repositories may be copies
+	 * of another machine's, and keep their uuids. Set before the first
+	 * opening. */
+	struct replica *replica;
 	repo_configure_fn *configure;
 
 	pthread_mutex_t mutex;
@@ -187,8 +186,9 @@ struct repo *repos_get(struct repos *repos, const char *git_dir,
  * -ESTALE: the path has a different repository. */
 int repos_get_known(struct repos *repos, const struct journal_repo *known,
     struct repo **repo);
-/* 1: refd-group has made the repository of ID, and the journal knows another
- * one with the uuid, so this node has lost its refs. 0: not so. */
+/* 1: another machine has the repository, it was made anew here with ID, and the
+ * journal knows another one with the uuid, so this machine has lost its refs.
+ * 0: not so. */
 int repo_is_lost(const struct repos *repos, const struct repo_id *id);
 /* The file system of the open repository with the common dir GIT_DIR. NULL: no
  * such repository is open. Only for comparison. */
@@ -200,12 +200,10 @@ void repo_put(struct repos *repos, struct repo *repo);
  * journal is an older copy, or damaged: -ESTALE and *WHY. */
 int repos_check_checkpoints(struct repos *repos, const char *state_dir,
     char **why);
-/* Removes the mark of a group (repo_group.c) from all repositories of the
- * journal. 0 or negative errno. Nothing else uses REPOS. */
-int repos_unmark_group(struct repos *repos);
-/* The group has a row with the refs of REPO: removes the mark (repo_import.c),
- * durably. 0 or negative errno. Blocks. */
-int repo_forget_import(const struct sys *sys, struct repo *repo);
+/* Removes <common-dir>/refd/NAME, durably, if it is there. 0 or negative
+ * errno. */
+int repo_unmark(const struct sys *sys, const struct repo *repo,
+    const char *name);
 /* Closes repositories that were not used for IDLE_NS. */
 void repos_trim(struct repos *repos, int64_t idle_ns);
 

@@ -5,12 +5,10 @@
  *	migrate	<common-dir>/refd/migrate, a directory, is absent or unlocked:
  *		refd migrate is not at work
  *	lock	<common-dir>/refd/lock: one daemon per repository
+ *	share	marks for other programs, if other machines have the repository
+ *		(replica.h)
  *	name	<common-dir>/refd/id, made at the first opening
- *	import	<common-dir>/refd/import, before the name, if this node is in a
- *		group, and the repository has refs (repo_import.c)
  *	note	in the journal: recovery then knows the path
- *	group	<common-dir>/refd/group, if this node is in a group: clients
- *		then never let git write (repo_group.c)
  *	mark	<common-dir>/refd/checkpoint, for checkpoints to write to
  * The id and the row are not synced here. The first transactions in the
  * repository wait at the barrier for both syncs (barrier.c).
@@ -28,7 +26,7 @@
 #include <sys/stat.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/store/files/format/loose.h"
+#include "daemon/store/replica.h"
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_internal.h"
 #include "daemon/store/repos/repo_checkpoint.h"
@@ -187,9 +185,9 @@ static int look_there(void *arg, const struct journal_repo *known)
 	return 0;
 }
 
-/* In a group, refd-group makes repositories, and does not know the journal. Or
- * an administrator has copied the repository from another node. On a single
- * machine refd disable has released the repository
+/* A program that copies repositories from other machines does not know the
+ * journal. Or an administrator has copied the repository from another machine.
+ * On a single machine refd disable has released the repository
  * (client/enable/enable_repo.c). */
 static bool is_unclaimed(const struct repo_id *id)
 {
@@ -200,7 +198,7 @@ static bool is_unclaimed(const struct repo_id *id)
 
 static bool has_no_journal(const struct repos *repos, const struct repo_id *id)
 {
-	return repos->are_copies || is_unclaimed(id);
+	return repos->replica->ops->shares_rows || is_unclaimed(id);
 }
 
 static int note_known(void *arg, const struct journal_repo *known)
@@ -216,7 +214,7 @@ int repo_is_lost(const struct repos *repos, const struct repo_id *id)
 	bool is_known = false;
 	int r;
 
-	if (!is_unclaimed(id) || !repos->are_copies)
+	if (!is_unclaimed(id) || !repos->replica->ops->shares_rows)
 		return 0;
 	r = journal_find_repo(repos->journal, id->uuid, note_known, &is_known);
 	return r == 0 ? is_known : r > 0 ? -EIO : r;
@@ -242,21 +240,11 @@ static int find_copy(const struct repos *repos, const struct repo *repo,
 	return r > 0 ? -EIO : r;
 }
 
-/* In a group, the rows of a repository with a new uuid have all its refs, so
- * another node may make the repository. The version of the uuid tells (8: RFC
- * 9562, "custom"). The refs of the moment are imported first. */
-static int make_uuid(const struct repos *repos, struct repo *repo,
-    uint8_t uuid[16])
+/* Is the journal an older copy than at the last write to this repository? */
+static bool is_ahead(const struct repos *repos, const struct repo *repo)
 {
-	int r = repo_id_make_uuid(uuid);
-
-	if (r < 0 || !repos->are_copies)
-		return r;
-	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80);
-	r = repo_has_refs(repos->sys, repo);
-	if (r == 0)
-		return repo_forget_import(repos->sys, repo);
-	return r > 0 ? repo_await_import(repos->sys, repo) : r;
+	return repo_checkpoint_read(repos->sys, repo->refd_fd, repos->journal) >
+	    journal_last_lsn(repos->journal);
 }
 
 static int name_it(const struct repos *repos, struct repo *repo,
@@ -277,7 +265,7 @@ static int name_it(const struct repos *repos, struct repo *repo,
 	    (r == 0 && has_no_journal(repos, id) &&
 		memcmp(id->journal, journal_uuid(repos->journal), 16) != 0);
 	if (is_new && (r == 0 || r == -ENOENT))
-		r = make_uuid(repos, repo, id->uuid);
+		r = repo_id_make_uuid(id->uuid);
 	if (r < 0)
 		return r;
 	repo->is_new = is_new;
@@ -285,6 +273,12 @@ static int name_it(const struct repos *repos, struct repo *repo,
 		memcpy(id->journal, journal_uuid(repos->journal), 16);
 	if (memcmp(id->journal, journal_uuid(repos->journal), 16) != 0)
 		return -ESTALE;
+	if (is_ahead(repos, repo))
+		return -EOVERFLOW;
+	r = REPLICA(repos->replica, claim, repos->sys, repo,
+	    is_new ? id->uuid : NULL);
+	if (r < 0)
+		return r;
 	memcpy(repo->uuid, id->uuid, 16);
 	if (!changes && strcmp(id->path, repo->path) == 0)
 		return 0;
@@ -293,13 +287,6 @@ static int name_it(const struct repos *repos, struct repo *repo,
 	/* The journal must not know it before: see repo_is_lost(). */
 	return r == 0 && is_unnamed ? SYS(repos->sys, syncfs, repo->refd_fd) :
 				      r;
-}
-
-/* Is the journal an older copy than at the last write to this repository? */
-static bool is_ahead(const struct repos *repos, const struct repo *repo)
-{
-	return repo_checkpoint_read(repos->sys, repo->refd_fd, repos->journal) >
-	    journal_last_lsn(repos->journal);
 }
 
 /* journal_find_repo(). 1: another directory. */
@@ -391,7 +378,7 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 		    repo->path, repo->path);
 		return REFD_NOREPO;
 	}
-	if (r == 0 && is_ahead(repos, repo)) {
+	if (r == -EOVERFLOW) {
 		*why = repo_why(
 		    "'%s' has seen more of the journal than there is: the "
 		    "daemon's state is an older copy, or damaged; if that is "
@@ -399,11 +386,6 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 		    repo->path, repo->path);
 		return REFD_NOREPO;
 	}
-	if (r == 0)
-		r = repo_mark_group(repos, repo);
-	if (r == 0)
-		r = repos->are_copies ? repo_learn_import(repos->sys, repo) :
-					repo_forget_import(repos->sys, repo);
 	if (r == 0)
 		r = note_it(repos, repo);
 	if (r == 0) {
@@ -414,6 +396,16 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 	}
 	*why = repo_why("can't set '%s/refd' up: %s", repo->path, strerror(-r));
 	return txn_status_of(r);
+}
+
+int repo_unmark(const struct sys *sys, const struct repo *repo,
+    const char *name)
+{
+	int r = SYS(sys, unlinkat, repo->refd_fd, name);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	return SYS(sys, fsync, repo->refd_fd);
 }
 
 /* Opens the refd/ directory of an earlier run. A copy of the repository may

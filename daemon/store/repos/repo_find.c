@@ -317,3 +317,30 @@ int repo_find_known(const struct repos *repos, const char *path,
 
 	return r == -EXDEV || r == -ENOTDIR || r == -ELOOP ? -ENOENT : r;
 }
+
+/* ---- git refs migrate ---- */
+
+/* A git directory has about 15 entries. */
+#define ENTRIES_MAX 1000
+
+bool repo_has_migration(const struct sys *sys, int fd,
+    char name[REPO_MIGRATION_MAX])
+{
+	static const char prefix[] = "ref_migration.";
+	struct sys_dirent entry;
+	struct sys_dir *dir;
+	bool found = false;
+	unsigned nr = 0;
+
+	if (SYS(sys, dir_open, fd, ".", &dir) < 0)
+		return false;
+	while (!found && nr++ < ENTRIES_MAX &&
+	    SYS(sys, dir_next, dir, &entry) > 0) {
+		found = strncmp(entry.name, prefix, strlen(prefix)) == 0 &&
+		    strlen(entry.name) < REPO_MIGRATION_MAX;
+		if (found)
+			strcpy(name, entry.name);
+	}
+	SYS(sys, dir_close, dir);
+	return found;
+}

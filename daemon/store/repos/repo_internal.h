@@ -73,18 +73,6 @@ int repo_claim_known(const struct repos *repos, struct repo *repo,
     const struct journal_repo *known);
 /* Claims REPO, of any journal. -ENOENT: never served. -EAGAIN: locked. */
 int repo_claim_any(const struct repos *repos, struct repo *repo);
-/* repo_group.c: makes or removes the mark of a group in the claimed REPO. 0 or
- * negative errno. */
-int repo_mark_group(const struct repos *repos, const struct repo *repo);
-/* repo_import.c: the mark of a repository in a group whose refs no other node
- * has. Makes the mark, durably; sets awaits_import of the claimed REPO. 0 or
- * negative errno. Both block. */
-int repo_await_import(const struct sys *sys, const struct repo *repo);
-int repo_learn_import(const struct sys *sys, struct repo *repo);
-
-/* repo_refs.c: does REPO, whose configuration was read, have a ref below refs/?
- * A file that is no ref counts, too. 1, 0, or negative errno. Blocks. */
-int repo_has_refs(const struct sys *sys, const struct repo *repo);
 
 /* fs.c. Gives REPO its file system. -EIO: the file system failed to sync. */
 int fs_attach(struct repos *repos, struct repo *repo);

@@ -13,18 +13,22 @@
 #include <string.h>
 
 #include "daemon/base/hash.h"
+#include "daemon/store/replica.h"
 #include "daemon/store/repos/repo_internal.h"
 
 void repos_init(struct repos *repos, const struct sys *sys,
     struct journal *journal, const char *const *roots, size_t nr_roots,
     size_t max_open)
 {
+	static struct replica alone = { &replica_single, NULL };
+
 	memset(repos, 0, sizeof(*repos));
 	repos->sys = sys;
 	repos->journal = journal;
 	repos->roots = roots;
 	repos->nr_roots = nr_roots;
 	repos->max_open = max_open;
+	repos->replica = &alone;
 	pthread_mutex_init(&repos->mutex, NULL);
 	pthread_cond_init(&repos->not_busy, NULL);
 }

@@ -458,9 +458,22 @@ static bool follow_lease(struct service *v)
 	return prove_look(v, look_ms);
 }
 
+/* Waits for the next look at lease and log. While the daemon is busy with rows,
+ * each of its frames is no reason for another look, which needs a commit. */
+static void await_turn(struct service *v)
+{
+	uint64_t end = refd_deadline_ms(v->is_next ? NEXT_MS : TURN_MS), now;
+
+	while (!v->stops && (now = refd_now_ms()) < end) {
+		batches_follow(v, (int)(end - now));
+		if (v->taken == v->last)
+			break;
+	}
+}
+
 static void turn_follower(struct service *v)
 {
-	batches_follow(v, v->is_next ? NEXT_MS : TURN_MS);
+	await_turn(v);
 	if (!v->stops && !follow_lease(v) && !v->stops)
 		service_report(v, "following the log", v->log.s.why.data);
 }

@@ -22,6 +22,9 @@
 #define REPEAT_NS (60 * 1000000000LL)
 /* refd-group makes a new repository in less time. */
 #define SEARCH_NS (2 * 1000000000LL)
+/* The time until the second question for the objects of a row. Each further
+ * one takes twice as long, up to group.patience. */
+#define FETCH_NS (250 * 1000000LL)
 /* Searches take at most this part of the time. */
 #define SEARCH_PART 10
 
@@ -206,7 +209,13 @@ static void fetch_missing(struct follower *f, struct attempt *a,
 
 	if (SYS(f->host->sys, now_mono) < a->fetch_ns)
 		return;
-	a->fetch_ns = SYS(f->host->sys, now_mono) + f->patience_ns;
+	/* refd-group drops a question while it fetches for another row of the
+	 * repository, and the lead may change during a fetch. */
+	a->fetch_pause_ns = a->fetch_pause_ns > 0 ? 2 * a->fetch_pause_ns :
+						    FETCH_NS;
+	if (a->fetch_pause_ns > f->patience_ns)
+		a->fetch_pause_ns = f->patience_ns;
+	a->fetch_ns = SYS(f->host->sys, now_mono) + a->fetch_pause_ns;
 	/* The repository may be a new one, or git has pruned the objects. */
 	a->has_written = false;
 	oids = calloc(txn->nr_updates + 1, sizeof(*oids));

@@ -23,8 +23,8 @@ struct scan {
 struct follower {
 	const struct store_parts *host;
 	struct group *group;
-	/* After half of this time a row that waits is reported. After the whole
-	 * time, what is missing is asked for again. */
+	/* After half of this time a row that waits is reported. What is missing
+	 * is asked for at least once in this time. */
 	int64_t patience_ns;
 	pthread_t thread;
 	bool has_thread;
@@ -59,6 +59,7 @@ struct attempt {
 	char path[REFD_PATH_MAX];
 	char why[FOLLOWER_WHY_MAX];
 	int64_t fetch_ns;  /* not before, the next time */
+	int64_t fetch_pause_ns;
 	int64_t search_ns; /* the same; 0: the repository was not missing yet */
 	bool has_written;  /* the objects of the row */
 	bool has_left;     /* row_place.h */

@@ -485,7 +485,20 @@ def test_paid():
     same_refs('paid')
 
 
+def test_asked_again():
+    """b asks for a missing object again soon, if the fetch fails: the node
+    that it was asked of may be lost, and b shall lead."""
+    a.link.holds, b.link.holds = 'skip', 'fail'
+    before = b.link.asked
+    updated('asked again: a has the object', a, 'refs/heads/again',
+            commit([main], {'again': b'again'}))
+    report('asked again: b asks', wait_for(10, lambda: b.link.asked > before))
+    a.link.holds = b.link.holds = 'copy'
+    report('asked again: soon', b.await_applied(1.2), b.said()[-300:])
+    same_refs('asked again')
+
+
 run(test_start, test_objects, test_forgets, test_stale, test_bounds,
     test_revert, test_odd, test_unopened, test_far, test_new_leader,
     test_missing, test_pruned, test_relinked, test_torn, test_full,
-    test_killed, test_stores, test_order, test_paid)
+    test_killed, test_stores, test_order, test_paid, test_asked_again)

@@ -67,12 +67,18 @@ void fixture_close(void)
 	fixture.j = NULL;
 }
 
+int fixture_index_upto(uint64_t lsn)
+{
+	struct history_watches none = { .list = NULL };
+
+	return history_index(fixture.h, lsn, &none);
+}
+
 void fixture_index(void)
 {
 	int i;
 
-	for (i = 0; history_index(fixture.h, journal_last_lsn(fixture.j)) > 0;
-	    i++)
+	for (i = 0; fixture_index_upto(journal_last_lsn(fixture.j)) > 0; i++)
 		ck_assert_int_lt(i, 1000000);
 }
 
@@ -246,7 +252,10 @@ void fixture_free(struct store_question *ask)
 
 bool fixture_answer(struct store_question *ask)
 {
-	return history_answer(fixture.h, ask, journal_last_lsn(fixture.j));
+	uint64_t last = journal_last_lsn(fixture.j);
+
+	fixture_index_upto(last);
+	return history_answer(fixture.h, ask, last);
 }
 
 static void say(char *said, size_t size, const struct refd_answer *ans)
@@ -383,7 +392,7 @@ void fixture_open(int way)
 
 	fixture_history();
 	if (way == 1)
-		while (history_index(fixture.h, half) > 0)
+		while (fixture_index_upto(half) > 0)
 			;
 	if (way == 2)
 		fixture_index();

@@ -33,6 +33,8 @@ void fixture_open_journal(void);
 void fixture_close(void);
 void fixture_history(void);
 void fixture_index(void);
+/* As history_index(), for no watch. */
+int fixture_index_upto(uint64_t lsn);
 
 /* Makes the repository NAME below the root if necessary, with an id in refd/id.
  * Returns its number. */
@@ -64,7 +66,8 @@ uint64_t fixture_used_bytes(void);
 
 /* A request by root. Its strings are borrowed. */
 struct store_question *fixture_ask(enum refd_verb verb);
-/* Answers ASK up to the last row. Returns false if ASK waits. */
+/* One turn: indexes some rows, and answers ASK up to the last row. Returns
+ * false if ASK waits. */
 bool fixture_answer(struct store_question *ask);
 /* Answers ASK page by page until the end, and frees ASK. Returns " <ref>@<lsn>"
  * or " <ref>@<lsn>:<code>" for each change. PAGES may be NULL. */
@@ -76,8 +79,8 @@ void fixture_free(struct store_question *ask);
  * read. */
 extern uint64_t fixture_a, fixture_b;
 void fixture_some(void);
-/* fixture_history(), with a partial index. WAY 0 reads only the journal; way 1
- * has half of the index, way 2 the whole index. */
+/* fixture_history(), with a partial index. Way 0 has no index yet; way 1 has
+ * half of the index, way 2 the whole index. */
 #define FIXTURE_WAYS 3
 void fixture_open(int way);
 /* Returns the log of REPO (a name below the root, NULL: any) and PATTERN (or

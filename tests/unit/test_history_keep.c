@@ -1,16 +1,19 @@
 /*
  * Proves that the index of history is kept up. A missing, damaged, torn or
  * foreign index, or an index ahead of the journal, is built again and finds the
- * same rows.
+ * same rows. A damaged row, or a full disk, hides no change in silence.
  */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/store/journal/journal_index.h"
+#include "daemon/store/history/history_internal.h"
+#include "daemon/store/journal/journal_index_internal.h"
 #include "tests/lib/journal_help.h"
 #include "tests/lib/history_fixture.h"
 #include "tests/lib/suite.h"
@@ -144,12 +147,142 @@ START_TEST(damage_under_way_costs_no_answer)
 	history_free(fixture.h);
 	fixture.h = NULL;
 	fixture_history();
-	ck_assert_int_eq(history_index(fixture.h, 600), 0);
+	ck_assert_int_eq(fixture_index_upto(600), 0);
 	overwrite("history.db", 2 * 4096, 8 * 4096);
 	ck_assert_uint_eq(count_ref("refs/heads/x"), 201);
 	fixture_index();
 	ck_assert_uint_eq(history_indexed(fixture.h), 603);
 	ck_assert_uint_eq(count_ref("refs/heads/x"), 201);
+}
+END_TEST
+
+/* ---- failures ---- */
+
+/* One answer, the newest first with BEFORE: how many changes, and the record of
+ * the first; or the status. */
+static const char *one_answer(uint64_t after, uint64_t before)
+{
+	struct store_question *ask = fixture_ask(REFD_VERB_LOG);
+	struct refd_selection *s = &ask->req.select;
+	static char said[100];
+	const struct refd_answer *ans = &ask->answer;
+
+	s->has_after = after != 0;
+	s->after.lsn = after;
+	s->reverse = s->has_before = before != 0;
+	s->before.lsn = before;
+	ck_assert(fixture_answer(ask));
+	if (ans->kind == REFD_ANSWER_REFUSED)
+		snprintf(said, sizeof(said), "%s",
+		    refd_status_name(ans->status));
+	else
+		snprintf(said, sizeof(said), "%zu from %u", ans->nr_changes,
+		    ans->nr_changes == 0 ?
+			0 :
+			(unsigned)ans->changes[0].record->lsn);
+	fixture_free(ask);
+	return said;
+}
+
+/* How many changes are told before an answer is refused; -1: none is. */
+static int nr_until_refused(const char *pattern)
+{
+	struct store_question *ask = fixture_ask(REFD_VERB_LOG);
+	struct refd_selection *s = &ask->req.select;
+	bool more = true;
+	int nr = 0;
+
+	s->patterns[s->nr_patterns++] = pattern;
+	while (more && fixture_answer(ask) &&
+	    ask->answer.kind == REFD_ANSWER_RECORDS) {
+		nr += (int)ask->answer.nr_changes;
+		more = ask->answer.more;
+		s->has_after = true;
+		s->after = ask->answer.next;
+		refd_answer_done(&ask->answer);
+	}
+	fixture_free(ask);
+	return more ? nr : -1;
+}
+
+/* No answer passes over a damaged row in silence, whatever it looks for. The
+ * rows before and behind the damage are told. */
+START_TEST(a_damaged_row_hides_no_other)
+{
+	int i;
+
+	add_rows(600);
+	fixture_history();
+	fixture_sql("journal.db",
+	    "UPDATE record SET body = zeroblob(10) WHERE lsn = 300");
+	for (i = 0; i < 2; i++) {
+		fixture_index();
+		ck_assert_uint_eq(history_indexed(fixture.h), 600);
+		ck_assert_str_eq(one_answer(0, 0), "299 from 1");
+		ck_assert_str_eq(one_answer(299, 0), "io");
+		ck_assert_str_eq(one_answer(300, 0), "300 from 301");
+		ck_assert_str_eq(one_answer(0, 601), "300 from 600");
+		ck_assert_str_eq(one_answer(0, 301), "io");
+		ck_assert_int_eq(nr_until_refused("refs/heads/x"), 100);
+		ck_assert_int_eq(nr_until_refused("refs/heads/none"), 0);
+		/* The same index again. */
+		fixture_history();
+	}
+}
+END_TEST
+
+/* On a full disk: what the index has is told, and nothing is left out in
+ * silence. */
+START_TEST(without_room_the_newest_are_refused)
+{
+	add_rows(300);
+	fixture_history();
+	fixture_index();
+	ck_assert_int_eq(sqlite3_exec(fixture.h->index->db,
+			     "PRAGMA max_page_count = 1", NULL, NULL, NULL),
+	    SQLITE_OK);
+	add_rows(3000);
+	while (fixture_index_upto(3300) > 0)
+		;
+	ck_assert_int_eq(fixture_index_upto(3300), -ENOSPC);
+	ck_assert_uint_ge(history_indexed(fixture.h), 300);
+	ck_assert_str_eq(one_answer(0, 301), "300 from 300");
+	ck_assert_str_eq(one_answer(0, 3301), "nospace");
+	ck_assert_int_eq(nr_until_refused("refs/heads/none"), 0);
+	/* As soon as there is room. */
+	ck_assert_int_eq(sqlite3_exec(fixture.h->index->db,
+			     "PRAGMA max_page_count = 1000000", NULL, NULL,
+			     NULL),
+	    SQLITE_OK);
+	fixture_index();
+	ck_assert_int_eq(nr_until_refused("refs/heads/none"), -1);
+}
+END_TEST
+
+static int no_descriptor(const struct sys *sys, int dir, const char *path,
+    int flags, unsigned mode)
+{
+	(void)sys;
+	(void)dir;
+	(void)path;
+	(void)flags;
+	(void)mode;
+	return -EMFILE;
+}
+
+/* A large index is minutes of work. */
+START_TEST(what_says_nothing_about_an_index_spares_it)
+{
+	add_rows(600);
+	fixture_history();
+	fixture_index();
+	fixture_history();
+	fixture.sys.openat = no_descriptor;
+	ck_assert_int_eq(fixture_index_upto(1), -EMFILE);
+	fixture.sys.openat = sys_kernel.openat;
+	fixture.mono_ns += 2000000000;
+	ck_assert_int_eq(fixture_index_upto(1), 0);
+	ck_assert_uint_eq(history_indexed(fixture.h), 600);
 }
 END_TEST
 
@@ -190,6 +323,9 @@ int main(void)
 	tcase_add_loop_test(tc, whatever_befell_it_it_finds_the_same, 0,
 	    NR_DAMAGES);
 	tcase_add_test(tc, damage_under_way_costs_no_answer);
+	tcase_add_test(tc, a_damaged_row_hides_no_other);
+	tcase_add_test(tc, without_room_the_newest_are_refused);
+	tcase_add_test(tc, what_says_nothing_about_an_index_spares_it);
 	tcase_add_test(tc, segments_join);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

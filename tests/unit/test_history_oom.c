@@ -72,7 +72,7 @@ static size_t count_with_failure(long at)
 	allocations = 0;
 	while (more) {
 		fail_at = was_hit ? -1 : at;
-		is_told = history_answer(fixture.h, ask, REFD_PATTERNS_MAX);
+		is_told = fixture_answer(ask);
 		fail_at = -1;
 		ck_assert(is_told);
 		more =

@@ -4,12 +4,13 @@
  * turns of some milliseconds, so that no client waits long for another client.
  *
  * Happy path:
- *	ask	waits in a queue, users in turn (history_queue.h). A turn is one
- *		question, answered from journal and index until the turn's time
- *		is over: the client asks for the rest. A watch without news
- *		waits in a list
- *	commit	wakes the thread, if a watch waits: new rows are read once for
- *		all watches, at most each LISTEN_NS
+ *	ask	waits in a queue, users in turn (history_queue.h). A turn first
+ *		indexes new rows, so that a question finds every change that
+ *		was visible when it came, and then answers one question, until
+ *		the turn's time is over: the client asks for the rest. A watch
+ *		without news waits in a list
+ *	commit	wakes the thread, if a watch waits: new rows are indexed, and
+ *		compared with all watches, at most each LISTEN_NS
  *	tick	indexing, trimming
  *
  * All answers are durable and published: every batch that could have written a
@@ -19,8 +20,9 @@
  * Failures:
  *	the journal awaits being reopened	a question fails; a watch waits
  *						on
- *	a damaged row				reported once; index and
- *						trimming end before the row
+ *	a damaged row				reported once; trimming ends
+ *						before the row, and so does an
+ *						answer that comes to the row
  *	a trim with an unknown outcome		the journal is opened again
  *						(commit_log.c)
  *	the client is gone			the question is dropped before
@@ -70,12 +72,11 @@ struct historian {
 	struct history *history;
 	struct history_queue queue;     /* questions */
 	char path[REFD_PATH_MAX];       /* of the question in turn */
-	struct store_question *waiting; /* watches */
-	/* the last visible LSN at the last slice */
+	struct history_watches watches; /* without news */
+	/* the last visible LSN at the last slice of the index */
 	uint64_t seen;
 	bool is_indexed;            /* up to `seen` */
-	uint64_t heard;             /* all watches were told up to here */
-	int64_t heard_ns;           /* when */
+	int64_t indexed_ns;         /* when */
 	int64_t flush_ns, sweep_ns; /* not before */
 	int64_t stop_ns;            /* when the stop was seen; 0: not stopped */
 	int64_t index_ns, trim_ns;  /* the next time */
@@ -180,15 +181,13 @@ static void answer_or_list(struct historian *me, struct store_question *ask,
 		completions_put_question(me->cfg.completions, ask);
 		return;
 	}
-	if (me->waiting == NULL)
-		me->heard = visible;
-	DL_APPEND(me->waiting, ask);
+	DL_APPEND(me->watches.list, ask);
 	count_watches(me, 1);
 }
 
 static void leave(struct historian *me, struct store_question *ask)
 {
-	DL_DELETE(me->waiting, ask);
+	DL_DELETE(me->watches.list, ask);
 	count_watches(me, -1);
 }
 
@@ -200,20 +199,6 @@ static void concerns(void *arg, struct store_question *ask)
 	history_queue_put(&me->queue, ask);
 }
 
-/* Returns how long nothing more is to be heard. */
-static int64_t listen_now(struct historian *me, uint64_t visible,
-    int64_t now_ns)
-{
-	if (me->waiting == NULL || visible <= me->heard)
-		return TICK_NS;
-	if (now_ns - me->heard_ns < LISTEN_NS)
-		return LISTEN_NS - (now_ns - me->heard_ns);
-	me->heard_ns = now_ns;
-	history_listen(me->history, &me->heard, visible, &me->waiting, concerns,
-	    me);
-	return LISTEN_NS;
-}
-
 /* Ends the watches whose time is over; returns the end of the next watch. */
 static int64_t end_old_watches(struct historian *me, int64_t now_ns)
 {
@@ -221,7 +206,7 @@ static int64_t end_old_watches(struct historian *me, int64_t now_ns)
 	struct store_question *ask, *next;
 	int64_t wait_ns = TICK_NS;
 
-	DL_FOREACH_SAFE(me->waiting, ask, next) {
+	DL_FOREACH_SAFE(me->watches.list, ask, next) {
 		if (stops || is_over(ask, now_ns)) {
 			leave(me, ask);
 			history_answer_empty(me->history, ask);
@@ -235,21 +220,36 @@ static int64_t end_old_watches(struct historian *me, int64_t now_ns)
 
 /* ---- upkeep ---- */
 
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void index_some(struct historian *me, uint64_t visible, int64_t now_ns)
+{
+	const bool is_busy = visible != me->seen;
+	int64_t pause_ns = TICK_NS;
+	int r;
+
+	me->seen = visible;
+	r = history_index(me->history, visible, &me->watches);
+	me->is_indexed = r == 0;
+	if (r > 0)
+		pause_ns = is_busy ? INDEX_LONG_PAUSE_NS : INDEX_PAUSE_NS;
+	me->indexed_ns = now_ns;
+	me->index_ns = now_ns + pause_ns;
+}
+
+/* Some new rows are worth a slice before the tick, or one row for a watch. */
 static int64_t index_now(struct historian *me, uint64_t visible, int64_t now_ns)
 {
-	uint64_t indexed = history_indexed(me->history);
-	int64_t pause_ns = TICK_NS;
-	bool is_busy = visible != me->seen;
+	const uint64_t enough = me->watches.list != NULL ? 1 : INDEX_ROWS;
 
-	if (now_ns < me->index_ns &&
-	    (!me->is_indexed || visible < indexed + INDEX_ROWS))
-		return me->index_ns - now_ns;
-	me->seen = visible;
-	me->is_indexed = !history_index(me->history, visible);
-	if (!me->is_indexed)
-		pause_ns = is_busy ? INDEX_LONG_PAUSE_NS : INDEX_PAUSE_NS;
-	me->index_ns = now_ns + pause_ns;
-	return pause_ns;
+	if (me->is_indexed && visible >= me->seen + enough)
+		me->index_ns = least(me->index_ns, me->indexed_ns + LISTEN_NS);
+	if (now_ns >= me->index_ns)
+		index_some(me, visible, now_ns);
+	return me->index_ns - now_ns;
 }
 
 static void tell_damage(struct historian *me)
@@ -294,27 +294,21 @@ static int64_t trim_now(struct historian *me, int64_t now_ns)
 	return me->trim_ns - now_ns;
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Some of all there is to do. Returns when to come back at the latest;
  * *LISTENS: a commit before then is of interest. */
 static int64_t work(struct historian *me, bool *listens)
 {
 	int64_t now_ns = SYS(me->cfg.history.sys, now_mono);
-	int64_t wait_ns = TICK_NS, deaf_ns;
+	int64_t wait_ns = TICK_NS;
 	uint64_t visible;
 
-	if (me->waiting != NULL)
+	if (me->watches.list != NULL)
 		wait_ns = flush_rows(me, now_ns);
 	visible = visible_lsn(me);
-	deaf_ns = listen_now(me, visible, now_ns);
-	*listens = me->waiting != NULL && deaf_ns == TICK_NS;
-	wait_ns = least(wait_ns, deaf_ns);
-	wait_ns = least(wait_ns, end_old_watches(me, now_ns));
 	wait_ns = least(wait_ns, index_now(me, visible, now_ns));
+	wait_ns = least(wait_ns, end_old_watches(me, now_ns));
+	*listens =
+	    me->watches.list != NULL && me->is_indexed && me->seen >= visible;
 	return least(wait_ns, trim_now(me, now_ns));
 }
 
@@ -341,6 +335,7 @@ static void answer_next(struct historian *me)
 {
 	int64_t now_ns = SYS(me->cfg.history.sys, now_mono);
 	struct store_question *ask;
+	uint64_t visible;
 
 	drop_abandoned(me, now_ns);
 	ask = history_queue_take(&me->queue);
@@ -356,7 +351,9 @@ static void answer_next(struct historian *me)
 		return;
 	}
 	flush_rows(me, now_ns);
-	answer_or_list(me, ask, visible_lsn(me));
+	visible = visible_lsn(me);
+	index_some(me, visible, now_ns);
+	answer_or_list(me, ask, visible);
 }
 
 /* Under MUTEX. */
@@ -456,6 +453,8 @@ struct historian *historian_new(const struct historian_config *cfg)
 int historian_start(struct historian *h)
 {
 	h->history = history_new(&h->cfg.history);
+	h->watches.concern = concerns;
+	h->watches.arg = h;
 	if (h->history != NULL)
 		h->is_started =
 		    pthread_create(&h->thread, NULL, historian_main, h) == 0;

@@ -27,32 +27,35 @@ struct history_config {
 /* NULL when out of memory. Opens nothing yet. */
 struct history *history_new(const struct history_config *cfg);
 void history_free(struct history *h);
-/* 0: no index; answers are the same, but slower. */
+/* Rows up to here can be found; 0: no index. */
 uint64_t history_indexed(const struct history *h);
 
 /*
  * Fills in ASK's answer from the rows up to the LSN VISIBLE: these rows are
- * durable and published. If time runs out, the answer is partial and has the
- * next position. False: a WATCH without news; its position has moved behind the
- * present rows.
+ * durable and published. Only indexed rows are found, so call history_index()
+ * before. If time runs out, or the index is still behind, the answer is partial
+ * and has the next position. False: a WATCH without news; its position has
+ * moved behind the present rows.
  */
 bool history_answer(struct history *h, struct store_question *ask,
     uint64_t visible);
 /* The answer to a watch that ends without news. */
 void history_answer_empty(struct history *h, struct store_question *ask);
 
+/* Watches without news, a list of utlist. CONCERN may remove its watch. */
+struct history_watches {
+	struct store_question *list;
+	void (*concern)(void *arg, struct store_question *ask);
+	void *arg;
+};
 /*
- * Calls CB for the watches of LIST that a row in *HEARD < lsn <= VISIBLE may
- * concern: each row is read once for all watches. CB may remove its watch from
- * LIST. *HEARD becomes the last row read, or VISIBLE. 0, or a negative errno:
- * no watch is at fault; try again.
+ * Indexes some more rows, for a few milliseconds. Calls CONCERN for the watches
+ * that such a row may concern, since each row is read only once for index and
+ * watches. 1: there are more rows; 0: complete up to VISIBLE; a negative errno:
+ * the index stays behind.
  */
-int history_listen(struct history *h, uint64_t *heard, uint64_t visible,
-    struct store_question **list,
-    void (*cb)(void *arg, struct store_question *), void *arg);
-
-/* Indexes some more rows. 1: there are more; 0: complete up to VISIBLE. */
-int history_index(struct history *h, uint64_t visible);
+int history_index(struct history *h, uint64_t visible,
+    struct history_watches *watches);
 /* Deletes some rows beyond the retention. HISTORY_MORE: there are more; 0;
  * JOURNAL_UNKNOWN: the journal must be reopened. */
 #define HISTORY_MORE 2

@@ -2,37 +2,42 @@
  * The answer to one question: which rows to read, and in which order.
  *
  * Happy path:
- *	bounds	the requested and existing rows: between two LSNs
- *	source	the rows of a transaction by its id; else the index, as far as
- *		complete, if the question names a key; after the index the rows
- *		of the journal
+ *	bounds	the requested and indexed rows: between two LSNs
+ *	source	the rows of a transaction by its id; else the rows that the
+ *		index finds; all rows of the journal if the question names no
+ *		key
  *	tell	each row in the requested order, up to a limit, or to a time:
  *		the answer then has the next position
  *
  * Failure modes:
- *	the index fails		the answer ends; the client asks for the rest,
- *				which is read without the index
+ *	the index is behind	the answer ends where the index ends, or is
+ *				empty if the newest rows come first; the client
+ *				asks for the rest, and each question indexes
+ *				some more rows
+ *	the index cannot be read or written
+ *				no space, or io; the client asks again
+ *	the index is damaged	the answer ends; the index is begun anew
  *	the journal, or its table of repositories, cannot be read
  *				io; the client asks again
  *	out of memory		busy
+ *	any of these, after some changes
+ *				the answer ends
  *	a position of another journal, or before the first remaining row
  *				a gap
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/history/history_internal.h"
 #include "proto/arena.h"
-#include "proto/lib/array.h"
 
 /* The length of a turn. The answer then ends, and the client asks for the rest,
  * after the other clients. A search of the index that finds nothing has the
  * same limit (find_in_segment()). */
 #define TURN_NS (5 * 1000000LL)
-/* A read must not hold the WAL for long. */
-#define SLICE_ROWS 256
 
 struct history_question {
 	struct history_telling telling;
@@ -41,11 +46,13 @@ struct history_question {
 	const struct refd_selection *select;
 	uint64_t after, before; /* exclusive bounds */
 	bool down;
-
 	bool is_index_bad;
-	/* Of a transaction; owned. */
-	uint64_t *lsns;
-	size_t nr_lsns, lsns_size;
+	uint64_t first, last; /* rows of a transaction; 0: none */
+
+	/* The row in turn, without its body; its content, if it is wanted. */
+	struct journal_row row;
+	struct record rec;
+	bool is_wanted;
 };
 
 /* ---- rows ---- */
@@ -58,80 +65,55 @@ static int history_look_at_time(struct history_question *q)
 	return HISTORY_STOP;
 }
 
-struct history_slice {
-	struct history_question *q;
-	unsigned nr;
-	uint64_t last;
-};
-
-/* Tells the changes of a row. */
-static int slice_row(void *arg, const struct journal_row *row)
-{
-	struct history_slice *slice = arg;
-	struct history_telling *t = &slice->q->telling;
-	int r;
-
-	r = history_tell(t, row);
-	if (r != 0)
-		return r;
-	slice->nr++;
-	slice->last = row->lsn;
-	if (t->is_full)
-		return HISTORY_STOP;
-	t->ans->next = (struct refd_position){ row->lsn, 0 };
-	return history_look_at_time(slice->q);
-}
-
-/* The next row is of a repository that the question does not know yet. */
-static int learn_repo(struct history_telling *t)
-{
-	struct history_repo *repo = &t->repos[t->unknown % HISTORY_REPOS];
-	int r;
-
-	r = history_learn_repo(t->h, &t->ask->peer, t->unknown, repo);
-	t->has_first = t->has_first || t->unknown == 0;
-	return r;
-}
-
 static void history_begin_time(struct history_question *q)
 {
 	q->telling.until_ns = SYS(q->h->cfg.sys, now_mono) + TURN_NS;
 }
 
-/* All rows between AFTER and BEFORE, from the journal. */
-static int history_scan_range(struct history_question *q, uint64_t after,
+/* Only copies the row. What follows may wait for a repository's disk, which
+ * must not hold the journal. */
+static int take_row(void *arg, const struct journal_row *row)
+{
+	struct history_question *q = arg;
+
+	q->row = *row;
+	q->row.body = NULL;
+	q->is_wanted = history_wants_row(q->h, q->ask, row);
+	return q->is_wanted ? record_decode(row->body, row->len, &q->rec) : 0;
+}
+
+/* Tells the changes of all rows between AFTER and BEFORE. */
+static int tell_rows(struct history_question *q, uint64_t after,
     uint64_t before)
 {
-	struct history_slice slice = { .q = q };
-	bool more;
-	int r;
+	struct history_telling *t = &q->telling;
+	int r = 0;
 
-	do {
-		slice.nr = 0;
-		r = journal_read(q->h->reader, after, before, q->down,
-		    SLICE_ROWS, slice_row, &slice);
-		if (slice.nr > 0 && q->down)
-			before = slice.last;
-		else if (slice.nr > 0)
-			after = slice.last;
-		more = slice.nr == SLICE_ROWS;
-		if (r == HISTORY_LEARN) {
-			more = true;
-			r = learn_repo(&q->telling);
+	while (r == 0 && after + 1 < before) {
+		q->row.lsn = 0;
+		r = journal_read(q->h->reader, after, before, q->down, 1,
+		    take_row, q);
+		if (r != 0 || q->row.lsn == 0)
+			break;
+		if (q->is_wanted) {
+			r = history_tell(t, &q->row, &q->rec);
+			record_done(&q->rec);
 		}
-	} while (r == 0 && more);
+		if (r != 0 || t->is_full)
+			return r != 0 ? r : HISTORY_STOP;
+		*(q->down ? &before : &after) = q->row.lsn;
+		t->ans->next = (struct refd_position){ q->row.lsn, 0 };
+		r = history_look_at_time(q);
+	}
 	return r;
 }
 
 /* ---- by the index ---- */
 
 /*
- * Rows by the index: segment by segment, row by row, in order.
- *
- * Failure modes:
- *	a pattern that may match very many	the rows of a segment are read
- *	names					instead; this can stop anywhere
- *	the index fails				see history_answer.c
+ * Rows by the index: segment by segment, row by row, in order. If a pattern may
+ * match very many names, the rows of a segment are read instead, because that
+ * can stop anywhere.
  */
 
 /* If the index finds nothing in time, the rows get a time of their own: the
@@ -147,12 +129,12 @@ static int find_in_segment(struct history_question *q, uint64_t after,
 	while (r == 0 &&
 	    (found = journal_index_search_next(index, q->telling.until_ns,
 		 &lsn)) > 0)
-		r = history_scan_range(q, lsn - 1, lsn + 1);
+		r = tell_rows(q, lsn - 1, lsn + 1);
 	if (r != 0 || found == 0)
 		return r;
 	if (found == -EINTR) {
 		history_begin_time(q);
-		return history_scan_range(q, after, before);
+		return tell_rows(q, after, before);
 	}
 	q->is_index_bad = true;
 	return found;
@@ -210,10 +192,10 @@ static int64_t to_us(uint64_t ms)
 	return ms < INT64_MAX / 1000 ? (int64_t)ms * 1000 : INT64_MAX;
 }
 
-static int read_indexed(struct history_question *q, uint64_t after,
-    uint64_t before)
+static int read_indexed(struct history_question *q)
 {
 	const struct refd_selection *s = q->select;
+	uint64_t after = q->after, before = q->before;
 	int64_t until_us = INT64_MAX;
 	int r;
 
@@ -227,7 +209,7 @@ static int read_indexed(struct history_question *q, uint64_t after,
 		return r;
 	r = journal_index_search(q->h->index, q->ask->repo, s, q->down);
 	if (r > 0)
-		return history_scan_range(q, after, before);
+		return tell_rows(q, after, before);
 	q->is_index_bad = r < 0;
 	if (r == 0)
 		r = history_find_range(q, after, before);
@@ -237,53 +219,41 @@ static int read_indexed(struct history_question *q, uint64_t after,
 
 static int read_all(struct history_question *q)
 {
-	uint64_t edge = history_indexed(q->h);
-	uint64_t low_end = edge + 1 < q->before ? edge + 1 : q->before;
-	uint64_t high_begin = edge > q->after ? edge : q->after;
-	int r = 0;
+	int r;
 
-	if (q->down)
-		r = history_scan_range(q, high_begin, q->before);
-	if (r == 0 && q->after < edge) {
-		r = read_indexed(q, q->after, low_end);
-		if (r < 0 && q->is_index_bad) {
-			history_index_failed(q->h, r);
-			return HISTORY_STOP;
-		}
+	if (q->after + 1 >= q->before)
+		return 0;
+	r = read_indexed(q);
+	if (q->is_index_bad) {
+		history_index_failed(q->h, r);
+		r = r == -EBADMSG ? HISTORY_STOP : r;
 	}
-	if (r == 0 && !q->down)
-		r = history_scan_range(q, high_begin, q->before);
 	return r;
 }
 
-static int note_lsn(void *arg, const struct journal_row *row)
+static int widen(void *arg, const struct journal_row *row)
 {
 	struct history_question *q = arg;
-	uint64_t *grown;
 
-	if (row->lsn <= q->after || row->lsn >= q->before)
+	if (row->kind != JOURNAL_SLICE || row->lsn <= q->after ||
+	    row->lsn >= q->before)
 		return 0;
-	grown = array_room(q->lsns, q->nr_lsns, &q->lsns_size, sizeof(*grown));
-	if (grown == NULL)
-		return -ENOMEM;
-	q->lsns = grown;
-	q->lsns[q->nr_lsns++] = row->lsn;
+	if (q->first == 0)
+		q->first = row->lsn;
+	q->last = row->lsn;
 	return 0;
 }
 
+/* The rows of a transaction are close together. */
 static int read_txn(struct history_question *q)
 {
-	uint64_t lsn;
-	size_t i;
 	int r;
 
 	r = journal_lookup(q->h->reader, JOURNAL_ANY_UID, &q->ask->req.txid,
-	    note_lsn, q);
-	for (i = 0; i < q->nr_lsns && r == 0; i++) {
-		lsn = q->lsns[q->down ? q->nr_lsns - 1 - i : i];
-		r = history_scan_range(q, lsn - 1, lsn + 1);
-	}
-	return r;
+	    widen, q);
+	if (r != 0 || q->first == 0)
+		return r;
+	return tell_rows(q, q->first - 1, q->last + 1);
 }
 
 /* ---- bounds ---- */
@@ -292,9 +262,11 @@ static int read_txn(struct history_question *q)
  * number would not last. */
 static int last_row(struct history *h, uint64_t visible, uint64_t *last)
 {
+	uint64_t first;
 	int r;
 
-	r = journal_last_between(h->reader, h->trimmed, visible + 1, last);
+	r = journal_ends_between(h->reader, h->trimmed, visible + 1, &first,
+	    last);
 	if (*last == 0)
 		*last = h->trimmed;
 	return r;
@@ -368,7 +340,7 @@ static void set_begin(struct history_question *q)
 				       (struct refd_position){ q->after, 0 };
 }
 
-/* Where to go on when everything was looked at. */
+/* Where to go on when everything up to LAST was looked at. */
 static void set_end(struct history_question *q, uint64_t last)
 {
 	struct refd_position *next = &q->telling.ans->next;
@@ -377,6 +349,38 @@ static void set_end(struct history_question *q, uint64_t last)
 		*next = (struct refd_position){ q->after + 1, 0 };
 	else if (last > next->lsn)
 		*next = (struct refd_position){ last, 0 };
+}
+
+/* Are wanted rows not indexed yet? Takes these rows out of the bounds; then
+ * nothing is left if the newest rows come first. */
+static bool is_behind(struct history_question *q, uint64_t edge)
+{
+	if (q->before <= edge + 1 || q->after + 1 >= q->before)
+		return false;
+	if (q->down)
+		q->after = q->before - 1;
+	else
+		q->before = edge + 1;
+	return true;
+}
+
+static int read_by_key(struct history_question *q)
+{
+	struct history *h = q->h;
+	uint64_t edge = history_indexed(h);
+	bool behind = is_behind(q, edge);
+	int r;
+
+	if (behind && (h->index == NULL || h->index_error != 0)) {
+		q->is_index_bad = true;
+		return h->index_error != 0 ? h->index_error : -EAGAIN;
+	}
+	r = read_all(q);
+	if (r != 0 || !behind)
+		return r;
+	if (!q->down)
+		set_end(q, edge);
+	return HISTORY_STOP;
 }
 
 static int answer(struct history_question *q, uint64_t visible)
@@ -399,9 +403,12 @@ static int answer(struct history_question *q, uint64_t visible)
 	else if (!refd_txid_eq(&ask->req.txid, &any))
 		r = read_txn(q);
 	else
-		r = read_all(q);
+		r = read_by_key(q);
 	if (r == JOURNAL_UNKNOWN)
-		return -EIO;
+		r = -EIO;
+	/* What was found so far is right; the next answer has the error. */
+	if (r < 0 && q->telling.ans->nr_changes > 0)
+		r = HISTORY_STOP;
 	if (r == 0)
 		set_end(q, last);
 	q->telling.ans->more = r == HISTORY_STOP;
@@ -435,9 +442,25 @@ static void free_question(struct history_question *q)
 
 	for (i = 0; q != NULL && i < HISTORY_REPOS; i++)
 		free(q->telling.repos[i].path);
-	if (q != NULL)
-		free(q->lsns);
 	free(q);
+}
+
+/* Why there is no answer: the errno R. */
+static void refuse(struct store_question *ask, bool is_index, int r)
+{
+	char *why = NULL;
+
+	if (r == -ESTALE)
+		question_refuse(ask, REFD_NOREPO,
+		    "the daemon sees another directory at this path");
+	else if (r == -ENOMEM)
+		question_refuse(ask, BUSY(MEMORY));
+	else if (is_index &&
+	    asprintf(&why, "the index of history cannot be used: %s",
+		strerror(-r)) > 0)
+		question_refuse_for(ask, txn_status_of(r), why);
+	else
+		question_refuse(ask, REFD_IO, "the journal could not be read");
 }
 
 bool history_answer(struct history *h, struct store_question *ask,
@@ -464,14 +487,9 @@ bool history_answer(struct history *h, struct store_question *ask,
 		if (r == 0)
 			r = answer(q, visible);
 	}
+	if (r != 0)
+		refuse(ask, q != NULL && q->is_index_bad, r);
 	free_question(q);
-	if (r == -ESTALE)
-		question_refuse(ask, REFD_NOREPO,
-		    "the daemon sees another directory at this path");
-	else if (r == -ENOMEM)
-		question_refuse(ask, BUSY(MEMORY));
-	else if (r != 0)
-		question_refuse(ask, REFD_IO, "the journal could not be read");
 	if (r != 0 || ask->req.verb == REFD_VERB_LOG || ans->nr_changes > 0 ||
 	    ans->has_gap || ans->more)
 		return true;

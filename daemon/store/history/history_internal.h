@@ -17,6 +17,7 @@ struct history {
 	struct journal_reader *reader; /* NULL: to be opened */
 	struct journal_index *index;   /* NULL: to be opened, or can't be */
 	int64_t index_retry_ns;        /* not before */
+	int index_error; /* why the index is behind; 0: it is not */
 	/* The time that the retention believes, and the monotonic time then; 0:
 	 * not known yet. */
 	int64_t believed_ms, believed_at_ms;
@@ -44,7 +45,8 @@ int history_repo_of(struct history *h, const struct refd_request *req,
 struct history_repo {
 	uint64_t id;
 	char *path; /* owned; NULL: not known */
-	bool may;   /* be told to the peer */
+	bool is_learned;
+	bool may; /* be told to the peer */
 };
 /* Looks up repository ID for PEER, on disk too, and replaces LEARNED. PEER may
  * be told if the repository at the recorded path has the recorded uuid, and
@@ -55,10 +57,8 @@ int history_learn_repo(struct history *h, const struct txn_peer *peer,
 /* ---- history_tell.c: a row's changes ---- */
 
 /* The result of a callback that ends a read: neither an errno nor
- * JOURNAL_UNKNOWN. The second: repository telling->unknown is to be learned
- * first, outside of the read. */
-#define HISTORY_STOP  2
-#define HISTORY_LEARN 3
+ * JOURNAL_UNKNOWN. */
+#define HISTORY_STOP 2
 
 #define HISTORY_REPOS 256
 
@@ -67,11 +67,8 @@ struct history_telling {
 	struct history *h;
 	const struct store_question *ask;
 	const struct refd_selection *select;
-	/* Learned repositories, by their numbers. A row with the number 0 is
-	 * empty, except the first row if HAS_FIRST. */
+	/* Learned repositories, by their numbers. */
 	struct history_repo repos[HISTORY_REPOS];
-	bool has_first;
-	uint64_t unknown;
 
 	int64_t until_ns; /* monotonic: the end of the turn */
 	struct refd_answer *ans;
@@ -89,9 +86,10 @@ bool history_wants_row(const struct history *h,
 #define HISTORY_MATCHES_MAX 256
 bool history_wants_record(const struct refd_selection *select,
     const struct journal_row *row, const struct record *rec);
-/* Adds ROW's changes to the answer until UNTIL_NS, at least one member. 0;
- * HISTORY_LEARN: nothing was added; or a negative errno. */
-int history_tell(struct history_telling *t, const struct journal_row *row);
+/* Adds the changes of REC, the content of ROW, to the answer until UNTIL_NS, at
+ * least one member. 0 or a negative errno. Not within a read of the journal. */
+int history_tell(struct history_telling *t, const struct journal_row *row,
+    const struct record *rec);
 /* The name of a member in history, in BUF if it must be composed. NULL: history
  * does not show the member. */
 #define HISTORY_NAME_MAX (2 * REFD_REFNAME_MAX + 32)

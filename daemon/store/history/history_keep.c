@@ -1,8 +1,10 @@
 /*
  * Maintains history: indexes new rows, deletes old rows.
  *
- * Happy path, now and then, some rows at a time:
- *	index	the keys of new rows
+ * Happy path, some rows at a time:
+ *	index	the keys of new rows, before a question and now and then. Each
+ *		new row is compared with all watches, and a watch that the row
+ *		may concern is answered like a new question
  *	trim	forgotten rows, which no recovery needs, beyond the retention by
  *		age or size: the journal deletes the rows, and keeps the younger
  *		ids; then the keys of the rows are deleted from the index
@@ -12,6 +14,11 @@
  *					Rows that are not indexed do not count
  *					in the size
  *	... is damaged			the index is begun anew
+ *	a damaged row			the index has the row for every
+ *					question, so that an answer never passes
+ *					over the row in silence
+ *	comparing takes too long, with	the remaining watches are answered like
+ *	many watches and patterns	new questions, in their own turns
  *	a crash between the two		trimmed rows come back and are trimmed
  *					again; keys without rows find nothing
  *	the wall clock is set back	rows are kept longer
@@ -47,10 +54,42 @@
 struct indexing {
 	struct history *h;
 	struct journal_index *index;
+	struct history_watches *watches;
 	int64_t until_ns;
 	struct journal_row last; /* its head */
 	unsigned nr;
 };
+
+static bool is_late(const struct indexing *in)
+{
+	return SYS(in->h->cfg.sys, now_mono) > in->until_ns;
+}
+
+/* Cheap things first: most rows are not for most of them. */
+static bool may_concern(const struct indexing *in,
+    const struct store_question *ask, const struct journal_row *row,
+    const struct record *rec)
+{
+	if (ask->req.select.after.lsn >= row->lsn)
+		return false;
+	/* The path had no history: this row may begin its history. */
+	if (ask->req.git_dir != NULL && ask->repo == 0)
+		return row->repo != 0;
+	return history_wants_row(in->h, ask, row) &&
+	    (is_late(in) || history_wants_record(&ask->req.select, row, rec));
+}
+
+static void tell_watches(const struct indexing *in,
+    const struct journal_row *row, const struct record *rec)
+{
+	struct store_question *ask, *next;
+
+	for (ask = in->watches->list; ask != NULL; ask = next) {
+		next = ask->next;
+		if (may_concern(in, ask, row, rec))
+			in->watches->concern(in->watches->arg, ask);
+	}
+}
 
 /* By the whole value of an identity, and by its first word. */
 static int add_user(struct indexing *in, const struct journal_row *row,
@@ -90,11 +129,15 @@ static int index_row(struct indexing *in, const struct journal_row *row)
 	int r;
 
 	r = record_decode(row->body, row->len, &rec);
+	if (r == -EBADMSG)
+		return journal_index_add_damaged(in->index, row->lsn);
 	if (r != 0)
-		return r == -EBADMSG ? 0 : r;
+		return r;
 	r = journal_index_add(in->index, row, ROW_BYTES + row->len);
 	if (r == 0)
 		r = add_members(in, row, &rec);
+	if (r == 0)
+		tell_watches(in, row, &rec);
 	record_done(&rec);
 	return r;
 }
@@ -110,12 +153,29 @@ static int index_one(void *arg, const struct journal_row *row)
 		return r;
 	in->last = *row;
 	in->nr++;
-	return SYS(in->h->cfg.sys, now_mono) > in->until_ns ? HISTORY_STOP : 0;
+	return is_late(in) ? HISTORY_STOP : 0;
+}
+
+/* The row after LSN cannot be read, but later rows can. */
+static int index_damaged(struct indexing *in, uint64_t lsn, uint64_t visible)
+{
+	struct journal_row row = { .lsn = 0 };
+	uint64_t last;
+	int r;
+
+	r = journal_ends_between(in->h->reader, lsn, visible + 1, &row.lsn,
+	    &last);
+	if (r == 0)
+		r = journal_index_add_damaged(in->index, row.lsn);
+	in->last = row;
+	in->nr = INDEX_ROWS;
+	return r;
 }
 
 /* 1: there are more. */
 static int index_some(struct indexing *in, uint64_t from, uint64_t visible)
 {
+	bool more;
 	int r;
 
 	r = journal_index_begin(in->index);
@@ -123,39 +183,43 @@ static int index_some(struct indexing *in, uint64_t from, uint64_t visible)
 		return r;
 	r = journal_read(in->h->reader, from, visible + 1, false, INDEX_ROWS,
 	    index_one, in);
-	/* A damaged row, and all later rows, stay out of the index. */
-	if (r == -EUCLEAN)
-		r = 0;
+	more = r == HISTORY_STOP || in->nr == INDEX_ROWS;
+	if (r == -EUCLEAN) {
+		more = true;
+		r = index_damaged(in, in->nr > 0 ? in->last.lsn : from,
+		    visible);
+	}
 	if ((r == 0 || r == HISTORY_STOP) && in->nr > 0) {
-		int err = journal_index_end(in->index, &in->last);
-
-		return err != 0 ? err :
-				  r == HISTORY_STOP || in->nr == INDEX_ROWS;
+		r = journal_index_end(in->index, &in->last);
+		return r != 0 ? r : more;
 	}
 	journal_index_cancel(in->index);
-	return r == JOURNAL_UNKNOWN ? -EIO : r;
+	return r == JOURNAL_UNKNOWN ? -EAGAIN : r;
 }
 
-int history_index(struct history *h, uint64_t visible)
+int history_index(struct history *h, uint64_t visible,
+    struct history_watches *watches)
 {
-	struct indexing in = { .h = h, .index = history_open_index(h) };
+	struct indexing in = { .h = h, .watches = watches };
 	uint64_t from;
 	int r;
 
-	if (in.index == NULL || history_open_reader(h) != 0)
-		return 0;
-	from = journal_index_last(in.index);
-	if (from < h->trimmed)
-		from = h->trimmed;
+	in.index = history_open_index(h);
+	if (in.index == NULL)
+		return h->index_error;
+	r = history_open_reader(h);
+	if (r != 0)
+		return r < 0 ? r : -EAGAIN;
+	from = history_indexed(h);
 	if (from >= visible)
 		return 0;
 	in.until_ns = SYS(h->cfg.sys, now_mono) + INDEX_NS;
 	r = index_some(&in, from, visible);
-	if (r < 0) {
+	if (r >= 0)
+		h->index_error = 0;
+	else if (r != -EAGAIN)
 		history_index_failed(h, r);
-		r = r == -EBADMSG;
-	}
-	return r;
+	return r == -EBADMSG ? 1 : r;
 }
 
 /* ---- trimming ---- */

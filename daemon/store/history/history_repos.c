@@ -172,6 +172,7 @@ int history_learn_repo(struct history *h, const struct txn_peer *peer,
 	if (r != 0 && r != -ENOENT)
 		return r;
 	learned->id = id;
+	learned->is_learned = true;
 	learned->path = repo.path;
 	if (learned->may || r != 0 || !is_there(h, &repo, &place))
 		return 0;

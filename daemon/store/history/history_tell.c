@@ -19,7 +19,6 @@
 
 #include "daemon/store/history/history_internal.h"
 #include "proto/arena.h"
-#include "proto/lib/array.h"
 #include "proto/pattern.h"
 
 /* The size of a full answer, about: answers wait in the daemon's memory for
@@ -34,21 +33,21 @@
  * Finds the members of a row that were taken back.
  *
  * Happy path: reads the rows that refer to the row or to its deferred copies;
- * there are few. The last word about a member counts.
+ * there are few. The last word about a member counts. The results live as long
+ * as the answer.
  *
- * Failure modes: a negative errno; free the results even so.
+ * Failure modes: a negative errno.
  */
 
 struct history_taken {
 	enum refd_status status; /* OK: not taken back */
-	char *text;              /* owned */
+	const char *text;        /* or NULL */
 };
 
 struct history_takings {
+	struct refd_arena *arena;
 	struct history_taken *list; /* by the member's index; NULL: none */
 	size_t nr;
-	uint64_t *copies; /* deferred copies to look up */
-	size_t nr_copies, copies_size;
 };
 
 /* A damaged index would be out of range. */
@@ -60,27 +59,16 @@ static int add_taking(struct history_takings *all,
 	if (m->status == REFD_OK || m->index >= all->nr)
 		return 0;
 	if (all->list == NULL)
-		all->list = calloc(all->nr, sizeof(*all->list));
+		all->list =
+		    refd_arena_zalloc(all->arena, all->nr * sizeof(*all->list));
 	if (all->list == NULL)
 		return -ENOMEM;
 	taken = &all->list[m->index];
-	free(taken->text);
-	taken->status = m->status;
-	taken->text = m->text != NULL ? strdup(m->text) : NULL;
+	*taken = (struct history_taken){ .status = m->status };
+	if (m->text != NULL)
+		taken->text =
+		    refd_arena_string(all->arena, m->text, strlen(m->text));
 	return m->text != NULL && taken->text == NULL ? -ENOMEM : 0;
-}
-
-static int add_copy(struct history_takings *all, uint64_t lsn)
-{
-	uint64_t *grown;
-
-	grown = array_room(all->copies, all->nr_copies, &all->copies_size,
-	    sizeof(*grown));
-	if (grown == NULL)
-		return -ENOMEM;
-	all->copies = grown;
-	grown[all->nr_copies++] = lsn;
-	return 0;
 }
 
 static int take_about(void *arg, const struct journal_row *row)
@@ -90,8 +78,6 @@ static int take_about(void *arg, const struct journal_row *row)
 	size_t i;
 	int r;
 
-	if (row->kind == JOURNAL_DEFERRED)
-		return add_copy(all, row->lsn);
 	if (row->kind != JOURNAL_ABORT)
 		return 0;
 	r = record_decode(row->body, row->len, &rec);
@@ -101,32 +87,6 @@ static int take_about(void *arg, const struct journal_row *row)
 		r = add_taking(all, &rec.members[i]);
 	record_done(&rec);
 	return r;
-}
-
-/* Of the row LSN of a transaction of NR_UPDATES. ALL is zeroed, and to be let
- * go even after an error. */
-static int history_takings(struct history *h, uint64_t lsn, size_t nr_updates,
-    struct history_takings *all)
-{
-	size_t i;
-	int r;
-
-	all->nr = nr_updates;
-	r = journal_read_about(h->reader, lsn, take_about, all);
-	for (i = 0; i < all->nr_copies && r == 0; i++)
-		r = journal_read_about(h->reader, all->copies[i], take_about,
-		    all);
-	return r > 0 ? -EIO : r;
-}
-
-static void history_takings_done(struct history_takings *all)
-{
-	size_t i;
-
-	for (i = 0; all->list != NULL && i < all->nr; i++)
-		free(all->list[i].text);
-	free(all->list);
-	free(all->copies);
 }
 
 /* The final outcome of member INDEX; NULL: as recorded. */
@@ -140,18 +100,6 @@ static const struct history_taken *history_taking_of(
 }
 
 /* ---- selection ---- */
-
-/* The learned repository; NULL: it is now t->unknown. */
-static const struct history_repo *learned_repo(struct history_telling *t,
-    uint64_t id)
-{
-	const struct history_repo *repo = &t->repos[id % HISTORY_REPOS];
-
-	if (repo->id == id && (id != 0 || t->has_first))
-		return repo;
-	t->unknown = id;
-	return NULL;
-}
 
 static bool is_in_time(const struct refd_selection *s, int64_t time_us)
 {
@@ -273,9 +221,8 @@ static int find_target(struct history *h, const struct journal_row *row,
 	struct target target = { .lsn = row->refers_to };
 	int r;
 
-	/* Down, since a reading up is under way; a watch never reads down. */
 	r = journal_read(h->reader, row->refers_to - 1, row->refers_to + 1,
-	    true, 1, note_target, &target);
+	    false, 1, note_target, &target);
 	*lsn = target.is_copy || target.start != row->start ? target.lsn : 0;
 	return r > 0 ? -EIO : r;
 }
@@ -302,10 +249,9 @@ struct row_telling {
 	struct history_telling *t;
 	const struct journal_row *row;
 	const struct record *rec;
-	const char *path; /* of the repository; "" if not known */
-	bool has_takings; /* looked up */
-	struct history_takings takings;
-	uint64_t refers_to; /* of an abort record */
+	const char *path;               /* of the repository; "" if not known */
+	struct history_takings takings; /* with an arena: looked up */
+	uint64_t refers_to;             /* of an abort record */
 	struct refd_record *head;
 };
 
@@ -389,18 +335,21 @@ static bool fill_change(const struct row_telling *rt,
 static int find_taken(struct row_telling *rt, const struct record_member *m,
     const struct history_taken **taken)
 {
+	struct history_takings *all = &rt->takings;
 	int r = 0;
 
 	*taken = NULL;
 	if (m->status != REFD_OK || rt->row->kind == JOURNAL_ABORT)
 		return 0;
-	if (!rt->has_takings)
-		r = history_takings(rt->t->h, rt->row->lsn, rt->rec->nr_updates,
-		    &rt->takings);
-	rt->has_takings = true;
+	if (all->arena == NULL) {
+		all->arena = rt->t->ans->arena;
+		all->nr = rt->rec->nr_updates;
+		r = journal_read_about(rt->t->h->reader, rt->row->lsn,
+		    take_about, all);
+	}
 	if (r == 0)
-		*taken = history_taking_of(&rt->takings, m->index);
-	return r;
+		*taken = history_taking_of(all, m->index);
+	return r > 0 ? -EIO : r;
 }
 
 /* Is M, with a matching name, told by its outcome? */
@@ -492,33 +441,23 @@ static int tell_members(struct row_telling *rt)
 	return r;
 }
 
-int history_tell(struct history_telling *t, const struct journal_row *row)
+int history_tell(struct history_telling *t, const struct journal_row *row,
+    const struct record *rec)
 {
-	const struct history_repo *repo;
-	struct record rec;
-	struct row_telling rt = { .t = t, .row = row, .rec = &rec };
-	int r;
+	struct history_repo *repo = &t->repos[row->repo % HISTORY_REPOS];
+	struct row_telling rt = { .t = t, .row = row, .rec = rec };
+	int r = 0;
 
-	if (!history_wants_row(t->h, t->ask, row))
+	if (!wants_user(t->select, row, rec))
 		return 0;
-	repo = learned_repo(t, row->repo);
-	if (repo == NULL)
-		return HISTORY_LEARN;
-	if (!repo->may)
-		return 0;
-	rt.path = repo->path != NULL ? repo->path : "";
-	r = record_decode(row->body, row->len, &rec);
-	if (r < 0)
+	if (!repo->is_learned || repo->id != row->repo)
+		r = history_learn_repo(t->h, &t->ask->peer, row->repo, repo);
+	if (r != 0 || !repo->may)
 		return r;
-	if (!wants_user(t->select, row, &rec)) {
-		record_done(&rec);
-		return 0;
-	}
+	rt.path = repo->path != NULL ? repo->path : "";
 	if (row->kind == JOURNAL_ABORT)
 		r = find_target(t->h, row, &rt.refers_to);
 	if (r == 0 && (row->kind == JOURNAL_SLICE || rt.refers_to != 0))
 		r = tell_members(&rt);
-	history_takings_done(&rt.takings);
-	record_done(&rec);
 	return r;
 }

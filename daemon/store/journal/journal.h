@@ -312,10 +312,11 @@ int journal_newest_id(struct journal_reader *reader, struct refd_txid *newest);
 int journal_read(struct journal_reader *reader, uint64_t after, uint64_t before,
     bool down, unsigned max,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
-/* *LSN: the last row in AFTER < lsn < BEFORE; 0: none. */
-int journal_last_between(struct journal_reader *reader, uint64_t after,
-    uint64_t before, uint64_t *lsn);
-/* The rows that refer to LSN. */
+/* The first and the last row in AFTER < lsn < BEFORE, whole or damaged; 0:
+ * none. */
+int journal_ends_between(struct journal_reader *reader, uint64_t after,
+    uint64_t before, uint64_t *first, uint64_t *last);
+/* The rows that refer to LSN, or to a row that refers to LSN. */
 int journal_read_about(struct journal_reader *reader, uint64_t lsn,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
 /* The repository UUID, or, if UUID is NULL, number ID. The caller frees the

@@ -31,6 +31,8 @@ enum { FROM, TO, PATTERN, PER_PATTERN };
 enum { UID = OWN, USER };
 
 static const char within[] = " WHERE segment = ?1 AND lsn > ?2 AND lsn < ?3";
+static const char damaged[] = " UNION ALL SELECT lsn FROM damaged"
+			      " WHERE lsn > ?2 AND lsn < ?3 ORDER BY 1";
 
 static void add_select(sqlite3_str *sql, const char *table, const char *and)
 {
@@ -74,7 +76,7 @@ static char *make_sql(uint64_t repo, const struct refd_selection *select,
 			add_select(sql, "sender", " AND user = ?6");
 	}
 	if (sqlite3_str_length(sql) > 0)
-		sqlite3_str_appendf(sql, " ORDER BY 1%s", down ? " DESC" : "");
+		sqlite3_str_appendf(sql, "%s%s", damaged, down ? " DESC" : "");
 	return sqlite3_str_finish(sql);
 }
 

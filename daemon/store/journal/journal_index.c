@@ -12,8 +12,8 @@
  *	missing, not a database, of another version or journal, ahead of the
  *	journal or with different rows	removed, begun anew
  *	damaged, found later		-EBADMSG: the same
- *	no room, an I/O error		the index stays behind; history reads
- *					the journal instead
+ *	no room, an I/O error		the index stays behind; questions about
+ *					the rows behind it fail
  * One connection writes and makes the checkpoints, so the rule about SQLite's
  * WAL-reset bug (journal.h) holds.
  */
@@ -28,7 +28,7 @@
 #include "daemon/store/journal/journal_index_internal.h"
 
 #define NAME    "history.db"
-#define VERSION "4"
+#define VERSION "5"
 
 /*
  * The first column of the three tables that find records is a part of the LSN
@@ -51,6 +51,7 @@ static const char schema[] =
     "CREATE TABLE sender(segment INTEGER NOT NULL, user ANY NOT NULL,"
     " lsn INTEGER NOT NULL,"
     " PRIMARY KEY(segment, user, lsn)) WITHOUT ROWID, STRICT;"
+    "CREATE TABLE damaged(lsn INTEGER PRIMARY KEY) STRICT;"
     "CREATE TABLE span(nr INTEGER PRIMARY KEY, low_us INTEGER NOT NULL,"
     " high_us INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT;";
 
@@ -81,6 +82,7 @@ static int prepare_all(struct journal_index *x)
 		[INDEX_SENDER] = "INSERT OR IGNORE INTO sender VALUES(?, ?, ?)",
 		[INDEX_CHANGE] =
 		    "INSERT OR IGNORE INTO change VALUES(?, ?, ?, ?)",
+		[INDEX_DAMAGED] = "INSERT OR IGNORE INTO damaged VALUES(?)",
 		[INDEX_TIME] =
 		    "INSERT INTO span VALUES(?1, ?2, ?2, ?3) ON CONFLICT(nr)"
 		    " DO UPDATE SET low_us = min(low_us, ?2),"
@@ -95,6 +97,7 @@ static int prepare_all(struct journal_index *x)
 		    DELETE("record", "segment, repo, lsn", "?, ?, ?"),
 		[INDEX_DELETE_SENDER] =
 		    DELETE("sender", "segment, user, lsn", "?, ?, ?"),
+		[INDEX_TRIM_DAMAGED] = "DELETE FROM damaged WHERE lsn <= ?",
 		[INDEX_TRIM_SPAN] = "DELETE FROM span WHERE nr < ?",
 		[INDEX_SINCE] = "SELECT min(nr) FROM span WHERE high_us >= ?",
 		[INDEX_UNTIL] = "SELECT max(nr) FROM span WHERE low_us <= ?",
@@ -139,7 +142,7 @@ static int check_last(struct journal *j, struct last_row *last)
 	r = journal_read(reader, last->lsn - 1, last->lsn + 1, false, 1,
 	    compare_last, last);
 	journal_reader_close(reader);
-	if (r != 0)
+	if (r != 0 && r != -EUCLEAN)
 		return r < 0 ? r : -EIO;
 	return last->is_there ? 0 : -EBADMSG;
 }
@@ -150,14 +153,16 @@ static int check_meta(struct journal_index *x, struct journal *j)
 {
 	struct last_row last = { .is_there = false };
 	sqlite3_stmt *s = NULL;
-	int r = -EBADMSG;
+	int rc, r = -EBADMSG;
 
-	if (journal_prepare(x->db,
-		"SELECT last, last_txid FROM meta"
-		" WHERE version = " VERSION " AND journal = ?",
-		&s) == SQLITE_OK) {
+	rc = journal_prepare(x->db,
+	    "SELECT last, last_txid FROM meta"
+	    " WHERE version = " VERSION " AND journal = ?",
+	    &s);
+	if (rc == SQLITE_OK) {
 		sqlite3_bind_blob(s, 1, journal_uuid(j), 16, SQLITE_STATIC);
-		if (sqlite3_step(s) == SQLITE_ROW &&
+		rc = sqlite3_step(s);
+		if (rc == SQLITE_ROW &&
 		    sqlite3_column_bytes(s, 1) == sizeof(last.txid.bytes)) {
 			last.lsn = (uint64_t)sqlite3_column_int64(s, 0);
 			memcpy(last.txid.bytes, sqlite3_column_blob(s, 1),
@@ -165,6 +170,9 @@ static int check_meta(struct journal_index *x, struct journal *j)
 			r = 0;
 		}
 	}
+	/* No memory, for example, says nothing about the index. */
+	if (rc != SQLITE_ROW && rc != SQLITE_DONE && rc != SQLITE_ERROR)
+		r = journal_errno(rc);
 	sqlite3_finalize(s);
 	x->last = last.lsn;
 	if (r == 0 && last.lsn > 0)
@@ -208,12 +216,12 @@ static void disconnect(struct journal_index *x)
 	x->db = NULL;
 }
 
-static int connect_db(struct journal_index *x, int flags)
+static int connect_db(struct journal_index *x)
 {
 	int rc;
 
 	rc = sqlite3_open_v2(x->path, &x->db,
-	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | flags, NULL);
+	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 	if (x->db == NULL)
 		return SQLITE_NOMEM;
 	sqlite3_extended_result_codes(x->db, 1);
@@ -236,13 +244,12 @@ static void remove_files(struct journal_index *x)
 	}
 }
 
-/* The file has names of all repositories. */
+/* An empty one, unless it exists. The file has names of all repositories. */
 static int make_file(struct journal_index *x)
 {
 	int fd;
 
-	fd = SYS(x->sys, openat, SYS_TRUSTED, x->path,
-	    O_RDWR | O_CREAT | O_EXCL, 0600);
+	fd = SYS(x->sys, openat, SYS_TRUSTED, x->path, O_RDWR | O_CREAT, 0600);
 	if (fd < 0)
 		return fd;
 	SYS(x->sys, close, fd);
@@ -257,7 +264,7 @@ static int begin_anew(struct journal_index *x, struct journal *j)
 	remove_files(x);
 	r = make_file(x);
 	if (r == 0)
-		r = journal_errno(connect_db(x, 0));
+		r = journal_errno(connect_db(x));
 	return r == 0 ? create_schema(x, j) : r;
 }
 
@@ -275,7 +282,11 @@ int journal_index_open(const struct sys *sys, const char *dir,
 		return -ENOMEM;
 	}
 	*anew = false;
-	r = connect_db(x, 0) == SQLITE_OK ? check_meta(x, j) : -EBADMSG;
+	r = make_file(x);
+	if (r == 0)
+		r = journal_errno(connect_db(x));
+	if (r == 0)
+		r = check_meta(x, j);
 	if (r == -EBADMSG) {
 		*anew = true;
 		r = begin_anew(x, j);
@@ -311,6 +322,12 @@ uint64_t journal_index_last(const struct journal_index *x)
 }
 
 /* ---- writing ---- */
+
+static int run_with(sqlite3_stmt *s, uint64_t number)
+{
+	sqlite3_bind_int64(s, 1, (sqlite3_int64)number);
+	return journal_run(s);
+}
 
 int journal_index_begin(struct journal_index *x)
 {
@@ -411,6 +428,11 @@ void journal_index_cancel(struct journal_index *x)
 		journal_run(x->stmts[INDEX_ROLLBACK]);
 }
 
+int journal_index_add_damaged(struct journal_index *x, uint64_t lsn)
+{
+	return journal_errno(run_with(x->stmts[INDEX_DAMAGED], lsn));
+}
+
 static int delete_one(sqlite3_stmt *old, sqlite3_stmt *delete)
 {
 	int i;
@@ -436,15 +458,6 @@ static int delete_some(sqlite3_stmt *old, sqlite3_stmt *delete, uint64_t lsn,
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static int delete_spans(struct journal_index *x, uint64_t lsn)
-{
-	sqlite3_stmt *s = x->stmts[INDEX_TRIM_SPAN];
-
-	sqlite3_bind_int64(s, 1,
-	    (sqlite3_int64)(lsn >> JOURNAL_INDEX_SPAN_BITS));
-	return journal_run(s);
-}
-
 int journal_index_trim(struct journal_index *x, uint64_t lsn)
 {
 	bool more = false;
@@ -452,7 +465,10 @@ int journal_index_trim(struct journal_index *x, uint64_t lsn)
 
 	rc = journal_run(x->stmts[INDEX_BEGIN]);
 	if (rc == SQLITE_OK)
-		rc = delete_spans(x, lsn);
+		rc = run_with(x->stmts[INDEX_TRIM_SPAN],
+		    lsn >> JOURNAL_INDEX_SPAN_BITS);
+	if (rc == SQLITE_OK)
+		rc = run_with(x->stmts[INDEX_TRIM_DAMAGED], lsn);
 	for (i = 0; i < 3 && rc == SQLITE_OK; i++)
 		rc = delete_some(x->stmts[INDEX_OLD_CHANGE + i],
 		    x->stmts[INDEX_DELETE_CHANGE + i], lsn, &more);

@@ -49,6 +49,8 @@ int journal_index_add_user(struct journal_index *index,
 /* ROW by the name of a changed ref. */
 int journal_index_add_ref(struct journal_index *index,
     const struct journal_row *row, const char *ref);
+/* The row LSN cannot be read: every search finds it. */
+int journal_index_add_damaged(struct journal_index *index, uint64_t lsn);
 /* All rows up to ROW are indexed now. */
 int journal_index_end(struct journal_index *index,
     const struct journal_row *row);

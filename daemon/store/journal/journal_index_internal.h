@@ -19,6 +19,7 @@ enum journal_index_stmt {
 	INDEX_RECORD,
 	INDEX_SENDER,
 	INDEX_CHANGE,
+	INDEX_DAMAGED,
 	INDEX_TIME,
 	INDEX_LAST,
 	INDEX_OLD_CHANGE, /* the tables in this order */
@@ -27,6 +28,7 @@ enum journal_index_stmt {
 	INDEX_DELETE_CHANGE, /* the same order */
 	INDEX_DELETE_RECORD,
 	INDEX_DELETE_SENDER,
+	INDEX_TRIM_DAMAGED,
 	INDEX_TRIM_SPAN,
 	INDEX_SINCE,
 	INDEX_UNTIL,

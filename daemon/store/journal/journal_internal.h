@@ -84,7 +84,7 @@ struct journal_reader {
 	sqlite3 *db;
 	sqlite3_stmt *lookup;
 	/* journal_range.c */
-	sqlite3_stmt *up, *down, *about, *last, *repo_by_id, *repo_by_uuid;
+	sqlite3_stmt *up, *down, *about, *ends, *repo_by_id, *repo_by_uuid;
 	LIST_ENTRY(journal_reader) link;
 };
 

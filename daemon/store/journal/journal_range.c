@@ -18,12 +18,16 @@ int journal_range_prepare(struct journal_reader *reader)
 	static const char down[] = "SELECT " JOURNAL_COLUMNS " FROM record"
 				   " WHERE lsn > ?1 AND lsn < ?2"
 				   " ORDER BY lsn DESC LIMIT ?3";
-	static const char about[] = "SELECT " JOURNAL_COLUMNS " FROM record"
-				    " WHERE voids = ?1 AND voids <> 0"
-				    " ORDER BY lsn";
-	/* Without the body, which may have megabytes. */
-	static const char last[] = "SELECT coalesce(max(lsn), 0) FROM record"
-				   " WHERE lsn > ?1 AND lsn < ?2";
+	/* A deferred copy of the row refers to the row, and an abort record
+	 * refers to the row or to such a copy. */
+	static const char about[] =
+	    "SELECT " JOURNAL_COLUMNS " FROM record WHERE voids <> 0 AND voids"
+	    " IN (SELECT ?1 UNION ALL SELECT lsn FROM record WHERE voids = ?1"
+	    " AND voids <> 0) ORDER BY lsn";
+	static const char ends[] =
+	    "SELECT coalesce((SELECT min(lsn) FROM record WHERE lsn > ?1 AND"
+	    " lsn < ?2), 0), coalesce((SELECT max(lsn) FROM record"
+	    " WHERE lsn > ?1 AND lsn < ?2), 0)";
 	static const char repo[] =
 	    "SELECT id, uuid, path, dev, ino FROM repo WHERE id = ?";
 	static const char by_uuid[] =
@@ -32,7 +36,7 @@ int journal_range_prepare(struct journal_reader *reader)
 		const char *sql;
 		sqlite3_stmt **stmt;
 	} all[] = { { up, &reader->up }, { down, &reader->down },
-		{ about, &reader->about }, { last, &reader->last },
+		{ about, &reader->about }, { ends, &reader->ends },
 		{ repo, &reader->repo_by_id },
 		{ by_uuid, &reader->repo_by_uuid } };
 	int rc = SQLITE_OK;
@@ -48,10 +52,10 @@ void journal_range_finalize(struct journal_reader *reader)
 	sqlite3_finalize(reader->up);
 	sqlite3_finalize(reader->down);
 	sqlite3_finalize(reader->about);
-	sqlite3_finalize(reader->last);
+	sqlite3_finalize(reader->ends);
 	sqlite3_finalize(reader->repo_by_id);
 	sqlite3_finalize(reader->repo_by_uuid);
-	reader->up = reader->down = reader->about = reader->last =
+	reader->up = reader->down = reader->about = reader->ends =
 	    reader->repo_by_id = reader->repo_by_uuid = NULL;
 }
 
@@ -83,21 +87,25 @@ int journal_read(struct journal_reader *reader, uint64_t after, uint64_t before,
 	return r;
 }
 
-int journal_last_between(struct journal_reader *reader, uint64_t after,
-    uint64_t before, uint64_t *lsn)
+int journal_ends_between(struct journal_reader *reader, uint64_t after,
+    uint64_t before, uint64_t *first, uint64_t *last)
 {
 	struct journal *j = reader->journal;
+	sqlite3_stmt *s;
 	int rc, r = JOURNAL_UNKNOWN;
 
 	pthread_rwlock_rdlock(&j->use_lock);
 	if (!journal_is_broken(j)) {
-		sqlite3_bind_int64(reader->last, 1, journal_signed(after));
-		sqlite3_bind_int64(reader->last, 2, journal_signed(before));
-		rc = sqlite3_step(reader->last);
-		if (rc == SQLITE_ROW)
-			*lsn = (uint64_t)sqlite3_column_int64(reader->last, 0);
+		s = reader->ends;
+		sqlite3_bind_int64(s, 1, journal_signed(after));
+		sqlite3_bind_int64(s, 2, journal_signed(before));
+		rc = sqlite3_step(s);
+		if (rc == SQLITE_ROW) {
+			*first = (uint64_t)sqlite3_column_int64(s, 0);
+			*last = (uint64_t)sqlite3_column_int64(s, 1);
+		}
 		r = rc == SQLITE_ROW ? 0 : journal_errno(rc);
-		sqlite3_reset(reader->last);
+		sqlite3_reset(s);
 	}
 	pthread_rwlock_unlock(&j->use_lock);
 	return r;

@@ -25,37 +25,6 @@ static int append_of_node(struct group *g, struct pipeline *p,
 	    group_fail(g, "the journal can't be synced");
 }
 
-/* All ROWS have one kind, and all are of this node alone, or none is. */
-int group_append_rows(struct replica *replica, struct pipeline *p,
-    struct journal_row *rows, size_t nr, bool flush)
-{
-	struct group *g = group_of(replica);
-	struct commit_log_mark mark;
-	int r;
-
-	(void)flush;
-	switch (rows[0].kind) {
-	case JOURNAL_SLICE:
-		if (rows[0].is_of_node)
-			return append_of_node(g, p, rows, nr);
-		break;
-	case JOURNAL_ABORT:
-		return group_fail(g,
-		    "an update of the group can't be published: the next "
-		    "start does it");
-	case JOURNAL_DEFERRED:
-	case JOURNAL_DEFERRED_END:
-		return pipeline_append(p, rows, nr, true);
-	case JOURNAL_WAITING:
-		return -EINVAL; /* group_postpone() */
-	}
-	r = group_append(g, rows, nr, &mark);
-	if (r != 0 ||
-	    commit_log_wait(replica->host->log, &mark, COMMIT_LOG_DURABLE) == 0)
-		return r;
-	return group_fail(g, "the journal has lost rows that the group has");
-}
-
 /* ---- values that other nodes have ---- */
 
 /* Is the old value of M still behind a ref? */
@@ -102,37 +71,73 @@ static bool has_value(const struct record *plan)
 	return false;
 }
 
-void group_appended(struct replica *r, struct pass *p, const struct slice *s)
+static void appended(struct group *g, const struct slice *s)
 {
+	if (s->repo == NULL)
+		return;
 	/* Other nodes may lack what this node lacked. */
 	if (!s->txn->is_own)
-		note_values(group_of(r), s, group_txn_of(s->txn));
-	if (has_value(&s->plan) && !group_txn_is_of_node(s->txn))
-		group_repo_imported(p->sys, s->repo);
+		note_values(g, s, group_txn_of(s->txn));
+	if (has_value(&s->plan))
+		group_repo_imported(g->base.host->sys, s->repo);
 }
 
-/* ---- the row ---- */
+/* ---- the rows ---- */
 
-void group_fill(struct replica *r, const struct slice *s,
-    struct journal_row *row)
+/* All ROWS have one kind, and all are of this node alone, or none is. */
+int group_append_rows(struct replica *replica, struct pipeline *p,
+    struct journal_row *rows, size_t nr, bool flush)
+{
+	struct group *g = group_of(replica);
+	struct commit_log_mark mark;
+	size_t i;
+	int r;
+
+	(void)flush;
+	switch (rows[0].kind) {
+	case JOURNAL_SLICE:
+		if (group_txn_is_of_node(rows[0].slice->txn))
+			return append_of_node(g, p, rows, nr);
+		break;
+	case JOURNAL_ABORT:
+		return group_fail(g,
+		    "an update of the group can't be published: the next "
+		    "start does it");
+	case JOURNAL_DEFERRED:
+	case JOURNAL_DEFERRED_END:
+		return pipeline_append(p, rows, nr, true);
+	case JOURNAL_WAITING:
+		return -EINVAL; /* group_postpone() */
+	}
+	r = group_append(g, rows, nr, &mark);
+	if (r == 0 &&
+	    commit_log_wait(replica->host->log, &mark, COMMIT_LOG_DURABLE) != 0)
+		return group_fail(g,
+		    "the journal has lost rows that the group has");
+	for (i = 0; r == 0 && i < nr; i++)
+		appended(g, rows[i].slice);
+	return r;
+}
+
+bool group_is_in_row(const struct slice *s)
+{
+	const struct group_txn *kept = group_txn_of(s->txn);
+
+	return kept != NULL && kept->is_in_row && has_value(&s->plan);
+}
+
+bool group_fill(struct replica *r, struct slice *s, struct journal_row *row)
 {
 	const struct group_txn *kept = group_txn_of(s->txn);
 
 	(void)r;
-	row->is_of_node = group_txn_is_of_node(s->txn);
-	if (!row->is_of_node)
+	if (!group_fits(s))
+		return false;
+	if (!group_txn_is_of_node(s->txn))
 		row->record = &s->plan;
-	if (kept == NULL)
-		return;
-	row->group_epoch = kept->epoch;
-	if (s->txn->is_own)
+	if (kept != NULL)
+		row->group_lsn = kept->lsn;
+	if (kept != NULL && s->txn->is_own)
 		row->final = kept->is_final;
-	row->group_lsn = kept->lsn;
-	if (!has_value(&s->plan))
-		return;
-	row->is_in_row = kept->is_in_row;
-	if (kept->objects != NULL && kept->objects->len > 0) {
-		row->row_objects = kept->objects->bytes;
-		row->row_objects_len = kept->objects->len;
-	}
+	return true;
 }

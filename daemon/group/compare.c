@@ -122,20 +122,6 @@ static bool begins(const struct change *c)
 	return group_txn_is_row(txn) && is_done(c);
 }
 
-void group_permit(struct replica *r, struct pass *p, struct change *c)
-{
-	const bool is_own = c->slice->txn->is_own;
-
-	(void)r, (void)p;
-	check_names(c);
-	c->hides_old = begins(c);
-	/* A row gives a symbolic ref a new target. Nodes may find different
-	 * values behind the old target. */
-	c->takes_any = is_own &&
-	    (c->hides_old ||
-		(c->target != NULL && change_new_target(c) != NULL));
-}
-
 static bool has_value_of_group(const struct change *c,
     const struct journal_value *value)
 {
@@ -189,9 +175,8 @@ static void journal_unreadable(struct change *c)
  * A transaction that mends a ref is compared, too: another update may have
  * ended since the value was read, and would be taken back for a while.
  */
-void group_compare(struct replica *r, struct pass *p, struct change *c)
+static void compare(struct group *g, struct journal *j, struct change *c)
 {
-	struct group *g = group_of(r);
 	const struct repo *repo = c->slice->repo;
 	const bool mends = c->slice->txn->is_own;
 	struct journal_value value;
@@ -201,8 +186,7 @@ void group_compare(struct replica *r, struct pass *p, struct change *c)
 		return;
 	/* The symbolic refs that lead to C are compared, too. */
 	for (; c != NULL && change_is_live(c); c = c->from) {
-		found = journal_find_value(p->ap->journal, repo->id,
-		    c->edit.name, &value);
+		found = journal_find_value(j, repo->id, c->edit.name, &value);
 		if (found < 0) {
 			journal_unreadable(c);
 		} else if (found > 0 && mends &&
@@ -215,6 +199,22 @@ void group_compare(struct replica *r, struct pass *p, struct change *c)
 		}
 		free(value.target);
 	}
+}
+
+void group_permit(struct replica *r, struct pass *p, struct change *c)
+{
+	const bool is_own = c->slice->txn->is_own;
+
+	compare(group_of(r), p->ap->journal, c);
+	if (!change_is_live(c))
+		return;
+	check_names(c);
+	c->hides_old = begins(c);
+	/* A row gives a symbolic ref a new target. Nodes may find different
+	 * values behind the old target. */
+	c->takes_any = is_own &&
+	    (c->hides_old ||
+		(c->target != NULL && change_new_target(c) != NULL));
 }
 
 /*

@@ -120,14 +120,13 @@ static void deny_unsupported(struct record *plan)
 			plan->members[i].status = REFD_DENIED;
 }
 
-bool group_fits(struct replica *r, struct slice *s)
+bool group_fits(struct slice *s)
 {
 	const bool goes_back = any_is_given_back(s);
 	const struct record_member *differs = NULL;
 	struct txn_update *u;
 	size_t i;
 
-	(void)r;
 	deny_unsupported(&s->plan);
 	if (!group_txn_is_row(s->txn) ||
 	    (!goes_back &&

@@ -208,17 +208,17 @@ bool admit_import(const struct sys *sys, struct txn *txn);
 
 /* ---- compare.c, compare_row.c ---- */
 
-void group_compare(struct replica *r, struct pass *p, struct change *c);
 void group_permit(struct replica *r, struct pass *p, struct change *c);
 void group_compare_around(struct replica *r, struct pass *p, struct change *c);
-bool group_fits(struct replica *r, struct slice *s);
+/* Is the plan of S as its row in the group? As replica.fill(). */
+bool group_fits(struct slice *s);
 
 /* ---- append.c ---- */
 
-void group_fill(struct replica *r, const struct slice *s,
-    struct journal_row *row);
+bool group_fill(struct replica *r, struct slice *s, struct journal_row *row);
 int group_append_rows(struct replica *r, struct pipeline *p,
     struct journal_row *rows, size_t nr, bool flush);
-void group_appended(struct replica *r, struct pass *p, const struct slice *s);
+/* Does the row of S have new values, and the objects of all of them? */
+bool group_is_in_row(const struct slice *s);
 
 #endif

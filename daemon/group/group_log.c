@@ -19,6 +19,8 @@
 
 #include "daemon/base/time.h"
 #include "daemon/group/group_internal.h"
+#include "daemon/store/batch/pass.h"
+#include "daemon/store/objects/row_objects.h"
 
 /* ---- waiting ---- */
 
@@ -61,6 +63,7 @@ static int name_row(struct group *g, const struct journal_row *from,
 static int fill_row(struct group *g, const struct journal_row *from,
     struct group_row *to, char **path)
 {
+	const struct row_objects *objects;
 	int r = name_row(g, from, to, path);
 
 	if (r != 0)
@@ -72,8 +75,12 @@ static int fill_row(struct group *g, const struct journal_row *from,
 	to->time_ms = (uint64_t)(from->time_us / 1000);
 	to->is_final = from->final;
 	to->record = (struct group_bytes){ from->body, from->len };
-	to->objects =
-	    (struct group_bytes){ from->row_objects, from->row_objects_len };
+	objects = group_is_in_row(from->slice) ?
+	    group_txn_of(from->slice->txn)->objects :
+	    NULL;
+	if (objects != NULL)
+		to->objects =
+		    (struct group_bytes){ objects->bytes, objects->len };
 	return 0;
 }
 
@@ -188,19 +195,21 @@ static int append_given(struct group *g, struct journal_row *rows, size_t nr,
 static int send(struct group *g, struct group_batch *b,
     const struct journal_row *rows, const struct names *names)
 {
-	size_t i;
-
 	struct group_frame f = { .type = GROUP_BATCH };
+	const struct group_txn *kept;
+	size_t i;
 	int r;
 
 	b->number = f.batch.number = ++g->next_number;
 	f.batch.rows = names->rows;
 	f.batch.nr = names->nr;
 	f.batch.epoch = g->epoch;
-	for (i = 0; i < names->nr; i++)
-		if (g->epoch == 0 || rows[i].group_epoch != g->epoch ||
-		    (rows[i].is_in_row && !group_are_near(g)))
+	for (i = 0; i < names->nr; i++) {
+		kept = group_txn_of(rows[i].slice->txn);
+		if (g->epoch == 0 || kept == NULL || kept->epoch != g->epoch ||
+		    (group_is_in_row(rows[i].slice) && !group_are_near(g)))
 			return -EREMOTE;
+	}
 	r = group_send(g, &f);
 	if (r == 0)
 		LIST_INSERT_HEAD(&g->batches, b, link);

@@ -91,14 +91,6 @@ static bool may_commit(struct replica *r, const struct txn *txn)
 	return group_epoch(group_of(r)) == group_txn_of(txn)->epoch;
 }
 
-static const char *doubt(struct replica *r)
-{
-	return group_epoch(group_of(r)) != 0 ?
-	    NULL :
-	    "this node does not lead its group, and may lack the transaction: "
-	    "ask the node that leads";
-}
-
 static void ended(struct replica *r, struct batch *b, uint64_t lsn)
 {
 	size_t i;
@@ -114,20 +106,12 @@ static void unfinished(struct replica *r)
 	    "an update of the group can't be finished: the next start does it");
 }
 
-static void token_log(struct replica *r, uint8_t id[16])
-{
-	journal_group_uuid(r->host->journal, id);
-}
-
-static uint64_t token_lsn(struct replica *r, const struct journal_row *row)
-{
-	(void)r;
-	return row->group_lsn;
-}
-
 static void look(struct replica *r, struct replica_state *state)
 {
 	group_look(group_of(r), state);
+	if (group_epoch(group_of(r)) == 0)
+		state->doubt = "this node does not lead its group, and may "
+			       "lack the transaction: ask the node that leads";
 }
 
 const struct replica_ops group_replica_ops = {
@@ -142,17 +126,11 @@ const struct replica_ops group_replica_ops = {
 	.collect = group_collect,
 	.give_up = give_up,
 	.may_commit = may_commit,
-	.doubt = doubt,
-	.compare = group_compare,
 	.permit = group_permit,
 	.compare_around = group_compare_around,
-	.fits = group_fits,
 	.fill = group_fill,
 	.append = group_append_rows,
-	.appended = group_appended,
 	.ended = ended,
 	.unfinished = unfinished,
-	.token_log = token_log,
-	.token_lsn = token_lsn,
 	.look = look,
 };

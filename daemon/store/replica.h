@@ -3,7 +3,7 @@
  * not alone. The rest of the store calls these operations, and never asks
  * whether other machines exist.
  *
- * A single machine has the null object (replica_single.c): everything is
+ * A single machine has the null object (replica.c): everything is
  * allowed, and a row goes to the journal alone. daemon/group/ implements a
  * group of nodes.
  *
@@ -36,9 +36,12 @@ struct txn;
 struct replica_state {
 	/* Static: "single", "leader", "follower" or "waits". */
 	const char *role;
-	/* All rows up to this one, in the log of token_log(), are in the
-	 * refs. */
+	/* All rows up to this one, in the log of replica_token_log(), are
+	 * in the refs. */
 	uint64_t lsn;
+	/* Why an id that the journal lacks may be known elsewhere; static.
+	 * NULL: no other machine knows more. */
+	const char *doubt;
 	bool shares_rows;                /* and the members below are set */
 	char leader[GROUP_NAME_MAX + 1]; /* the last one known; or "" */
 	/* The time for which this machine has not had every row that existed.
@@ -96,35 +99,27 @@ struct replica_ops {
 	void (*give_up)(struct replica *r, struct txn *txn);
 	/* Can TXN, which was admitted, still commit? Does not block. */
 	bool (*may_commit)(struct replica *r, const struct txn *txn);
-	/* Why an id that the journal lacks may be known elsewhere; static.
-	 * NULL: no other machine knows more. */
-	const char *(*doubt)(struct replica *r);
 
 	/* ---- a pass: for its thread; these may block ---- */
 
-	/* Gives C back if the value of the ref on this disk is not the value
-	 * that all machines have. */
-	void (*compare)(struct replica *r, struct pass *p, struct change *c);
-	/* C is about to be checked: fails C if other machines could do
-	 * something else; sets c->hides_old and c->takes_any. */
+	/* C is about to be checked, or this disk has no room for it. Gives C
+	 * back if the value of the ref on this disk is not the value that all
+	 * machines have, and fails C if other machines could do something
+	 * else; sets c->hides_old and c->takes_any. */
 	void (*permit)(struct replica *r, struct pass *p, struct change *c);
 	/* C makes a new ref: gives C back if this disk alone lacks a ref above
 	 * or below its name. */
 	void (*compare_around)(struct replica *r, struct pass *p,
 	    struct change *c);
-	/* Is the plan of S as its row on other machines? False: the changes of
-	 * S have failed, or are given back. */
-	bool (*fits)(struct replica *r, struct slice *s);
-	/* ROW is the row of S; adds what other machines need. */
-	void (*fill)(struct replica *r, const struct slice *s,
-	    struct journal_row *row);
+	/* ROW is the row of S, without its body: adds what other machines need.
+	 * False: the plan of S is not as its row on other machines, and the
+	 * changes of S have failed, or are given back. */
+	bool (
+	    *fill)(struct replica *r, struct slice *s, struct journal_row *row);
 	/* Appends ROWS: applier.commit. The null object calls
 	 * pipeline_append(). */
 	int (*append)(struct replica *r, struct pipeline *p,
 	    struct journal_row *rows, size_t nr, bool flush);
-	/* The row of S, which has a repository, is appended. */
-	void (*appended)(struct replica *r, struct pass *p,
-	    const struct slice *s);
 
 	/* ---- progress ---- */
 
@@ -133,11 +128,6 @@ struct replica_ops {
 	void (*ended)(struct replica *r, struct batch *b, uint64_t lsn);
 	/* An update of a row can't be finished by this daemon. */
 	void (*unfinished)(struct replica *r);
-	/* The log to which the LSNs of tokens belong. ID is all zeros if the
-	 * log is not known yet. */
-	void (*token_log)(struct replica *r, uint8_t id[16]);
-	/* The LSN of ROW in this log; 0: none. */
-	uint64_t (*token_lsn)(struct replica *r, const struct journal_row *row);
 	void (*look)(struct replica *r, struct replica_state *state);
 };
 
@@ -149,6 +139,13 @@ struct replica {
 
 /* REPLICA(r, look, state): calls an operation of R. */
 #define REPLICA(r, op, ...) ((r)->ops->op((r), ##__VA_ARGS__))
+
+/* The log to which the LSNs of tokens belong. ID is all zeros if the log is not
+ * known yet. */
+void replica_token_log(const struct replica *r, uint8_t id[16]);
+/* The LSN of ROW in this log; 0: none. */
+uint64_t replica_token_lsn(const struct replica *r,
+    const struct journal_row *row);
 
 extern const struct replica_ops replica_single;
 

@@ -99,7 +99,7 @@ void store_history_stop(struct store *s)
 
 void store_token_log(struct store *s, uint8_t id[REFD_JOURNAL_ID_BYTES])
 {
-	REPLICA(s->replica, token_log, id);
+	replica_token_log(s->replica, id);
 }
 
 const uint8_t *store_journal_id(const struct store *s)

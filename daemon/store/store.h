@@ -210,7 +210,7 @@ bool store_may_commit(struct store *store, const struct txn *txn);
 size_t store_max_batches(const struct store *store);
 /* REFD_JOURNAL_ID_BYTES; the same as long as the store is open. */
 const uint8_t *store_journal_id(const struct store *store);
-/* The log to which the LSNs of transactions belong (replica.token_log). Any
+/* The log to which the LSNs of transactions belong (replica_token_log()). Any
  * thread. */
 void store_token_log(struct store *store, uint8_t id[REFD_JOURNAL_ID_BYTES]);
 /* Would a batch be prepared at once? If not, updates should gather, and the

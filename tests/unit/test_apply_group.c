@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "daemon/group/group_internal.h"
+#include "daemon/store/batch/pass.h"
 #include "daemon/group/own_txn.h"
 #include "proto/refname.h"
 #include "tests/lib/suite.h"
@@ -50,23 +51,14 @@ static int count_writes(void *arg, struct journal_row *rows, size_t nr,
 	return commit(arg, rows, nr, flush);
 }
 
-/* There is no link to the group, which would have to know. */
-static void appended(struct replica *r, struct pass *p, const struct slice *s)
-{
-	(void)r, (void)p, (void)s;
-}
-
 /* The value of a ref is not the group's. */
 static void tell(struct group *g, const struct repo *repo, const char *name);
 
 static void share_rows(void)
 {
-	static struct replica_ops ops;
 	static struct group g;
 
-	ops = group_replica_ops;
-	ops.appended = appended;
-	g = (struct group){ .base = { &ops, &w->store.parts },
+	g = (struct group){ .base = { &group_replica_ops, &w->store.parts },
 		.diverged = tell };
 	w->store.pipeline->applier.replica = &g.base;
 }
@@ -300,7 +292,8 @@ static int number(void *arg, struct journal_row *rows, size_t nr, bool flush)
 	size_t i;
 
 	for (i = 0; i < nr; i++)
-		if (!rows[i].is_of_node)
+		if (rows[i].slice == NULL ||
+		    !group_txn_is_of_node(rows[i].slice->txn))
 			rows[i].group_lsn = ++lsn;
 	return commit(arg, rows, nr, flush);
 }

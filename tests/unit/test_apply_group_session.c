@@ -36,12 +36,6 @@ static char value(const char *name)
 
 /* ---- the group ---- */
 
-/* There is no link to the group, which would have to know. */
-static void appended(struct replica *r, struct pass *p, const struct slice *s)
-{
-	(void)r, (void)p, (void)s;
-}
-
 static void tell(struct group *g, const struct repo *repo, const char *name)
 {
 	(void)g, (void)repo;
@@ -51,12 +45,9 @@ static void tell(struct group *g, const struct repo *repo, const char *name)
 
 static void share_rows(void)
 {
-	static struct replica_ops ops;
 	static struct group g;
 
-	ops = group_replica_ops;
-	ops.appended = appended;
-	g = (struct group){ .base = { &ops, &w->store.parts },
+	g = (struct group){ .base = { &group_replica_ops, &w->store.parts },
 		.diverged = tell };
 	w->store.pipeline->applier.replica = &g.base;
 }

@@ -56,7 +56,7 @@ static int known_row(void *arg, const struct journal_row *row)
 		u->found = m->found;
 		u->recorded = true;
 	}
-	lsn = REPLICA(known->admissions->cfg->replica, token_lsn, row);
+	lsn = replica_token_lsn(known->admissions->cfg->replica, row);
 	if (lsn > txn->lsn)
 		txn->lsn = lsn;
 	record_done(&rec);

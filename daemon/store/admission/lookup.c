@@ -133,7 +133,7 @@ static int look_up_row(void *arg, const struct journal_row *row)
 	r = begin_answer(rows, &rec);
 	for (i = 0; i < rec.nr_members && r == 0; i++)
 		r = add_result(rows, row, &rec.members[i]);
-	lsn = REPLICA(rows->admissions->cfg->replica, token_lsn, row);
+	lsn = replica_token_lsn(rows->admissions->cfg->replica, row);
 	if (lsn > rows->lsn)
 		rows->lsn = lsn;
 	record_done(&rec);
@@ -155,7 +155,7 @@ static void end_answer(struct look_up_rows *rows)
 	}
 	ans->nr_results = nr;
 	ans->lsn = rows->lsn;
-	REPLICA(rows->admissions->cfg->replica, token_log, ans->journal);
+	replica_token_log(rows->admissions->cfg->replica, ans->journal);
 	ans->outcome = refd_outcome_of(ans->nr_updates, ok, unknown);
 }
 
@@ -164,12 +164,13 @@ void lookup_answer(struct admissions *a, struct store_question *q)
 	struct look_up_rows rows = { .admissions = a, .ans = &q->answer };
 	const int64_t uid =
 	    q->peer.uid == 0 ? JOURNAL_ANY_UID : (int64_t)q->peer.uid;
-	const char *doubt = REPLICA(a->cfg->replica, doubt);
+	struct replica_state replica;
 
+	REPLICA(a->cfg->replica, look, &replica);
 	q->answer = (struct refd_answer){ .kind = REFD_ANSWER_RESULTS,
 		.txid = q->req.txid };
-	if (doubt != NULL) {
-		question_refuse(q, REFD_IO, doubt);
+	if (replica.doubt != NULL) {
+		question_refuse(q, REFD_IO, replica.doubt);
 	} else if (lookup_rows(a, &a->query_reader, uid, &q->req.txid,
 		       look_up_row, &rows) < 0) {
 		question_refuse(q, REFD_IO, "the journal could not be read");

@@ -216,13 +216,18 @@ static void start_row(struct pass *p, const struct slice *slice,
 	row->time_us = SYS(p->sys, now_wall) / 1000;
 }
 
-/* The body is owned by the caller. */
+/* The body is owned by the caller. 1: the changes of SLICE have failed, or are
+ * given back. */
 static int make_row(struct pass *p, struct slice *slice,
     struct journal_row *row)
 {
 	struct repo_slice *g = repo_slice_of(p, slice);
 
 	start_row(p, slice, JOURNAL_SLICE, row);
+	row->slice = slice;
+	row->final = is_final(slice);
+	if (!REPLICA(p->ap->replica, fill, slice, row))
+		return 1;
 	if (has_value(&slice->plan))
 		row->objects = txn_objects(slice->txn, &row->objects_len);
 	slice->plan.has_objects = row->objects != NULL;
@@ -231,8 +236,6 @@ static int make_row(struct pass *p, struct slice *slice,
 					   slice->txn->repo_mount;
 	row->token = g != NULL && g->has_token ? g->token.id : 0;
 	row->locked_at_ns = g != NULL ? g->locked_at_ns : 0;
-	row->final = is_final(slice);
-	REPLICA(p->ap->replica, fill, slice, row);
 	return row->body != NULL ? 0 : -ENOMEM;
 }
 
@@ -243,14 +246,11 @@ static void free_bodies(struct journal_row *rows, size_t nr)
 }
 
 /* ROW is in the journal. The live changes of SLICE may be published. */
-static void slice_committed(struct pass *p, struct slice *slice,
-    const struct journal_row *row)
+static void slice_committed(struct slice *slice, const struct journal_row *row)
 {
 	struct txn_slice *txn_slice = slice->txn_slice;
 	size_t i;
 
-	if (slice->repo != NULL)
-		REPLICA(p->ap->replica, appended, p, slice);
 	slice->lsn = row->lsn;
 	txn_slice->lsn = row->group_lsn != 0 ? row->group_lsn : row->lsn;
 	for (i = 0; i < txn_slice->nr; i++)
@@ -332,7 +332,7 @@ static void commit_rows(struct pass *p, struct slice **slices,
 		else if (r != 0)
 			slice_failed(p, slices[i], r);
 		else
-			slice_committed(p, slices[i], &rows[i]);
+			slice_committed(slices[i], &rows[i]);
 	}
 }
 
@@ -359,13 +359,11 @@ static void make_rows(struct pass *p, struct slice **slices,
 		r = make_plan(p, slice);
 		if (r == 0 && slice->plan.nr_members == 0)
 			continue;
-		if (r == 0 && !REPLICA(p->ap->replica, fits, slice))
-			continue;
 		if (r == 0)
 			r = make_row(p, slice, &rows[*nr]);
 		if (r == 0)
 			slices[(*nr)++] = slice;
-		else
+		else if (r < 0)
 			slice_failed(p, slice, r);
 	}
 }

@@ -364,9 +364,6 @@ static void check(struct pass *p, struct change *c)
 		check_gated(p, c);
 		return;
 	}
-	REPLICA(r, compare, p, c);
-	if (!change_is_live(c))
-		return;
 	REPLICA(r, permit, p, c);
 	if (!change_is_live(c))
 		return;

@@ -42,6 +42,7 @@
 #include "proto/txid.h"
 
 struct record;
+struct slice;
 
 struct commit_log;
 struct journal;
@@ -104,13 +105,9 @@ struct journal_row {
 	 * borrowed. */
 	const uint8_t *waiting_repo, *waiting_path;
 	size_t waiting_path_len;
-	/* In which this machine led. Not stored. */
-	uint64_t group_epoch;
 	/* Of a row of the group: the content of BODY, for the values of its
 	 * refs (journal_find_value()); borrowed. */
 	const struct record *record;
-	/* Other machines do not get the row. Not stored. */
-	bool is_of_node;
 	bool final;          /* this row decides the transaction */
 	const uint8_t *body; /* record.h; borrowed */
 	size_t len;
@@ -119,11 +116,8 @@ struct journal_row {
 	 * (journal_read_objects()). */
 	const uint8_t *objects;
 	size_t objects_len;
-	/* For the log of the group: objects that other nodes may lack
-	 * (row_objects.h); borrowed, not stored in the journal. */
-	const uint8_t *row_objects;
-	size_t row_objects_len;
-	bool is_in_row; /* with new values, whose objects are ROW_OBJECTS */
+	/* SLICE: for replica.append(); borrowed, not stored. */
+	const struct slice *slice;
 };
 
 struct commit_log_config {

@@ -53,7 +53,7 @@ static void conflicts_with_parent(struct pass *p, struct change *c)
 /* The ref in the way may be a value that no machine has acknowledged. */
 static void blocked(struct pass *p, struct change *c)
 {
-	REPLICA(p->ap->replica, compare, p, c);
+	REPLICA(p->ap->replica, permit, p, c);
 	if (change_is_live(c))
 		conflicts_with_parent(p, c);
 }

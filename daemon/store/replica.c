@@ -1,5 +1,6 @@
 /*
- * The replica of a single machine, which does nothing.
+ * What all replicas share, and the replica of a single machine, which does
+ * nothing.
  *
  * What fails: the journal has rows that other machines have, too. Writing to it
  * alone would make the machines differ.
@@ -61,28 +62,16 @@ static void nothing_for_txn(struct replica *r, struct txn *txn)
 	(void)r, (void)txn;
 }
 
-static const char *no_doubt(struct replica *r)
-{
-	(void)r;
-	return NULL;
-}
-
 static void nothing_for_change(struct replica *r, struct pass *p,
     struct change *c)
 {
 	(void)r, (void)p, (void)c;
 }
 
-static bool fits(struct replica *r, struct slice *s)
-{
-	(void)r, (void)s;
-	return true;
-}
-
-static void fill(struct replica *r, const struct slice *s,
-    struct journal_row *row)
+static bool fill(struct replica *r, struct slice *s, struct journal_row *row)
 {
 	(void)r, (void)s, (void)row;
+	return true;
 }
 
 static int append(struct replica *r, struct pipeline *p,
@@ -92,25 +81,9 @@ static int append(struct replica *r, struct pipeline *p,
 	return pipeline_append(p, rows, nr, flush);
 }
 
-static void appended(struct replica *r, struct pass *p, const struct slice *s)
-{
-	(void)r, (void)p, (void)s;
-}
-
 static void ended(struct replica *r, struct batch *b, uint64_t lsn)
 {
 	(void)r, (void)b, (void)lsn;
-}
-
-static void token_log(struct replica *r, uint8_t id[16])
-{
-	memcpy(id, journal_uuid(r->host->journal), 16);
-}
-
-static uint64_t token_lsn(struct replica *r, const struct journal_row *row)
-{
-	(void)r;
-	return row->lsn;
 }
 
 static void look(struct replica *r, struct replica_state *state)
@@ -130,17 +103,27 @@ const struct replica_ops replica_single = {
 	.collect = nothing_for_txn,
 	.give_up = nothing_for_txn,
 	.may_commit = may_commit,
-	.doubt = no_doubt,
-	.compare = nothing_for_change,
 	.permit = nothing_for_change,
 	.compare_around = nothing_for_change,
-	.fits = fits,
 	.fill = fill,
 	.append = append,
-	.appended = appended,
 	.ended = ended,
 	.unfinished = nothing,
-	.token_log = token_log,
-	.token_lsn = token_lsn,
 	.look = look,
 };
+
+/* ---- tokens ---- */
+
+void replica_token_log(const struct replica *r, uint8_t id[16])
+{
+	if (r->ops->shares_rows)
+		journal_group_uuid(r->host->journal, id);
+	else
+		memcpy(id, journal_uuid(r->host->journal), 16);
+}
+
+uint64_t replica_token_lsn(const struct replica *r,
+    const struct journal_row *row)
+{
+	return r->ops->shares_rows ? row->group_lsn : row->lsn;
+}

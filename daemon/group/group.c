@@ -37,6 +37,8 @@ struct group *group_new(const char *node, int64_t patience_ns)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&g->changed, &attr);
+	pthread_cond_init(&g->has_output, &attr);
+	pthread_cond_init(&g->has_input, &attr);
 	pthread_condattr_destroy(&attr);
 	LIST_INIT(&g->batches);
 	TAILQ_INIT(&g->holds);
@@ -66,6 +68,8 @@ void group_free(struct group *g)
 	if (g->listen_fd >= 0)
 		SYS(g->base.host->sys, close, g->listen_fd);
 	journal_reader_close(g->reader);
+	pthread_cond_destroy(&g->has_input);
+	pthread_cond_destroy(&g->has_output);
 	pthread_cond_destroy(&g->changed);
 	pthread_mutex_destroy(&g->known_mutex);
 	pthread_mutex_destroy(&g->reader_mutex);
@@ -90,6 +94,13 @@ int group_start(struct group *g)
 	return -EAGAIN;
 }
 
+/* Under MUTEX. */
+static void wake_all(struct group *g)
+{
+	pthread_cond_broadcast(&g->changed);
+	pthread_cond_signal(&g->has_input);
+}
+
 /* Under MUTEX. refd-group closes the connection. */
 static void wait_for_the_end(struct group *g)
 {
@@ -112,7 +123,7 @@ void group_stop(struct group *g)
 	g->is_stopping = true;
 	g->epoch = 0;
 	group_send(g, &stop);
-	pthread_cond_broadcast(&g->changed);
+	wake_all(g);
 	wait_for_the_end(g);
 	pthread_mutex_unlock(&g->mutex);
 	if (!g->has_threads)
@@ -120,7 +131,7 @@ void group_stop(struct group *g)
 	pthread_join(g->link_thread, NULL);
 	pthread_mutex_lock(&g->mutex);
 	g->has_ended = true;
-	pthread_cond_broadcast(&g->changed);
+	pthread_cond_signal(&g->has_output);
 	pthread_mutex_unlock(&g->mutex);
 	pthread_join(g->send_thread, NULL);
 	g->has_threads = false;
@@ -133,7 +144,7 @@ void group_die(struct group *g, const char *why)
 	g->is_dead = true;
 	g->epoch = 0;
 	g->base.host->fatal(g->base.host->store, why);
-	pthread_cond_broadcast(&g->changed);
+	wake_all(g);
 }
 
 int group_fail(struct group *g, const char *why)
@@ -349,7 +360,7 @@ bool group_next(struct group *g, int64_t wait_ns, struct group_input **next)
 	pthread_cond_broadcast(&g->changed);
 	while (g->input == NULL && !g->is_stopping && !g->is_dead &&
 	    !g->is_woken && r != ETIMEDOUT)
-		r = pthread_cond_timedwait(&g->changed, &g->mutex, &until);
+		r = pthread_cond_timedwait(&g->has_input, &g->mutex, &until);
 	g->is_woken = false;
 	goes_on = !g->is_stopping && !g->is_dead;
 	*next = NULL;
@@ -366,7 +377,7 @@ void group_wake(struct group *g)
 {
 	pthread_mutex_lock(&g->mutex);
 	g->is_woken = true;
-	pthread_cond_broadcast(&g->changed);
+	pthread_cond_signal(&g->has_input);
 	pthread_mutex_unlock(&g->mutex);
 }
 
@@ -377,8 +388,7 @@ uint64_t group_applied_lsn(const struct group *g)
 	    g->done_lsn;
 }
 
-/* Under MUTEX. */
-static void tell_applied(struct group *g)
+void group_tell_applied(struct group *g)
 {
 	const struct group_frame f = { .type = GROUP_APPLIED,
 		.applied = { .lsn = group_applied_lsn(g),
@@ -393,7 +403,9 @@ void group_applied(struct group *g, uint64_t lsn)
 	if (lsn > g->done_lsn) {
 		g->done_lsn = lsn;
 		pthread_cond_broadcast(&g->changed);
-		tell_applied(g);
+		/* Nobody waits for the number of a leader. */
+		if (g->epoch == 0)
+			group_tell_applied(g);
 	}
 	pthread_mutex_unlock(&g->mutex);
 }
@@ -406,6 +418,6 @@ void group_set_waiting(struct group *g, const struct group_waiting *waiting)
 	before = group_applied_lsn(g);
 	g->waiting = *waiting;
 	if (group_applied_lsn(g) != before)
-		tell_applied(g);
+		group_tell_applied(g);
 	pthread_mutex_unlock(&g->mutex);
 }

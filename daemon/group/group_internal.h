@@ -44,7 +44,7 @@ struct group_value {
 
 /* An encoded frame on its way to refd-group. */
 struct group_output {
-	size_t len;
+	size_t len, sent;
 	struct group_output *next;
 	uint8_t bytes[];
 };
@@ -74,7 +74,11 @@ struct group {
 
 	/* All members below: under MUTEX. */
 	pthread_mutex_t mutex;
-	pthread_cond_t changed; /* outcomes, turns, input, output, the end */
+	/* The threads that write and follow have conditions of their own. With
+	 * one condition they woke up for each update, and delayed its answer.
+	 */
+	pthread_cond_t has_output, has_input;
+	pthread_cond_t changed; /* all else: outcomes, turns, the end */
 	uint64_t epoch;         /* while it is open for writes; else 0 */
 	bool follows;           /* the last ROLE that was handled */
 	bool may_lead;          /* the last ROLE that has come */
@@ -114,6 +118,8 @@ struct group {
 
 /* All rows up to this one are applied. */
 uint64_t group_applied_lsn(const struct group *g);
+/* Sends APPLIED. */
+void group_tell_applied(struct group *g);
 /* CURRENT has come. */
 void group_set_current(struct group *g, uint64_t ms);
 /* Other nodes may write from now on. */
@@ -130,8 +136,9 @@ int group_path_below(const struct group *g, const char *path,
 
 /* ---- group_link.c ---- */
 
-/* Puts F into the queue to refd-group, if a connection is open. 0; -EFBIG,
- * -ENOMEM, -ENOTCONN. Under MUTEX; does not block. */
+/* Sends F to refd-group if a connection is open. The writing thread sends what
+ * the socket does not take at once. 0; -EFBIG, -ENOMEM, -ENOTCONN. Under MUTEX;
+ * does not block. */
 int group_send(struct group *g, const struct group_frame *f);
 void *group_link_main(void *group);
 void *group_send_main(void *group);

@@ -1,7 +1,9 @@
 /*
  * The happy path: refd-group connects, and gets HELLO. The reading thread
  * handles outcomes at once, and queues ROW and ROLE for the thread that
- * follows. The writing thread sends what the daemon has queued.
+ * follows. The thread that makes a frame sends the frame itself, because each
+ * update would otherwise wait for one more wake. The writing thread sends what
+ * the socket does not take, and says each second what is applied.
  *
  * Failures: a wrong frame, a lost connection: the connection is closed. If a
  * batch has no outcome, the daemon ends. Otherwise the next connection begins
@@ -25,6 +27,22 @@
 
 /* ---- output ---- */
 
+/* Sends as much of OUT as the socket takes. A lost connection takes nothing. */
+static void send_some(int fd, struct group_output *out, int flags)
+{
+	ssize_t n;
+
+	while (out->sent < out->len) {
+		n = send(fd, out->bytes + out->sent, out->len - out->sent,
+		    MSG_NOSIGNAL | flags);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		out->sent += (size_t)n;
+	}
+}
+
 int group_send(struct group *g, const struct group_frame *f)
 {
 	size_t len = group_frame_bytes(f);
@@ -37,12 +55,17 @@ int group_send(struct group *g, const struct group_frame *f)
 	out = malloc(sizeof(*out) + len);
 	if (out == NULL)
 		return -ENOMEM;
+	*out = (struct group_output){ .len = len };
 	group_frame_encode(f, out->bytes);
-	out->len = len;
-	out->next = NULL;
+	if (g->output == NULL && !g->is_sending)
+		send_some(g->fd, out, MSG_DONTWAIT);
+	if (out->sent == len) {
+		free(out);
+		return 0;
+	}
 	*g->output_end = out;
 	g->output_end = &out->next;
-	pthread_cond_broadcast(&g->changed);
+	pthread_cond_signal(&g->has_output);
 	return 0;
 }
 
@@ -57,36 +80,17 @@ void group_drop_output(struct group *g)
 	g->output_end = &g->output;
 }
 
-/* False: the connection is lost. */
-static bool send_all(int fd, const struct group_output *out)
-{
-	size_t at = 0;
-	ssize_t n;
-
-	while (at < out->len) {
-		n = send(fd, out->bytes + at, out->len - at, MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += (size_t)n;
-	}
-	return true;
-}
-
-/* Waits for a frame, and makes one if there is none for ALIVE_NS. */
+/* Waits for a frame that the socket has not taken. After ALIVE_NS, says what is
+ * applied. */
 static void await_output(struct group *g)
 {
 	const struct timespec until = group_later(ALIVE_NS);
-	struct group_frame f = { .type = GROUP_APPLIED };
 	int r = 0;
 
 	while (g->output == NULL && !g->has_ended && r != ETIMEDOUT)
-		r = pthread_cond_timedwait(&g->changed, &g->mutex, &until);
-	f.applied.lsn = group_applied_lsn(g);
-	f.applied.last = g->done_lsn;
+		r = pthread_cond_timedwait(&g->has_output, &g->mutex, &until);
 	if (g->output == NULL && !g->has_ended)
-		group_send(g, &f);
+		group_tell_applied(g);
 }
 
 /* The reading thread closes the descriptor, and never while a frame is being
@@ -110,7 +114,8 @@ void *group_send_main(void *group)
 			g->output_end = &g->output;
 		g->is_sending = true;
 		pthread_mutex_unlock(&g->mutex);
-		is_sent = send_all(g->fd, out);
+		send_some(g->fd, out, 0);
+		is_sent = out->sent == out->len;
 		free(out);
 		pthread_mutex_lock(&g->mutex);
 		g->is_sending = false;
@@ -155,7 +160,7 @@ static void queue_input(struct group *g, struct group_input *in, size_t len)
 	g->input_bytes += len;
 	*g->input_end = in;
 	g->input_end = &in->next;
-	pthread_cond_broadcast(&g->changed);
+	pthread_cond_signal(&g->has_input);
 }
 
 /* A follower writes nothing of its own, and says so at once: another node may
@@ -173,6 +178,7 @@ static void step_down(struct group *g, const struct group_frame *f)
 	group_end_lease(g);
 	group_begin_known(g, 0);
 	group_refuse_holds(g, "this node does not lead its group any more");
+	group_tell_applied(g);
 	if (group_send(g, &follows) != 0)
 		shutdown(g->fd, SHUT_RDWR);
 }

@@ -225,4 +225,15 @@ def test_lease():
     report('a leads again', a.lead())
 
 
-run(test_start, test_signs, test_lag, test_role, test_wait, test_lease)
+def test_frames():
+    """A frame for each update would wake up refd-group before the answer."""
+    before, began = a.link.signs, time.monotonic()
+    for i in range(12):
+        updated(f'update {i}', a, f'refs/heads/frame{i}', one)
+    report('a leader says once a second what it has applied',
+           a.link.signs - before <= time.monotonic() - began + 2,
+           a.link.signs - before)
+
+
+run(test_start, test_signs, test_lag, test_role, test_wait, test_lease,
+    test_frames)

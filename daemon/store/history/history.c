@@ -40,7 +40,6 @@ int history_open_reader(struct history *h)
 struct journal_index *history_open_index(struct history *h)
 {
 	int64_t now_ns;
-	bool anew;
 	int r;
 
 	if (h->index != NULL)
@@ -49,7 +48,7 @@ struct journal_index *history_open_index(struct history *h)
 	if (now_ns < h->index_retry_ns)
 		return NULL;
 	r = journal_index_open(h->cfg.sys, h->cfg.dir, h->cfg.journal,
-	    &h->index, &anew);
+	    &h->index);
 	if (r != 0) {
 		h->index = NULL;
 		h->index_error = r;

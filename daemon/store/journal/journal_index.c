@@ -269,7 +269,7 @@ static int begin_anew(struct journal_index *x, struct journal *j)
 }
 
 int journal_index_open(const struct sys *sys, const char *dir,
-    struct journal *j, struct journal_index **index, bool *anew)
+    struct journal *j, struct journal_index **index)
 {
 	struct journal_index *x = calloc(1, sizeof(*x));
 	int r;
@@ -281,16 +281,13 @@ int journal_index_open(const struct sys *sys, const char *dir,
 		free(x);
 		return -ENOMEM;
 	}
-	*anew = false;
 	r = make_file(x);
 	if (r == 0)
 		r = journal_errno(connect_db(x));
 	if (r == 0)
 		r = check_meta(x, j);
-	if (r == -EBADMSG) {
-		*anew = true;
+	if (r == -EBADMSG)
 		r = begin_anew(x, j);
-	}
 	if (r == 0)
 		r = journal_errno(prepare_all(x));
 	if (r == 0)

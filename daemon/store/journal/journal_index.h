@@ -27,11 +27,10 @@ struct journal_index;
 
 /*
  * DIR is the state directory with the journal J. The last indexed row must be
- * in J, by LSN and id. *ANEW: the index is empty, since no usable index
- * existed.
+ * in J, by LSN and id.
  */
 int journal_index_open(const struct sys *sys, const char *dir,
-    struct journal *j, struct journal_index **index, bool *anew);
+    struct journal *j, struct journal_index **index);
 void journal_index_close(struct journal_index *index);
 /* Also removes the files. */
 void journal_index_discard(struct journal_index *index);

@@ -9,7 +9,7 @@
  *	journal_file.c		the files: made, checked, dropped from memory
  *	journal_checkpoint.c	WAL frames into the database file
  *	journal_read.c		look-ups and scans
- *	journal_range.c		rows and repositories, for history
+ *	journal_reader.c	look-ups, rows and repositories, for one thread
  *	journal_trim.c		deletes old rows
  *	journal_objects.c	new objects of rows
  *	journal_index.c		history's index, a separate database
@@ -79,12 +79,22 @@ static inline sqlite3_int64 journal_signed(uint64_t lsn)
 	return lsn < INT64_MAX ? (sqlite3_int64)lsn : INT64_MAX;
 }
 
+enum journal_reader_stmt {
+	JOURNAL_READ_ID,
+	JOURNAL_READ_NEWEST_ID,
+	JOURNAL_READ_UP,
+	JOURNAL_READ_DOWN,
+	JOURNAL_READ_ABOUT,
+	JOURNAL_READ_ENDS,
+	JOURNAL_READ_REPO,
+	JOURNAL_READ_REPO_UUID,
+	JOURNAL_READER_STMTS
+};
+
 struct journal_reader {
 	struct journal *journal;
 	sqlite3 *db;
-	sqlite3_stmt *lookup;
-	/* journal_range.c */
-	sqlite3_stmt *up, *down, *about, *ends, *repo_by_id, *repo_by_uuid;
+	sqlite3_stmt *stmts[JOURNAL_READER_STMTS];
 	LIST_ENTRY(journal_reader) link;
 };
 
@@ -346,8 +356,6 @@ int journal_each_row(struct journal *j, sqlite3_stmt *s, journal_row_fn *cb,
     void *arg, unsigned *nr, uint64_t *last);
 /* REPO->path is S's. -EBADMSG: damaged. */
 int journal_repo_of(sqlite3_stmt *s, struct journal_repo *repo);
-int journal_reader_connect(struct journal_reader *reader);
-void journal_reader_disconnect(struct journal_reader *reader);
 
 /* Does ROW become a row of the table, with an LSN? */
 static inline bool journal_is_stored(const struct journal_row *row)
@@ -392,10 +400,11 @@ int journal_write_values(struct journal *j, const struct journal_row *row);
 /* The values of NEXT become all values; NULL: there are none. */
 int journal_set_values(struct journal *j, journal_given_fn *next, void *arg);
 
-/* ---- journal_range.c ---- */
+/* ---- journal_reader.c ---- */
 
-int journal_range_prepare(struct journal_reader *reader);
-void journal_range_finalize(struct journal_reader *reader);
+/* An SQLite code. */
+int journal_reader_connect(struct journal_reader *reader);
+void journal_reader_disconnect(struct journal_reader *reader);
 
 /* ---- journal_look.c ---- */
 

@@ -25,13 +25,16 @@ void admin_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The state directory without --state: of the environment, or the default. */
 const char *admin_state(void);
 /*
- * Does WORK as the owner of the directory PATH, or in this process if the owner
- * is its account. If root runs a command on the state or a repository of
+ * Does WORK as the owner of the directory *PATH, or in this process if the
+ * owner is its account. If root runs a command on the state or a repository of
  * another account, a worker does the work as this account, so that one owner's
- * files cost no other owner and nothing of root. A limit of 0 seconds is a
- * week. Call before threads exist. Returns the result of the work, or FAILED,
+ * files cost no other owner and nothing of root. HEAR may set *PATH to another
+ * directory of this owner, which a message then names. A limit of 0 seconds is
+ * a week. Call before threads exist. Returns the result of the work, or FAILED,
  * and a message was printed.
  */
-int admin_as_owner(const char *path, int failed, struct work work);
+int admin_as_owner(const char *const *path, int failed, struct work work);
+/* Would work in OTHER have the same rights as in PATH? */
+bool admin_is_same_owner(const char *path, const char *other);
 
 #endif

@@ -86,7 +86,7 @@ int admin_disown(int argc, char **argv)
 
 	admin_parse(&command, &opt, &argc, &argv);
 	for (i = 0; i < argc; i++)
-		left |= admin_as_owner(argv[i], 1,
+		left |= admin_as_owner((const char **)&argv[i], 1,
 		    (struct work){ .run = disown,
 			.arg = &(struct disowning){ argv[i], opt.json },
 			.seconds = DISOWN_SECONDS });

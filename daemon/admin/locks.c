@@ -308,7 +308,7 @@ int admin_locks(int argc, char **argv)
 	admin_parse(&command, &opt, &argc, &argv);
 	umask(0);
 	for (i = 0; i < argc; i++) {
-		r = admin_as_owner(argv[i], 128,
+		r = admin_as_owner((const char **)&argv[i], 128,
 		    (struct work){ .run = clear_in,
 			.hear = hear,
 			.arg = &(struct clearing){ argv[i], &opt },

@@ -97,11 +97,30 @@ static int find_owner(struct account *owner, const char *path)
 	return r;
 }
 
-int admin_as_owner(const char *path, int failed, struct work work)
+bool admin_is_same_owner(const char *path, const char *other)
+{
+	char *why[2] = { NULL, NULL };
+	struct owned at[2];
+	bool is;
+
+	if (geteuid() != 0)
+		return true;
+	is = owned_find(&at[0], path, &why[0]);
+	is = owned_find(&at[1], other, &why[1]) && is &&
+	    at[0].st.st_uid == at[1].st.st_uid &&
+	    at[0].st.st_gid == at[1].st.st_gid;
+	owned_done(&at[0]);
+	owned_done(&at[1]);
+	free(why[0]);
+	free(why[1]);
+	return is;
+}
+
+int admin_as_owner(const char *const *path, int failed, struct work work)
 {
 	const char *why;
 	struct account owner;
-	int r = find_owner(&owner, path);
+	int r = find_owner(&owner, *path);
 
 	if (r < 0)
 		return failed;
@@ -112,7 +131,7 @@ int admin_as_owner(const char *path, int failed, struct work work)
 	if (r < 0 && !interrupt_came())
 		admin_say("'%s': the work with the rights of its owner, uid "
 			  "%u, %s; run this as user %u, then no limit applies",
-		    path, (unsigned)owner.uid, why, (unsigned)owner.uid);
+		    *path, (unsigned)owner.uid, why, (unsigned)owner.uid);
 	account_done(&owner);
 	return r < 0 ? failed : r;
 }

@@ -555,7 +555,7 @@ static int run(struct recover_options *opt)
 		    opt->state);
 		return 74;
 	}
-	return admin_as_owner(opt->state, 74,
+	return admin_as_owner(&opt->state, 74,
 	    (struct work){ .run = recover, .arg = opt });
 }
 

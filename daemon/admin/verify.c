@@ -4,6 +4,7 @@
  * Exit: 0 no error and no warning is left; 1 at least one is left; 128 a
  * repository could not be checked; 130 interrupted, after the findings so far.
  */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,9 @@
 #include <sys/stat.h>
 
 #include "daemon/admin/admin.h"
-#include "daemon/admin/verify.h"
+#include "daemon/admin/verify_internal.h"
+#include "daemon/store/repos/repo_internal.h"
+#include "proto/lib/array.h"
 #include "proto/lib/colour.h"
 #include "proto/lib/interrupt.h"
 #include "proto/lib/progress.h"
@@ -21,8 +24,8 @@
 /* A large repository takes hours. An owner can hold the work up, for example by
  * a file system of their own, and the repositories of all others would wait. */
 #define VERIFY_SECONDS (4 * 3600)
-/* Some 50 MB. */
-#define LEDGER_MAX 200000
+/* Some 180 MB. */
+#define REFS_MAX 1000000
 
 /* Findings in memory: some 30 MB. */
 #define FINDINGS_MAX 100000
@@ -30,6 +33,7 @@
 struct verify_values {
 	struct verify_options opt;
 	struct findings findings;
+	bool all;
 	int restored_fd; /* -1: none */
 };
 
@@ -37,6 +41,8 @@ static const struct command_option options[] = {
 	{ OPTION_STRING("state", 0, "DIR",
 	    "the state directory of the daemon, with the journal",
 	    struct verify_values, opt.state) },
+	{ OPTION_FLAG("all", 0, "all repositories in the journal",
+	    struct verify_values, all) },
 	{ OPTION_FLAG("repair", 0, "repair the findings that refd can repair",
 	    struct verify_values, opt.repair) },
 	{ OPTION_FLAG("json", 0, "print JSON, for programs",
@@ -53,26 +59,34 @@ static const struct command_option options[] = {
 
 static const struct command command = {
 	.name = "verify",
+	.usage = "refd verify [-v] [--state DIR] [--repair] [--json] "
+		 "[--color WHEN] (--all | <repository>...)",
 	.arguments = "<repository>...",
 	.purpose =
-	    "Compares the refs of a repository with the journal and with "
+	    "Compares the refs of repositories with the journal and with "
 	    "git's rules, and repairs them with --repair.",
 	.example = "refd verify /srv/git/project.git",
 	.manual = "refd-verify(8)",
-	.least = 1,
 	.most = COMMAND_ARGUMENTS_ANY,
 	.options = options,
 };
 
-/* ---- one repository, as its owner ---- */
+/* ---- repositories of one owner, as this owner ---- */
+
+/* The first byte of what a worker tells; the findings tell with others. */
+#define TOLD_RESTORED 'r'
+#define TOLD_BEGIN    'b' /* of the next repository */
+#define TOLD_CHECKED  'c'
+#define TOLD_LISTED   'l'
 
 struct check {
 	struct verify_values *values;
-	const char *path;
+	char **paths;
+	size_t nr;
+	/* Only in the process that hears. */
+	size_t begun, checked;
+	const char *path; /* the last one that was begun */
 };
-
-/* The first byte; the findings tell with others. */
-#define TOLD_RESTORED 'r'
 
 static void restored(void *arg, const char *repo, const char *ref,
     const char *value, const char *from)
@@ -86,42 +100,194 @@ static void restored(void *arg, const char *repo, const char *ref,
 		worker_tell(row, (size_t)len + 1);
 }
 
-static int check_repo(void *arg)
+static bool check_repo(const struct verify_options *opt, const char *path)
 {
-	const struct check *c = arg;
-	struct verify_options opt = c->values->opt;
-	struct findings f = c->values->findings;
 	char *why;
+	int r;
 
-	interrupt_catch();
-	f.tell = worker_tell;
-	opt.findings = &f;
-	if (verify_repo(&opt, c->path, &why) == 0) {
-		if (interrupt_came())
-			return 128;
-		findings_checked(&f, true, c->path);
-		return 0;
-	}
-	if (!interrupt_came()) {
+	opt->findings->done++;
+	r = verify_repo(opt, path, &why);
+	if (r < 0 && !interrupt_came()) {
 		progress_clear();
 		admin_say("%s", why != NULL ? why : "out of memory");
 	}
 	free(why);
-	return 128;
+	if (r < 0 || interrupt_came())
+		return false;
+	findings_checked(opt->findings, true, path);
+	return true;
+}
+
+/* Ends at the first repository of another owner. */
+static int check_repos(void *arg)
+{
+	static const char begin = TOLD_BEGIN, checked = TOLD_CHECKED;
+	const struct check *c = arg;
+	struct verify_options opt = c->values->opt;
+	struct findings f = c->values->findings;
+	const size_t nr = c->nr;
+	size_t i;
+
+	interrupt_catch();
+	f.tell = worker_tell;
+	opt.findings = &f;
+	opt.rows = verify_rows_new(&opt, nr == 1);
+	for (i = 0; i < nr && !interrupt_came() && worker_tell(&begin, 1) > 0;
+	    i++) {
+		if (check_repo(&opt, c->paths[i]))
+			worker_tell(&checked, 1);
+		worker_next();
+	}
+	verify_rows_free(opt.rows);
+	return 0;
+}
+
+static int hear_begin(struct check *c)
+{
+	if (c->begun == c->nr ||
+	    (c->begun > 0 && !admin_is_same_owner(c->path, c->paths[c->begun])))
+		return 0;
+	c->path = c->paths[c->begun++];
+	c->values->findings.done++;
+	findings_progress(&c->values->findings, c->path, "");
+	return 1;
 }
 
 /* A restored ref goes to the descriptor of the program that started this one.
  */
 static int hear(void *arg, const char *data, size_t len)
 {
-	const struct check *c = arg;
+	struct check *c = arg;
 	const int fd = c->values->restored_fd;
 
-	if (len == 0 || data[0] != TOLD_RESTORED)
+	if (len == 1 && data[0] == TOLD_BEGIN)
+		return hear_begin(c);
+	if (len == 1 && data[0] == TOLD_CHECKED)
+		c->checked += c->checked < c->begun;
+	else if (len == 0 || data[0] != TOLD_RESTORED)
 		findings_hear(&c->values->findings, NULL, data, len);
 	else if (fd >= 0 && data[len - 1] == '\0')
 		SYS(&sys_kernel, write_all, fd, data + 1, len - 1);
 	return 0;
+}
+
+/* Returns how many repositories were checked. What ended a worker is a matter
+ * of the repository that was begun, and the others get a new worker. */
+static size_t check_all(struct verify_values *values, char **paths, size_t nr)
+{
+	size_t i, checked = 0;
+	struct check c;
+
+	for (i = 0; i < nr && !interrupt_came();
+	    i += c.begun > 0 ? c.begun : 1) {
+		c = (struct check){ values, paths + i, nr - i,
+			.path = paths[i] };
+		admin_as_owner(&c.path, 128,
+		    (struct work){ .run = check_repos,
+			.hear = hear,
+			.arg = &c,
+			.pieces = nr - i,
+			.seconds = VERIFY_SECONDS });
+		checked += c.checked;
+	}
+	return checked;
+}
+
+/* ---- --all, as the owner of the journal ---- */
+
+struct list {
+	struct verify_values *values;
+	char **paths;
+	size_t nr, size;
+	/* In the worker. */
+	struct repos repos;
+	size_t nr_gone;
+};
+
+static int tell_repo(void *arg, const struct journal_repo *repo)
+{
+	struct list *list = arg;
+	struct repo_place place = { .fd = -1 };
+	char row[1 + REFD_PATH_MAX];
+	int len = snprintf(row, sizeof(row), "%c%s", TOLD_LISTED, repo->path);
+
+	if (len >= (int)sizeof(row) ||
+	    repo_find_known(&list->repos, repo->path, &place) == -ENOENT) {
+		list->nr_gone++;
+		return 0;
+	}
+	if (place.fd >= 0)
+		SYS(&sys_kernel, close, place.fd);
+	return worker_tell(row, (size_t)len + 1);
+}
+
+static int list_repos(void *arg)
+{
+	static const char *const roots[] = { "/" };
+	struct list *list = arg;
+	const struct verify_options *opt = &list->values->opt;
+	struct journal *journal = NULL;
+	char *why = NULL;
+	int r;
+
+	repos_init(&list->repos, &sys_kernel, NULL, roots, 1, 1);
+	r = verify_view(opt, &journal, &why);
+	if (r == 0)
+		r = journal_each_repo(journal, tell_repo, list);
+	if (r < 0)
+		admin_say("can't read the journal in '%s': %s", opt->state,
+		    why != NULL ? why : strerror(-r));
+	else if (list->nr_gone > 0)
+		admin_say("%zu of the repositories in the journal are gone",
+		    list->nr_gone);
+	journal_view_close(journal);
+	repos_done(&list->repos);
+	free(why);
+	return r == 0 ? 0 : 128;
+}
+
+static int hear_path(void *arg, const char *data, size_t len)
+{
+	struct list *list = arg;
+	char **grown;
+
+	if (len < 2 || data[0] != TOLD_LISTED || data[len - 1] != '\0')
+		return -EINVAL;
+	grown = array_room(list->paths, list->nr, &list->size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	list->paths = grown;
+	grown[list->nr] = strdup(data + 1);
+	if (grown[list->nr] == NULL)
+		return -ENOMEM;
+	list->nr++;
+	return 0;
+}
+
+static int find_all(struct list *list)
+{
+	return admin_as_owner(&list->values->opt.state, 128,
+	    (struct work){ .run = list_repos, .hear = hear_path, .arg = list });
+}
+
+static int run(struct verify_values *values, char **paths, size_t nr)
+{
+	struct findings *f = &values->findings;
+	size_t checked;
+	bool is_left;
+
+	f->title = "Verifying repositories";
+	f->total = nr;
+	f->max = f->as_json || f->verbose ? 1 : FINDINGS_MAX;
+	interrupt_catch();
+	checked = check_all(values, paths, nr);
+	is_left = findings_end(f, checked);
+	findings_done(f);
+	if (interrupt_came())
+		return INTERRUPT_STATUS;
+	if (checked < nr)
+		return 128;
+	return is_left ? 1 : 0;
 }
 
 int admin_verify(int argc, char **argv)
@@ -129,34 +295,25 @@ int admin_verify(int argc, char **argv)
 	struct verify_values values = { .opt = { .sys = &sys_kernel,
 					    .state = admin_state(),
 					    .patience_ns = PATIENCE_NS,
-					    .ledger_max = LEDGER_MAX,
+					    .refs_max = REFS_MAX,
 					    .restored = restored },
 		.restored_fd = -1 };
-	struct findings *f = &values.findings;
-	size_t checked = 0;
-	bool is_left;
-	int i;
+	struct list list = { .values = &values };
+	int status;
 
 	admin_parse(&command, &values, &argc, &argv);
 	umask(0);
-	f->title = "Verifying repositories";
-	f->total = (size_t)argc;
-	f->max = f->as_json || f->verbose ? 1 : FINDINGS_MAX;
-	interrupt_catch();
-	for (i = 0; i < argc && !interrupt_came(); i++) {
-		f->done++;
-		findings_progress(f, argv[i], "");
-		checked += admin_as_owner(argv[i], 128,
-			       (struct work){ .run = check_repo,
-				   .hear = hear,
-				   .arg = &(struct check){ &values, argv[i] },
-				   .seconds = VERIFY_SECONDS }) == 0;
+	if (values.all != (argc == 0)) {
+		admin_say("name repositories, or all by --all");
+		return 129;
 	}
-	is_left = findings_end(f, checked);
-	findings_done(f);
-	if (interrupt_came())
-		return INTERRUPT_STATUS;
-	if (checked < (size_t)argc)
-		return 128;
-	return is_left ? 1 : 0;
+	if (!values.all)
+		return run(&values, argv, (size_t)argc);
+	status = find_all(&list);
+	if (status == 0)
+		status = run(&values, list.paths, list.nr);
+	while (list.nr > 0)
+		free(list.paths[--list.nr]);
+	free(list.paths);
+	return status;
 }

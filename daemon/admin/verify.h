@@ -6,8 +6,10 @@
  * suspicious object is checked again after PATIENCE_NS, and is a finding only
  * if the second check fails too.
  *
- * One thread; blocks. Memory: that of packed-refs in the daemon, LEDGER_MAX
- * refs, and the findings. It does not grow with the journal.
+ * One thread; blocks. Memory: that of packed-refs in the daemon, the findings,
+ * and some 180 MB for a million refs in the journal, and 16 MB for a million
+ * rows of a ref. Above REFS_MAX refs, the journal is read several times for
+ * some repositories each.
  */
 #ifndef ADMIN_VERIFY_H
 #define ADMIN_VERIFY_H
@@ -15,11 +17,14 @@
 #include "daemon/base/sys.h"
 #include "proto/lib/finding.h"
 
+struct verify_rows;
+
 struct verify_options {
 	const struct sys *sys;
 	const char *state; /* the daemon's state directory */
 	bool repair;
-	size_t ledger_max;   /* refs of the journal in memory at a time */
+	size_t
+	    refs_max; /* of the journal in memory, or those of a repository */
 	int64_t patience_ns; /* between the two checks */
 	struct findings *findings;
 	/* Called if a repair gave REF the object id VALUE from the place FROM;
@@ -27,7 +32,14 @@ struct verify_options {
 	void (*restored)(void *arg, const char *repo, const char *ref,
 	    const char *value, const char *from);
 	void *arg;
+	/* The journal, read once for several repositories; NULL: for one. */
+	struct verify_rows *rows;
 };
+
+/* NULL: no memory. OPT is borrowed. IS_ALONE: for a single repository. */
+struct verify_rows *verify_rows_new(const struct verify_options *opt,
+    bool is_alone);
+void verify_rows_free(struct verify_rows *rows);
 
 /* PATH: a git-dir, a common dir, or a work tree with .git. 0; -1: PATH cannot
  * be opened, and *WHY is the reason. The caller frees *WHY. */

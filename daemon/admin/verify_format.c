@@ -88,37 +88,7 @@ static int visit(void *arg, const struct verify_place *place, const char *path,
 	return --w->left == 0;
 }
 
-/* ---- the journal ---- */
-
-struct last_record {
-	struct verify *v;
-	bool is_found;
-};
-
-static int note_record(void *arg, const struct journal_row *row)
-{
-	struct last_record *last = arg;
-	struct record rec;
-
-	if (row->repo != last->v->journal_repo || row->kind != JOURNAL_SLICE ||
-	    record_decode(row->body, row->len, &rec) < 0)
-		return 0;
-	last->v->repo.object_format = rec.object_format;
-	last->is_found = true;
-	record_done(&rec);
-	return 0;
-}
-
-static bool finds_in_journal(struct verify *v)
-{
-	struct last_record last = { .v = v };
-
-	return v->journal != NULL && v->journal_repo != 0 &&
-	    journal_scan(v->journal, 0, note_record, &last) == 0 &&
-	    last.is_found;
-}
-
-/* ---- both ---- */
+/* ---- the journal, or the widths ---- */
 
 static void find_by_width(struct verify *v)
 {
@@ -134,7 +104,9 @@ static void find_by_width(struct verify *v)
 
 void verify_find_format(struct verify *v)
 {
-	if (!finds_in_journal(v))
+	if (v->repo_rows != NULL && v->repo_rows->has_format)
+		v->repo.object_format = v->repo_rows->object_format;
+	else
 		find_by_width(v);
 	v->has_lost_format = v->repo.object_format != REFD_FORMAT_SHA1;
 	if (v->has_lost_format)

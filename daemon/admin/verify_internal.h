@@ -10,7 +10,9 @@
  *	verify_reftable.c	refs and reflogs in reftables
  *	verify_locks.c		locks: owner and age
  *	verify_journal.c	the journal: identity, recovery, deferred redo
- *	verify_ledger.c		the last record of each ref, and the ref
+ *	verify_rows.c		the rows of the journal, read once for all
+ *				repositories
+ *	verify_record.c		the last record of each ref, and the ref
  *	verify_repair.c		repairs, under locks
  *	verify_value.c		the former value of a broken ref
  *	verify_lines.c		reads a file of any size line by line
@@ -20,14 +22,56 @@
 #define ADMIN_VERIFY_INTERNAL_H
 
 #include "daemon/admin/verify.h"
+#include "daemon/base/hash.h"
 #include "daemon/store/files/format/loose.h"
 #include "daemon/store/files/format/packed.h"
-#include "daemon/store/journal/record.h"
+#include "daemon/store/journal/fold.h"
 #include "daemon/store/tables/stack/stack_look.h"
 #include "daemon/store/repos/repo.h"
 
-struct ledger_entry;
-struct ledger_pass;
+/* A ref file in the journal. */
+struct verify_ref {
+	uint64_t *lsns; /* of its rows, the newest first */
+	size_t nr, size;
+	UT_hash_handle hh;
+	char key[]; /* worktree, "/", name */
+};
+
+/* The rows of a repository. */
+struct verify_repo_rows {
+	uint64_t id; /* in the journal */
+	struct verify_ref *refs;
+	uint64_t newest; /* the last row of any kind; 0: none */
+	bool has_format;
+	enum refd_object_format object_format; /* of the last row */
+	UT_hash_handle hh;
+};
+
+struct verify_rows {
+	const struct verify_options *opt;
+	bool is_alone; /* one repository is asked for */
+	struct journal *journal;
+	struct fold fold; /* its reader is NULL until the journal is open */
+	/* The repositories with numbers from FIRST to LAST are in memory. */
+	uint64_t first, last, wanted;
+	struct verify_repo_rows *repos;
+	size_t nr_refs;
+	uint64_t newest;   /* all rows up to here were read */
+	unsigned nr_reads; /* of the whole journal */
+	bool is_whole;     /* such a reading is under way */
+	size_t nr_rows;    /* read so */
+	int err;           /* why not all rows could be read */
+	/* The last row of a group that was read, and what is wrong with one, or
+	 * NULL. */
+	struct {
+		uint64_t lsn, group_lsn;
+	} group;
+	char *wrong_group;
+	/* The row that was last read by its LSN; no LSN: none. */
+	struct journal_row row;
+	struct record rec;
+	size_t at; /* the last member */
+};
 
 /* The directory of the file of a name. */
 struct verify_place {
@@ -66,13 +110,14 @@ struct verify {
 	bool git_syncs;   /* struct repo_config: git_syncs_refs */
 	bool aborted;     /* out of memory, or refs/ can't be read */
 
-	struct journal *journal; /* of the repository; NULL: not read */
-	uint64_t journal_repo;   /* the repository's number; 0: unknown */
-	uint64_t last_start;     /* of a daemon */
-	bool is_daemon_up;       /* with this journal */
-	bool awaits;             /* recovery comes before any repair */
-	bool has_wrong_group;    /* FOUND_JOURNAL_GROUP was reported */
-	char **deferred;         /* worktree, "/", name: no repair */
+	struct verify_rows *rows; /* of all repositories */
+	struct journal *journal;  /* of the repository; NULL: not read */
+	/* NULL: the journal is not read, or does not know the repository. */
+	struct verify_repo_rows *repo_rows;
+	uint64_t last_start; /* of a daemon */
+	bool is_daemon_up;   /* with this journal */
+	bool awaits;         /* recovery comes before any repair */
+	char **deferred;     /* worktree, "/", name: no repair */
 	size_t nr_deferred;
 
 	/* The linked worktrees. Each owns its directory and its name. */
@@ -82,23 +127,12 @@ struct verify {
 	/* The value of the last restored ref, and its source. */
 	char value[REFD_OID_MAX_HEX + 1], from[160];
 
-	/* verify_value.c: the values of all suspects, up to record
-	 * VALUES_LAST; NULL: the journal was not read. */
-	struct verify_search *values;
-	size_t nr_values;
-	uint64_t values_last;
-
 	/* The check that runs, and IS_SURE in the second check. Outside a
 	 * check, SUBJECT is NULL, and every finding is certain. */
 	const struct verify_subject *subject;
 	bool is_sure, is_suspicious;
 	struct verify_subject *suspects;
 	size_t nr_suspects;
-
-	/* verify_ledger.c, while it runs. */
-	struct ledger_entry *ledger;
-	struct ledger_pass *pass;
-	void (*refresh)(struct verify *v); /* before the second check */
 };
 
 /* ---- verify_repo.c ---- */
@@ -164,19 +198,37 @@ verify_check_fn verify_lock;
 long verify_flock_holder(struct verify *v, int dirfd, const char *name);
 
 void verify_journal_open(struct verify *v);
-void verify_journal_close(struct verify *v);
+/* Opens the journal to be read. 0, or a negative errno; *WHY (NULL before), to
+ * be freed, may be a sentence. */
+int verify_view(const struct verify_options *opt, struct journal **journal,
+    char **why);
 bool verify_is_deferred(const struct verify *v,
     const struct verify_place *place, const char *name);
-void verify_ledger(struct verify *v);
-verify_check_fn verify_record;
 
-/* Calls FN for each write and deletion in the rows of the repository after LSN
- * AFTER, oldest first. Omits aborted members. *LAST: LSN of the last row. M
- * belongs to REC. */
-typedef int verify_member_fn(void *arg, const struct journal_row *row,
-    const struct record *rec, const struct record_member *m);
-int verify_each_member(struct verify *v, uint64_t after, verify_member_fn *fn,
-    void *arg, uint64_t *last);
+/* ---- verify_rows.c ---- */
+
+/* Opens the journal, unless it is open. 0, or a negative errno; *WHY, to be
+ * freed, may be a sentence. */
+int verify_rows_open(struct verify_rows *rows, char **why);
+/* Reads the rows of the repository ID, unless they are in memory, and those
+ * that came since then. *REPO stays until the next call. Negative errno: older
+ * rows are missing, or, with a *REPO of NULL, all. */
+int verify_rows_of(struct verify_rows *rows, uint64_t id,
+    struct verify_repo_rows **repo);
+/* Reads the rows that came since then. */
+void verify_rows_read_on(struct verify_rows *rows);
+/* Without a daemon: do rows of REPO await recovery? */
+bool verify_rows_await(const struct verify_rows *rows,
+    const struct verify_repo_rows *repo);
+/* Calls FN for the rows of the ref, the newest first, until the result is not
+ * 0. Row, record and member stay until the next call. Returns the last result,
+ * or a negative errno. */
+int verify_each_row(struct verify *v, const struct verify_place *place,
+    const char *name, fold_member_fn *fn, void *arg);
+
+/* ---- verify_record.c ---- */
+
+void verify_records(struct verify *v);
 
 /* ---- verify_repair.c, verify_value.c ---- */
 
@@ -194,8 +246,6 @@ struct verify_value {
  * journal does not have the present branch of this HEAD. */
 int verify_last_value(struct verify *v, const struct verify_place *place,
     const char *name, struct verify_value *value);
-/* Frees the values of the suspects. */
-void verify_values_done(struct verify *v);
 
 /* ---- verify_lines.c ---- */
 

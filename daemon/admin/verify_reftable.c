@@ -9,7 +9,7 @@
  * A stack is checked as a snapshot, so other writers do not matter. If there is
  * a finding, the whole stack is checked a second time, because objects may be
  * pruned meanwhile. A stack with a damaged table is not read further.
- * verify_ledger.c compares the refs with the journal.
+ * verify_record.c compares the refs with the journal.
  *
  * Repaired: tables that have lost their footer, under git's lock
  * (daemon/store/tables/stack/stack_mend.h).

@@ -281,7 +281,7 @@ static char *repair_locks(struct verify *v, bool *done)
 	size_t unlocked = 0;
 	int r;
 
-	if (v->journal == NULL || v->journal_repo == 0 || v->nr_deferred > 0)
+	if (v->repo_rows == NULL || v->nr_deferred > 0)
 		return repo_why(
 		    "not removed: the journal does not show that it is unused");
 	if (v->is_daemon_up)

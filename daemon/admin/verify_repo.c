@@ -106,8 +106,8 @@ static void refresh(struct verify *v)
 		snap = NULL;
 	packed_snapshot_put(v->snap);
 	v->snap = snap;
-	if (v->refresh != NULL)
-		v->refresh(v);
+	if (v->repo_rows != NULL)
+		verify_rows_read_on(v->rows);
 }
 
 void verify_check_again(struct verify *v)
@@ -123,7 +123,6 @@ void verify_check_again(struct verify *v)
 	for (i = 0; i < nr; i++)
 		if (!interrupt_came())
 			check_subject(v, &s[i], true);
-	verify_values_done(v);
 	for (i = 0; i < nr; i++)
 		free((char *)(uintptr_t)s[i].name);
 	v->nr_suspects = 0;
@@ -374,25 +373,27 @@ static int verify_opened(struct verify *v, char **why)
 	else
 		verify_all(v);
 	/* Each look-up in a stack with a fault would take a while to fail. */
-	if (!v->has_fault) {
-		verify_ledger(v);
-		verify_check_again(v);
-	}
-	verify_journal_close(v);
+	if (!v->has_fault)
+		verify_records(v);
 	return v->aborted ? -1 : 0;
 }
 
 int verify_repo(const struct verify_options *opt, const char *path, char **why)
 {
 	static const char *const roots[] = { "/" };
-	struct verify v = { .opt = opt, .sys = opt->sys };
+	struct verify_rows *own =
+	    opt->rows == NULL ? verify_rows_new(opt, true) : NULL;
+	struct verify v = { .opt = opt,
+		.sys = opt->sys,
+		.rows = own != NULL ? own : opt->rows };
 	int r;
 
 	*why = NULL;
 	repos_init(&v.repos, v.sys, NULL, roots, 1, 1);
 	v.repo.fd = v.repo.refd_fd = v.repo.stage_fd = -1;
 	v.suspects = calloc(SUSPECTS_MAX, sizeof(*v.suspects));
-	r = v.suspects == NULL ? -1 : find_repo(&v, path, why);
+	r = v.suspects == NULL || v.rows == NULL ? -1 :
+						   find_repo(&v, path, why);
 	if (r == 0)
 		r = open_dirs(&v, why);
 	if (r == 0)
@@ -402,5 +403,6 @@ int verify_repo(const struct verify_options *opt, const char *path, char **why)
 				"directories can't be read",
 		    path);
 	close_all(&v);
+	verify_rows_free(own);
 	return r < 0 ? -1 : 0;
 }

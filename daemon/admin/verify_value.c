@@ -1,8 +1,7 @@
 /*
  * The former value of a broken ref.
  *
- * Happy path: the last record of the journal whose object exists. The journal
- * is read once for all suspects; later records are read for each ref.
+ * Happy path: the last record of the journal whose object exists.
  *
  * Otherwise the last value of the log: if the journal has no record, if the
  * last record is a deletion, or if git wrote lines after the record. Not for
@@ -38,27 +37,24 @@ static void forget_record(struct verify_search *s)
 	s->has_record = false;
 }
 
+/* Ends at the newest record that answers. */
 static int note_record(void *arg, const struct journal_row *row,
     const struct record *rec, const struct record_member *m)
 {
 	struct verify_search *s = arg;
 
 	(void)rec;
-	if (strcmp(m->worktree, s->place->worktree) != 0 ||
-	    strcmp(m->name, s->name) != 0)
-		return 0;
-	if (m->action == RECORD_WRITE && m->target == NULL &&
-	    !verify_object_fits(s->v, s->name, &m->new_oid))
-		return 0;
-	forget_record(s);
 	if (m->action == RECORD_DELETE)
+		return 1;
+	if (m->target == NULL &&
+	    !verify_object_fits(s->v, s->name, &m->new_oid))
 		return 0;
 	if (m->target != NULL && (s->target = strdup(m->target)) == NULL)
 		return -ENOMEM;
 	s->has_record = true;
 	s->lsn = row->lsn;
 	s->oid = m->new_oid;
-	return 0;
+	return 1;
 }
 
 static int note_line(void *arg, char *line, size_t len, bool ends)
@@ -99,86 +95,20 @@ static void read_log(struct verify_search *s)
 	SYS(sys, close, fd);
 }
 
-/* ---- all suspects ---- */
-
-static int compare(const void *va, const void *vb)
-{
-	const struct verify_search *a = va, *b = vb;
-	int r = strcmp(a->place->worktree, b->place->worktree);
-
-	return r != 0 ? r : strcmp(a->name, b->name);
-}
-
-static struct verify_search *find_search(const struct verify *v,
-    const struct verify_place *place, const char *name)
-{
-	const struct verify_search key = { .place = place, .name = name };
-
-	return v->nr_values == 0 ?
-	    NULL :
-	    bsearch(&key, v->values, v->nr_values, sizeof(key), compare);
-}
-
-static int note_any(void *arg, const struct journal_row *row,
-    const struct record *rec, const struct record_member *m)
-{
-	const struct verify_place place = { -1, m->worktree };
-	struct verify_search *s = find_search(arg, &place, m->name);
-
-	return s != NULL ? note_record(s, row, rec, m) : 0;
-}
-
-static int read_all(struct verify *v)
-{
-	struct verify_search *values;
-	size_t i;
-
-	values = calloc(v->nr_suspects + 1, sizeof(*values));
-	if (values == NULL)
-		return -ENOMEM;
-	v->values = values;
-	for (i = 0; i < v->nr_suspects; i++)
-		if (v->suspects[i].check == verify_ref)
-			values[v->nr_values++] = (struct verify_search){ .v = v,
-				.place = &v->suspects[i].place,
-				.name = v->suspects[i].name };
-	qsort(values, v->nr_values, sizeof(*values), compare);
-	return verify_each_member(v, 0, note_any, v, &v->values_last);
-}
-
-void verify_values_done(struct verify *v)
-{
-	size_t i;
-
-	for (i = 0; i < v->nr_values; i++)
-		free(v->values[i].target);
-	free(v->values);
-	v->values = NULL;
-	v->nr_values = 0;
-	v->values_last = 0;
-}
-
-/* Fills the members of S that come from the journal. */
+/* A record that answers is right, even if older rows can't be read. */
 static int read_journal(struct verify_search *s)
 {
-	const struct verify_search *known;
 	struct verify *v = s->v;
-	uint64_t after = 0, last;
-	int r = 0;
+	int r;
 
-	if (v->values == NULL && (r = read_all(v)) != 0)
-		return r;
-	known = find_search(v, s->place, s->name);
-	if (known != NULL) {
-		*s = *known;
-		after = v->values_last;
-	}
-	if (s->target != NULL && (s->target = strdup(s->target)) == NULL)
-		return -ENOMEM;
-	return verify_each_member(v, after, note_record, s, &last);
+	if (v->repo_rows == NULL)
+		return 0;
+	verify_rows_read_on(v->rows);
+	r = verify_each_row(v, s->place, s->name, note_record, s);
+	if (r == 0)
+		return v->rows->err;
+	return r > 0 ? 0 : r;
 }
-
-/* ---- one ---- */
 
 /* HEAD of a repository, of a worktree or of a remote. */
 static bool is_head(const char *name)

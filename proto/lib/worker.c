@@ -31,7 +31,13 @@
 #include "proto/utf8.h"
 
 /* The first byte of a packet. */
-enum packet { PACKET_TOLD, PACKET_PROGRESS, PACKET_QUESTION, PACKET_HELD_UP };
+enum packet {
+	PACKET_TOLD,
+	PACKET_PROGRESS,
+	PACKET_QUESTION,
+	PACKET_HELD_UP,
+	PACKET_NEXT
+};
 
 /* Of one account, until root leaves its other work alone. */
 #define FAILURES_MAX 3
@@ -89,6 +95,12 @@ void worker_held_up(void)
 {
 	if (is_worker)
 		send_packet(PACKET_HELD_UP, "", 0);
+}
+
+void worker_next(void)
+{
+	if (is_worker && here == NULL)
+		send_packet(PACKET_NEXT, "", 0);
 }
 
 static int run_worker(void *arg)
@@ -165,15 +177,95 @@ static size_t relay_now(struct relay *r)
 /* ---- in the process of root ---- */
 
 struct watched {
+	const struct account *as;
 	const struct work *work;
 	struct launched worker;
 	struct relay out, err;
 	int channel, seconds;
+	/* Of the present piece of the work. */
 	size_t bytes;
-	int64_t heard_ms; /* in HEAR */
-	bool has_interrupted, was_held_up;
+	int64_t begin_ms, heard_ms; /* in HEAR */
+	bool was_held_up;
+	size_t nr_done; /* pieces */
+	bool has_interrupted;
 	const char *why; /* NULL: nothing is wrong */
 };
+
+/* ---- an account whose workers fail, or need long ---- */
+
+struct cost {
+	uid_t uid;
+	unsigned nr_failures;
+	int64_t ms; /* that the works took beyond their free time */
+};
+
+/* Of UID. Without memory, all accounts share a cost, so that none is without a
+ * limit. */
+static struct cost *cost_of(uid_t uid)
+{
+	static struct cost *list, shared;
+	static size_t nr, size;
+	struct cost *room;
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (list[i].uid == uid)
+			return &list[i];
+	room = array_room(list, nr, &size, sizeof(*list));
+	if (room == NULL)
+		return &shared;
+	list = room;
+	list[nr] = (struct cost){ .uid = uid };
+	return &list[nr++];
+}
+
+static int free_seconds(const struct work *work)
+{
+	const int s =
+	    work->free_seconds > 0 ? work->free_seconds : WORKER_FREE_S;
+
+	return s < work->seconds ? s : work->seconds;
+}
+
+static int limit_of(const struct work *work, const struct cost *cost)
+{
+	const int64_t left = work->seconds - cost->ms / 1000;
+
+	return left > free_seconds(work) ? (int)left : free_seconds(work);
+}
+
+/* Quick works repay the cost of long ones, because an account with many
+ * directories is no attacker. The work may have counted others meanwhile. */
+static void count(const struct watched *w, bool has_failed)
+{
+	const int64_t took_ms = clock_now_ms() - w->begin_ms - w->heard_ms;
+	struct cost *cost;
+
+	if (!account_is_other(w->as))
+		return;
+	cost = cost_of(w->as->uid);
+	cost->nr_failures += has_failed || w->was_held_up;
+	cost->ms += took_ms - free_seconds(w->work) * INT64_C(1000);
+	if (cost->ms < 0)
+		cost->ms = 0;
+}
+
+/* ---- what the worker says ---- */
+
+/* A worker that counts on has no more time than works of its own would. */
+static int begin_next(struct watched *w)
+{
+	if (++w->nr_done >= w->work->pieces)
+		return -EINVAL;
+	count(w, false);
+	w->begin_ms = clock_now_ms();
+	w->heard_ms = 0;
+	w->bytes = 0;
+	w->was_held_up = false;
+	w->worker.end_ms = w->begin_ms +
+	    limit_of(w->work, cost_of(w->as->uid)) * INT64_C(1000);
+	return 0;
+}
 
 static int answer_to(struct watched *w, enum packet kind, const char *data,
     size_t len)
@@ -194,6 +286,8 @@ static int answer_to(struct watched *w, enum packet kind, const char *data,
 	case PACKET_HELD_UP:
 		w->was_held_up = true;
 		return 0;
+	case PACKET_NEXT:
+		return begin_next(w);
 	}
 	return -EINVAL;
 }
@@ -322,72 +416,15 @@ static int start(struct watched *w, const struct account *as, int out, int err,
 	return launch_start(&w->worker, &l);
 }
 
-/* ---- an account whose workers fail, or need long ---- */
-
-struct cost {
-	uid_t uid;
-	unsigned nr_failures;
-	int64_t ms; /* that the works took beyond their free time */
-};
-
-/* Of UID. Without memory, all accounts share a cost, so that none is without a
- * limit. */
-static struct cost *cost_of(uid_t uid)
-{
-	static struct cost *list, shared;
-	static size_t nr, size;
-	struct cost *room;
-	size_t i;
-
-	for (i = 0; i < nr; i++)
-		if (list[i].uid == uid)
-			return &list[i];
-	room = array_room(list, nr, &size, sizeof(*list));
-	if (room == NULL)
-		return &shared;
-	list = room;
-	list[nr] = (struct cost){ .uid = uid };
-	return &list[nr++];
-}
-
-static int free_seconds(const struct work *work)
-{
-	const int s =
-	    work->free_seconds > 0 ? work->free_seconds : WORKER_FREE_S;
-
-	return s < work->seconds ? s : work->seconds;
-}
-
-static int limit_of(const struct work *work, const struct cost *cost)
-{
-	const int64_t left = work->seconds - cost->ms / 1000;
-
-	return left > free_seconds(work) ? (int)left : free_seconds(work);
-}
-
-/* Quick works repay the cost of long ones, because an account with many
- * directories is no attacker. */
-static void count(const struct account *as, const struct work *work,
-    int64_t took_ms, bool has_failed)
-{
-	struct cost *cost;
-
-	if (!account_is_other(as))
-		return;
-	cost = cost_of(as->uid);
-	cost->nr_failures += has_failed;
-	cost->ms += took_ms - free_seconds(work) * INT64_C(1000);
-	if (cost->ms < 0)
-		cost->ms = 0;
-}
-
 static int run_as(const struct account *as, const struct work *work,
     const char **why)
 {
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 }, channel[2] = { -1, -1 };
 	const struct cost *cost = cost_of(as->uid);
-	struct watched w = { .work = work, .seconds = limit_of(work, cost) };
-	const int64_t begin_ms = clock_now_ms();
+	struct watched w = { .as = as,
+		.work = work,
+		.seconds = limit_of(work, cost),
+		.begin_ms = clock_now_ms() };
 	int r = -ECANCELED;
 
 	if (cost->nr_failures >= FAILURES_MAX) {
@@ -412,9 +449,7 @@ static int run_as(const struct account *as, const struct work *work,
 	close_end(&w.out.from);
 	close_end(&w.err.from);
 	close_end(&w.channel);
-	/* The work may have counted others meanwhile. */
-	count(as, work, clock_now_ms() - begin_ms - w.heard_ms,
-	    r < 0 || w.was_held_up);
+	count(&w, r < 0);
 	return r;
 }
 

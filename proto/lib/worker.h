@@ -46,6 +46,9 @@ struct work {
 	/* Also for the account of this process: the work may end the process.
 	 */
 	bool always_forks;
+	/* RUN does so many works one after the other, with worker_next() after
+	 * each, and the limits count for each. 0: one. */
+	size_t pieces;
 	int seconds;      /* the limit, without the time in HEAR */
 	int free_seconds; /* of SECONDS; 0: WORKER_FREE_S */
 	size_t bytes;     /* that RUN may print */
@@ -59,6 +62,8 @@ int worker_run(const struct account *as, const struct work *work,
 /* In RUN: a program or a daemon that the account chose did not answer in time.
  * Counts as a failure of the account, whatever the result is. */
 void worker_held_up(void);
+/* In RUN. A piece of the work is done. */
+void worker_next(void);
 /* In RUN. The result of HEAR; -EMSGSIZE: DATA is too long; -EPIPE. */
 int worker_tell(const void *data, size_t len);
 

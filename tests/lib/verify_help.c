@@ -52,7 +52,7 @@ void vh_reset(void)
 	snprintf(state, sizeof(state), "%s/state", tmp_root);
 	vh_opt = (struct verify_options){ .sys = &calls,
 		.state = state,
-		.ledger_max = 100,
+		.refs_max = 100,
 		.findings = &findings };
 }
 

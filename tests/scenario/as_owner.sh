@@ -188,7 +188,8 @@ beside_once() { # WHAT
 	own "$owner"
 	exec 8>"$T/pid"
 	sleep 1
-	"$REFD" verify --state "$STATE" "$a" "$b" >"$T/said" 2>"$T/err" &
+	"$REFD" verify --state "$STATE" "$a" "${also[@]}" "$b" >"$T/said" \
+		2>"$T/err" &
 	refd=$!
 	own "$refd"
 	await 20 pgrep -P "$refd" >/dev/null
@@ -200,6 +201,7 @@ beside_once() { # WHAT
 }
 
 chmod 755 "$T/owner"
+also=()
 export PASSWORD=secret
 beside look
 is 'the owner: sees ids' "worker $ALICE $ALICE $ALICE $ALICE 65534 65534 65534 \
@@ -214,6 +216,15 @@ for signal in SIGKILL SIGSTOP; do
 	check "$signal by an owner: says so" grep -q \
 		"$a.*the work with the rights of its owner.* by a signal" "$T/err"
 done
+
+# One process works for all repositories of an owner.
+broken_repo $ALICE d.git
+also=("$T/of$ALICE/d.git" "$a")
+beside SIGKILL
+is 'SIGKILL by an owner: another process does the rest' \
+	'128 3 repositories: 3 errors 1' \
+	"$status $(grep -o '^3 repositories: 3 errors' "$T/said") \
+$(grep -c 'was killed by a signal' "$T/err")"
 
 # ---- Control-C ----
 

@@ -190,5 +190,23 @@ check "they met ($looks)" test "$looks" -ge 1
 kill -KILL "$writer" 2>/dev/null
 reap "$writer"
 
+# ---- all of them ----
+
+for name in one two gone; do
+	new_repo $name.git bare
+	"$REFD" update -C "$T/$name.git" refs/heads/a \
+		"$(new_commit $name.git $name)"
+done
+rm -r "$T/gone.git"
+verify --all
+is 'all: the status' 0 "$(cat "$T/status")"
+is 'all: all but one' \
+	'3 repositories: 0 errors, 0 warnings' \
+	"$(tail -n 1 "$T/said" | grep -o '.*warnings')"
+is 'all: which is gone' 'refd: 1 of the repositories in the journal are gone' \
+	"$(cat "$T/err")"
+verify --all "$T/r.git"
+is 'all, and one of them' 129 "$(cat "$T/status")"
+
 check 'the daemon stops' stop_daemon
 finish

@@ -2,8 +2,9 @@
  * Proves the findings of refd verify about a journal and a repository: the last
  * recorded value is missing, a later foreign value is accepted, records await
  * recovery or are deferred, refd's own locks, a foreign, older or unreadable
- * journal, wrong LSNs of a group, and many refs in little memory. refd verify
- * runs beside the store that owns the journal.
+ * journal, wrong LSNs of a group, updates that were taken back, and many refs
+ * in little memory. refd verify runs beside the store that owns the journal,
+ * and reads the journal once for many repositories.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/admin/verify_internal.h"
 #include "daemon/store/journal/journal_internal.h"
 #include "daemon/store/refs/token.h"
 #include "daemon/store/journal/record.h"
@@ -34,16 +36,21 @@
 static const char zeroes[] = "0000000000000000000000000000000000000000";
 static char older[REFD_OID_MAX_HEX + 1];
 
-static void update(const char *name, const char *hex)
+static void update_in(const char *path, const char *name, const char *hex)
 {
 	struct refd_txid id;
 	struct txn *txn;
 
 	refd_txid_make(&id);
-	txn = sr_admit(&id, sr_repo, name, hex);
+	txn = sr_admit(&id, path, name, hex);
 	sr_apply(txn);
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	sr_done_with(txn);
+}
+
+static void update(const char *name, const char *hex)
+{
+	update_in(sr_repo, name, hex);
 }
 
 /* r.git has a and b, made by refd. Logs are kept. */
@@ -203,13 +210,13 @@ START_TEST(just_recorded)
 }
 END_TEST
 
-/* In as many passes as needed. */
+/* However few fit: one repository stays in memory. */
 START_TEST(more_than_fit)
 {
 	char name[64];
 	int i;
 
-	vh_opt.ledger_max = 3;
+	vh_opt.refs_max = 3;
 	for (i = 0; i < 40; i++) {
 		snprintf(name, sizeof(name), "refs/heads/n%d", i);
 		update(name, sr_commit);
@@ -225,7 +232,9 @@ START_TEST(more_than_fit)
 }
 END_TEST
 
-static void commit_row(enum journal_kind kind, const char *name)
+/* A row that REFERS_TO another one. Returns the LSN. */
+static uint64_t commit_row(enum journal_kind kind, uint64_t refers_to,
+    const char *name)
 {
 	static uint8_t repo_id = 1;
 	struct record_member m = { .name = name,
@@ -239,7 +248,7 @@ static void commit_row(enum journal_kind kind, const char *name)
 		.nr_updates = 1 };
 	struct journal_row row = { .kind = kind,
 		.repo = repo_id,
-		.refers_to = 1,
+		.refers_to = refers_to,
 		.final = true };
 	struct journal *j = help_open(&sys_kernel, sr_state, NULL);
 	uint8_t *body;
@@ -251,6 +260,7 @@ static void commit_row(enum journal_kind kind, const char *name)
 	ck_assert_int_eq(journal_commit(j, &row, 1, true), 0);
 	free(body);
 	ck_assert_int_eq(journal_close(j), 0);
+	return row.lsn;
 }
 
 /* A lock as a crashed batch leaves it. */
@@ -266,10 +276,10 @@ static void make_lock(uint64_t batch, const char *ref)
 START_TEST(what_awaits_recovery)
 {
 	sr_close();
-	commit_row(JOURNAL_DEFERRED, "refs/heads/p");
+	commit_row(JOURNAL_DEFERRED, 1, "refs/heads/p");
 	FINDS(1);
 	HAS("deferred refs/heads/p", "could not be redone");
-	commit_row(JOURNAL_SLICE, "refs/heads/p");
+	commit_row(JOURNAL_SLICE, 0, "refs/heads/p");
 	/* In this state, a missing value is expected and must not be
 	 * repaired. */
 	tmp_run(": >r.git/refs/heads/a");
@@ -282,6 +292,126 @@ START_TEST(what_awaits_recovery)
 	/* The lock tells recovery that the update is unfinished. */
 	ck_assert(vh_did("lock-of-refd refs/heads/b", "recovery comes first"));
 	tmp_run("test -e r.git/refs/heads/b.lock");
+}
+END_TEST
+
+/* Recovery deferred the row, and later gave the copy up. */
+START_TEST(a_deferred_update_given_up)
+{
+	uint64_t row, copy;
+	struct journal *j;
+
+	sr_close();
+	row = commit_row(JOURNAL_SLICE, 0, "refs/heads/p");
+	copy = commit_row(JOURNAL_DEFERRED, row, "refs/heads/p");
+	commit_row(JOURNAL_DEFERRED_END, copy, "refs/heads/p");
+	j = help_open(&sys_kernel, sr_state, NULL);
+	ck_assert_int_eq(journal_forget(j, copy, true), 0);
+	help_close(j);
+	FINDS(1);
+	HAS("ref-gone refs/heads/p", sr_commit);
+	commit_row(JOURNAL_ABORT, copy, "refs/heads/p");
+	FINDS(0);
+}
+END_TEST
+
+/* ---- many repositories ---- */
+
+#define MANY 4
+
+/* Each has a, b and c. c was moved, by two rows of the journal. */
+static void make_many(void)
+{
+	char path[4200];
+	int i;
+
+	for (i = 0; i < MANY; i++) {
+		tmp_run("cp -r r.git r%d.git && rm -r r%d.git/refd", i, i);
+		snprintf(path, sizeof(path), "%s/r%d.git", tmp_root, i);
+		update_in(path, "refs/heads/c", older);
+		update_in(path, "refs/heads/c", sr_commit);
+	}
+}
+
+static void nothing_is_found(void)
+{
+	char name[32];
+	int i;
+
+	for (i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "r%d.git", i);
+		ck_assert_msg(vh_look(name) == 0, "%s:%s", name, vh_lines());
+	}
+}
+
+START_TEST(one_reading_for_many)
+{
+	struct verify_rows *rows = verify_rows_new(&vh_opt, false);
+	uint64_t last = 3 + 2 * MANY;
+
+	make_many();
+	vh_opt.rows = rows;
+	nothing_is_found();
+	/* Rows that came since then are right, and are read alone. */
+	update("refs/heads/a", older);
+	update("refs/heads/new", older);
+	FINDS(0);
+	nothing_is_found();
+	sr_close();
+	tmp_run("rm r3.git/refs/heads/c r3.git/logs/refs/heads/c && "
+		"rm r.git/refs/heads/new r.git/logs/refs/heads/new");
+	FINDS(1);
+	HAS("ref-gone refs/heads/new", older);
+	ck_assert_uint_eq(vh_look("r3.git"), 1);
+	HAS("ref-gone refs/heads/c", sr_commit);
+	/* A row that was read is taken back: the one before counts. */
+	commit_row(JOURNAL_ABORT, last, "refs/heads/c");
+	ck_assert_uint_eq(vh_look("r3.git"), 1);
+	HAS("ref-gone refs/heads/c", older);
+	ck_assert_uint_eq(rows->nr_reads, 1);
+	ck_assert_uint_eq(rows->nr_rows, last);
+	vh_opt.rows = NULL;
+	verify_rows_free(rows);
+}
+END_TEST
+
+/* Recovery has forgotten rows that awaited it when the journal was opened. */
+START_TEST(recovered_meanwhile)
+{
+	struct verify_rows *rows = verify_rows_new(&vh_opt, false);
+
+	sr_close();
+	commit_row(JOURNAL_SLICE, 0, "refs/heads/p");
+	vh_opt.rows = rows;
+	FINDS(1);
+	HAS("awaits-recovery ", "no daemon runs");
+	sr_open();
+	sr_close();
+	FINDS(0);
+	vh_opt.rows = NULL;
+	verify_rows_free(rows);
+}
+END_TEST
+
+/* Then the journal is read for some repositories at a time. */
+START_TEST(many_that_do_not_fit)
+{
+	struct verify_rows *rows = verify_rows_new(&vh_opt, false);
+
+	make_many();
+	vh_opt.refs_max = 2;
+	vh_opt.rows = rows;
+	nothing_is_found();
+	ck_assert_uint_gt(rows->nr_reads, 1);
+	ck_assert_uint_le(rows->nr_reads, MANY);
+	ck_assert_uint_le(rows->nr_refs, 3);
+	nothing_is_found();
+	tmp_run("rm r0.git/refs/heads/c r0.git/logs/refs/heads/c");
+	sr_close();
+	ck_assert_uint_eq(vh_look("r0.git"), 1);
+	HAS("ref-gone refs/heads/c", sr_commit);
+	vh_opt.rows = NULL;
+	verify_rows_free(rows);
 }
 END_TEST
 
@@ -415,6 +545,10 @@ int main(void)
 	tcase_add_test(tc, just_recorded);
 	tcase_add_test(tc, more_than_fit);
 	tcase_add_test(tc, what_awaits_recovery);
+	tcase_add_test(tc, a_deferred_update_given_up);
+	tcase_add_test(tc, one_reading_for_many);
+	tcase_add_test(tc, recovered_meanwhile);
+	tcase_add_test(tc, many_that_do_not_fit);
 	tcase_add_test(tc, locks_of_ours);
 	tcase_add_test(tc, other_journals);
 	tcase_add_test(tc, wrong_lsns_of_a_group);

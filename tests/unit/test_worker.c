@@ -2,10 +2,12 @@
  * Proves what a worker of root can do: tell, print, ask, keep a descriptor,
  * also while other work is done for it. A worker that dies, is stopped, needs
  * too long or prints without end costs its own work alone. An account whose
- * files answer slowly costs the limit of time once, and quick works repay. A
- * worker that replaces a file outlasts root's command.
+ * files answer slowly costs the limit of time once, and quick works repay. The
+ * limits count for each piece of a work. A worker that replaces a file outlasts
+ * root's command.
  */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -254,6 +256,55 @@ START_TEST(works_take_long)
 }
 END_TEST
 
+/* PIECES of some seconds each. */
+static int takes_pieces(void *arg)
+{
+	const int *pieces = arg;
+	int i;
+
+	for (i = 0; i < *pieces; i++) {
+		*ahead_s += 1000;
+		worker_tell("", 0);
+		worker_next();
+	}
+	worker_tell("", 0);
+	return 0;
+}
+
+/* Each piece of a work has the limits of a work, but no more pieces than were
+ * agreed. */
+START_TEST(works_in_pieces)
+{
+	int pieces = 4;
+	struct work w = { .run = takes_pieces,
+		.arg = &pieces,
+		.pieces = 5,
+		.seconds = 3000,
+		.bytes = 9 };
+	const char *why = "";
+
+	if (!suite_is_root("works_in_pieces"))
+		return;
+	ahead_s = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne((void *)ahead_s, MAP_FAILED);
+	ck_assert_int_eq(account_find(&other, NAMELESS, 5), 0);
+	w.free_seconds = 1000;
+	ck_assert_int_eq(work(&other, &w, &why), 0);
+	/* They share the limit with all works of the account. */
+	w.free_seconds = 1;
+	ck_assert_int_eq(work(&other, &w, &why), -ECANCELED);
+	ck_assert_str_eq(why, "took too long");
+	ck_assert_int_eq(account_find(&other, NAMELESS + 1, 5), 0);
+	w.free_seconds = 1000;
+	w.pieces = 2;
+	pieces = 9;
+	ck_assert_int_eq(work(&other, &w, &why), -ECANCELED);
+	ck_assert_str_eq(why, "took too long");
+	*ahead_s = 0;
+}
+END_TEST
+
 /* The news lead to other work, here and as another account. */
 static int hear_and_work(void *arg, const char *data, size_t len)
 {
@@ -435,6 +486,7 @@ int main(void)
 	tcase_add_test(tc, a_worker_fails);
 	tcase_add_test(tc, a_worker_fails_repeatedly);
 	tcase_add_test(tc, works_take_long);
+	tcase_add_test(tc, works_in_pieces);
 	tcase_add_test(tc, a_worker_keeps_what_is_named);
 	tcase_add_test(tc, a_worker_asks);
 	tcase_add_test(tc, work_inside_of_work);

@@ -211,8 +211,8 @@ static void fetch_missing(struct follower *f, struct attempt *a,
 		return;
 	/* refd-group drops a question while it fetches for another row of the
 	 * repository, and the lead may change during a fetch. */
-	a->fetch_pause_ns = a->fetch_pause_ns > 0 ? 2 * a->fetch_pause_ns :
-						    FETCH_NS;
+	a->fetch_pause_ns =
+	    a->fetch_pause_ns > 0 ? 2 * a->fetch_pause_ns : FETCH_NS;
 	if (a->fetch_pause_ns > f->patience_ns)
 		a->fetch_pause_ns = f->patience_ns;
 	a->fetch_ns = SYS(f->host->sys, now_mono) + a->fetch_pause_ns;

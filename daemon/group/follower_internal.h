@@ -58,7 +58,7 @@ struct attempt {
 	int64_t since_ns, report_ns; /* of the first one; of the next report */
 	char path[REFD_PATH_MAX];
 	char why[FOLLOWER_WHY_MAX];
-	int64_t fetch_ns;  /* not before, the next time */
+	int64_t fetch_ns; /* not before, the next time */
 	int64_t fetch_pause_ns;
 	int64_t search_ns; /* the same; 0: the repository was not missing yet */
 	bool has_written;  /* the objects of the row */

@@ -1,5 +1,3 @@
-#include "daemon/group/service/console.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +6,8 @@
 #include "daemon/group/service/group_log.h"
 #include "daemon/group/service/guard.h"
 #include "daemon/group/service/schema.h"
+#include "daemon/group/service/verbs.h"
+#include "proto/group_left.h"
 
 static bool is_true(struct session *s, const char *sql)
 {
@@ -84,14 +84,18 @@ void console_check_server(struct session *s)
 }
 
 int console_create(const struct group_config *config,
-    const uint8_t origin[GROUP_UUID_BYTES])
+    const struct verb_options *opt)
 {
+	uint8_t origin[GROUP_UUID_BYTES];
 	struct session s = { .config = config };
 	enum session_result result = session_open(&s);
 
 	if (result == SESSION_OK) {
 		console_check_server(&s);
-		result = schema_create(&s, origin);
+		result = schema_create(&s,
+		    opt->operand && group_left_parse(opt->operand, origin) ?
+			origin :
+			NULL);
 	}
 	if (result != SESSION_OK)
 		console_session_die(&s, result);
@@ -239,13 +243,15 @@ static void print_leader(const struct lease *lease)
 	print_lines(stdout, "\n");
 }
 
-int console_status(const struct group_config *config)
+int console_status(const struct group_config *config,
+    const struct verb_options *opt)
 {
 	struct group_log log = { .s.config = config };
 	enum session_result result = group_log_open(&log);
 	struct lease lease;
 	int rc;
 
+	(void)opt;
 	if (result != SESSION_OK)
 		console_session_die(&log.s, result);
 	if (!lease_look(&log.s, &lease))

@@ -9,7 +9,7 @@
 
 /* A node that runs writes more often (hold_thread.c). */
 #define CONSOLE_SEEN "interval '15 s'"
-/* When a node was seen that is being made (join.h), and has never run. */
+/* When a node was seen that is being made (join.c), and has never run. */
 #define CONSOLE_JOINS "'epoch'::timestamptz"
 
 /* Ends the program because S has failed. */
@@ -28,5 +28,8 @@ struct console_node {
 /* False: the group has no such node. */
 bool console_session_find_node(struct session *s, const char *name,
     struct console_node *node);
+/* Ends the program if no commit could be proven: the role may not see the
+ * standbys, or too few of them are synchronous (console.c). */
+void console_check_server(struct session *s);
 
 #endif

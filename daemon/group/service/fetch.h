@@ -48,7 +48,7 @@ struct fetch_wish {
 	const char *path;        /* of a new repository here, below a root */
 	const uint8_t *uuid;     /* 16 bytes */
 	bool is_new;             /* no search: no node can have it elsewhere */
-	bool copies;             /* all refs come with it (join.h) */
+	bool copies;             /* all refs come with it (join.c) */
 	enum refd_object_format format;
 	const struct refd_oid *oids;  /* wanted; of any type */
 	size_t nr_oids;               /* 0: only the repository is needed */

@@ -5,14 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "daemon/group/service/hold_ask.h"
 #include "daemon/group/service/hold_fetch.h"
 #include "daemon/group/service/lease.h"
 #include "daemon/group/service/lister.h"
-#include "daemon/group/service/old_rows.h"
-#include "daemon/group/service/room.h"
 #include "client/librefd/conn.h"
 #include "client/program.h"
 
@@ -25,6 +24,17 @@
 /* A node that could not take the lead from a damaged one would otherwise be
  * wished for again each minute, and nobody leads until the lease ends. */
 #define REFUSED_MS (60 * 60 * 1000)
+
+/* Room on a file system. */
+#define MIB         (UINT64_C(1) << 20)
+#define NONE_BYTES  MIB
+#define LEAD_BYTES  (64 * MIB)
+#define LEAD_INODES 1000
+
+/* Old rows of one attempt. */
+#define MOST      500
+#define MOST_TEXT "500"
+#define BYTES     "67108864" /* or one row */
 
 struct taken {
 	struct daemon_frame *frame;
@@ -91,15 +101,41 @@ static void open_session(struct hold_thread *t)
 	hold_ask_again(&t->asks);
 }
 
+/* ---- room ---- */
+
+enum room {
+	ROOM_NONE, /* less than 1 MiB, or no inode: the file system is full */
+	ROOM_LITTLE,
+	ROOM_ENOUGH /* to lead: 64 MiB and 1000 inodes */
+};
+
+/* On the file system of PATH, for this account. A quota of one user is not
+ * seen. LITTLE if the file system cannot be asked. */
+static enum room look_at_room(const char *path)
+{
+	struct statvfs fs;
+	uint64_t bytes, inodes;
+
+	if (statvfs(path, &fs) < 0)
+		return ROOM_LITTLE;
+	/* Some file systems have no limit, or make inodes as needed. */
+	bytes = fs.f_blocks != 0 ? fs.f_bavail * fs.f_frsize : LEAD_BYTES;
+	inodes = fs.f_files != 0 ? fs.f_favail : LEAD_INODES;
+	if (bytes < NONE_BYTES || inodes == 0)
+		return ROOM_NONE;
+	return bytes < LEAD_BYTES || inodes < LEAD_INODES ? ROOM_LITTLE :
+							    ROOM_ENOUGH;
+}
+
 /* Sets *FULLEST to the path whose file system has the least room. */
 static enum room find_room(const struct hold_thread *t, const char **fullest)
 {
-	enum room least = room_look(t->dir), room;
+	enum room least = look_at_room(t->dir), room;
 	size_t i;
 
 	*fullest = t->dir;
 	for (i = 0; i < t->s.config->nr_roots; i++) {
-		room = room_look(t->s.config->roots[i]);
+		room = look_at_room(t->s.config->roots[i]);
 		if (room < least) {
 			least = room;
 			*fullest = t->s.config->roots[i];
@@ -226,6 +262,40 @@ static void drain_notices(struct hold_thread *t)
 	}
 }
 
+/* ---- cleaning ---- */
+
+/* The rows before the first one that is needed. */
+static const char delete_sql[] =
+    "DELETE FROM refd.log WHERE grp = $1 AND lsn <= ("
+    " SELECT max(lsn) FROM (SELECT lsn, bool_and(time_ms <"
+    "   extract(epoch FROM now() - interval '1 day') * 1000)"
+    "   OVER (ORDER BY lsn)"
+    "   AND (sum(bytes) OVER (ORDER BY lsn) <= " BYTES
+    "    OR row_number() OVER (ORDER BY lsn) = 1) AS is_old"
+    "  FROM (SELECT lsn, time_ms,"
+    "   pg_column_size(body) + pg_column_size(objects) AS bytes"
+    "   FROM refd.log WHERE grp = $1"
+    "   AND lsn <= (SELECT min(applied) FROM refd.node WHERE grp = $1)"
+    "   AND lsn < (SELECT max(lsn) FROM refd.log WHERE grp = $1)"
+    "   ORDER BY lsn LIMIT " MOST_TEXT ") AS first) AS marked"
+    " WHERE is_old AND EXISTS (SELECT FROM refd.lease"
+    "  WHERE grp = $1 AND owner = $2 AND until > now()))";
+
+/*
+ * If this node leads, deletes some of the first rows of the log: those that
+ * every node in refd.node has applied, and that are older than a day by the
+ * clock of the leader that wrote them. The newest row stays. The remaining rows
+ * have no gap. True: there may be more such rows.
+ */
+static bool delete_old_rows(struct session *s)
+{
+	struct params p = { 0 };
+
+	params_text(&p, s->config->name);
+	params_text(&p, s->config->node);
+	return session_change(s, delete_sql, &p) == MOST;
+}
+
 /* Old messages have no readers. */
 static void clean_messages(struct hold_thread *t)
 {
@@ -252,7 +322,7 @@ static void clean(struct hold_thread *t)
 	if (t->s.conn &&
 	    now - t->delete_ms >= (t->has_old_rows ? TURN_MS : CLEAN_MS)) {
 		t->delete_ms = now;
-		t->has_old_rows = old_rows_delete(&t->s);
+		t->has_old_rows = delete_old_rows(&t->s);
 	}
 }
 

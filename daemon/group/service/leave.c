@@ -5,13 +5,12 @@
  * Failures: the node leads or runs, also since the look: nothing is removed. A
  * removal that is lost with the primary can be repeated.
  */
-#include "daemon/group/service/leave.h"
-
 #include <inttypes.h>
 #include <string.h>
 
 #include "daemon/group/service/console_session.h"
 #include "daemon/group/service/lease.h"
+#include "daemon/group/service/verbs.h"
 
 static const char remove_sql[] =
     "WITH gone AS (DELETE FROM refd.node WHERE grp = $1 AND node = $2"
@@ -62,8 +61,9 @@ static bool remove_node(struct session *s, const char *node)
 	return is_removed;
 }
 
-int leave_run(const struct group_config *config, const char *node)
+int leave_run(const struct group_config *config, const struct verb_options *opt)
 {
+	const char *node = opt->operand;
 	struct session s = { .config = config };
 
 	console_session_open(&s);

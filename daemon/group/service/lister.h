@@ -1,5 +1,5 @@
 /*
- * Names the repositories of this node to a node that joins (join.h): the log
+ * Names the repositories of this node to a node that joins (join.c): the log
  * has only the changed ones, and ssh gives no more than git. The request and
  * the answers are notices of PostgreSQL, because nobody needs them later:
  *

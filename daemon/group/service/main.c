@@ -4,93 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/group/service/console.h"
-#include "daemon/group/service/join.h"
-#include "daemon/group/service/leave.h"
-#include "daemon/group/service/promote.h"
-#include "daemon/group/service/service.h"
-#include "daemon/group/service/verify.h"
+#include "daemon/group/service/verbs.h"
+#include "proto/group_frame.h"
 #include "proto/group_left.h"
 #include "proto/lib/cli.h"
 
 #define CONFIG "/etc/refd/config"
 #define SOCKET "/var/lib/refd/group.sock"
 
-struct group_options {
-	const char *config, *socket;
-	bool repairs;
-	char *const *operands; /* and NULL */
-};
-
 static const struct command_option options[] = {
 	{ OPTION_STRING("config", 0, "FILE",
-	    "the configuration, if not " CONFIG, struct group_options,
-	    config) },
+	    "the configuration, if not " CONFIG, struct verb_options, config) },
 	{ OPTION_FLAG("repair", 0,
 	    "verify: fetch damaged objects from another node",
-	    struct group_options, repairs) },
+	    struct verb_options, repairs) },
 	{ OPTION_STRING("socket", 0, "PATH",
-	    "the daemon's socket, if not " SOCKET, struct group_options,
+	    "the daemon's socket, if not " SOCKET, struct verb_options,
 	    socket) },
 	{ 0 }
 };
-
-/* OPERAND: of VERBS. */
-typedef int verb_fn(const struct group_config *config,
-    const struct group_options *opt, const char *operand);
-
-static int create(const struct group_config *config,
-    const struct group_options *opt, const char *origin)
-{
-	uint8_t uuid[GROUP_UUID_BYTES];
-
-	(void)opt;
-	return console_create(config,
-	    origin && group_left_parse(origin, uuid) ? uuid : NULL);
-}
-
-static int status(const struct group_config *config,
-    const struct group_options *opt, const char *node)
-{
-	(void)opt;
-	(void)node;
-	return console_status(config);
-}
-
-static int serve(const struct group_config *config,
-    const struct group_options *opt, const char *node)
-{
-	(void)node;
-	return service_run(config, opt->socket);
-}
-
-static int join(const struct group_config *config,
-    const struct group_options *opt, const char *node)
-{
-	(void)node;
-	return join_run(config, opt->socket);
-}
-
-static int promote(const struct group_config *config,
-    const struct group_options *opt, const char *node)
-{
-	(void)opt;
-	return promote_run(config, node);
-}
-
-static int leave(const struct group_config *config,
-    const struct group_options *opt, const char *node)
-{
-	(void)opt;
-	return leave_run(config, node);
-}
-
-static int verify(const struct group_config *config,
-    const struct group_options *opt, const char *repo)
-{
-	(void)repo;
-	return verify_run(config, opt->operands, opt->repairs);
-}
 
 static const struct verb {
 	const char *name;
@@ -102,13 +34,13 @@ static const struct verb {
 		TAKES_REPOS
 	} takes;
 } verbs[] = {
-	{ "create", create, TAKES_ORIGIN },
-	{ "status", status, TAKES_NOTHING },
-	{ "join", join, TAKES_NOTHING },
-	{ "promote", promote, TAKES_NODE },
-	{ "leave", leave, TAKES_NODE },
-	{ "verify", verify, TAKES_REPOS },
-	{ "serve", serve, TAKES_NOTHING },
+	{ "create", console_create, TAKES_ORIGIN },
+	{ "status", console_status, TAKES_NOTHING },
+	{ "join", join_run, TAKES_NOTHING },
+	{ "promote", promote_run, TAKES_NODE },
+	{ "leave", leave_run, TAKES_NODE },
+	{ "verify", verify_run, TAKES_REPOS },
+	{ "serve", service_run, TAKES_NOTHING },
 };
 
 static const struct verb *find_verb(const struct command *c, const char *name)
@@ -144,32 +76,32 @@ static void check_operand(const struct command *c, const struct verb *verb,
 	}
 }
 
-static int run(const struct command *c, const struct group_options *opt,
+static int run(const struct command *c, struct verb_options *opt,
     const char *name)
 {
 	const struct verb *verb = find_verb(c, name);
-	const char *operand = *opt->operands;
 	struct group_config config;
 	struct text why = { 0 };
 	int rc;
 
-	if (operand)
-		check_operand(c, verb, operand);
+	opt->operand = *opt->operands;
+	if (opt->operand)
+		check_operand(c, verb, opt->operand);
 	if (verb->takes != TAKES_REPOS &&
-	    (opt->repairs || (operand && opt->operands[1])))
+	    (opt->repairs || (opt->operand && opt->operands[1])))
 		cli_usage_exit(c);
 	if (!group_config_read(&config, opt->config, &why))
 		die("%s", why.data);
-	if (!operand && verb->takes == TAKES_NODE)
-		operand = config.node;
-	rc = verb->run(&config, opt, operand);
+	if (!opt->operand && verb->takes == TAKES_NODE)
+		opt->operand = config.node;
+	rc = verb->run(&config, opt);
 	group_config_done(&config);
 	return rc;
 }
 
 static int run_group(const struct command *c, int argc, char **argv)
 {
-	struct group_options opt = { .config = CONFIG, .socket = SOCKET };
+	struct verb_options opt = { .config = CONFIG, .socket = SOCKET };
 
 	cli_parse(c, &opt, argc, &argv);
 	opt.operands = argv + 1;

@@ -12,8 +12,6 @@
  * and any node can take it. A wish that nobody takes back has no effect after
  * some time, nor in a later epoch.
  */
-#include "daemon/group/service/promote.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +19,7 @@
 
 #include "daemon/group/service/console_session.h"
 #include "daemon/group/service/lease.h"
+#include "daemon/group/service/verbs.h"
 #include "client/librefd/conn.h"
 
 #define LAG_MOST  1000
@@ -207,8 +206,10 @@ static void await(struct promotion *p, struct lease *lease)
 		usleep(LOOK_MS * 1000);
 }
 
-int promote_run(const struct group_config *config, const char *node)
+int promote_run(const struct group_config *config,
+    const struct verb_options *opt)
 {
+	const char *node = opt->operand;
 	struct promotion p = { .s.config = config, .node = node };
 	struct lease lease;
 

@@ -1,5 +1,7 @@
 /*
- * The happy path:
+ * The service: joins the daemon and the log of the group, as a leader or as a
+ * follower. The main thread, beside lease_keeper.h and hold_thread.h. The happy
+ * path:
  *
  *	1. The daemon's HELLO has the node and the last applied LSN.
  *	2. The daemon gets ROLE as a follower, with the uuid of the group.
@@ -17,14 +19,13 @@
  * has lost the lease settles its transaction, and is a follower then. A
  * different group and a log that ends too early end the program.
  */
-#include "daemon/group/service/service.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "daemon/group/service/guard.h"
 #include "daemon/group/service/service_internal.h"
+#include "daemon/group/service/verbs.h"
 #include "client/librefd/conn.h"
 
 #define TURN_MS  200 /* between two looks at lease and log */
@@ -523,8 +524,10 @@ static char *name_machine(const char *path)
 	return name;
 }
 
-int service_run(const struct group_config *config, const char *path)
+int service_run(const struct group_config *config,
+    const struct verb_options *opt)
 {
+	const char *path = opt->socket;
 	char *machine = name_machine(path);
 	struct service v = { .config = config,
 		.log.s = { .config = config,

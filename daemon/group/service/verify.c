@@ -1,5 +1,21 @@
-#include "daemon/group/service/verify.h"
-
+/*
+ * refd group verify: compares repositories of this node with those of the other
+ * nodes, on the disks, while refd works. The happy path for a repository:
+ *
+ *	1. The objects of this node are whole (whole.h), or are repaired.
+ *	2. For each other node: both nodes have applied the log up to its last
+ *	   LSN. Then git lists the refs of both (listing.h).
+ *	3. A ref differs if the listings do, and no row behind the LSN has its
+ *	   name. Otherwise the row can explain the difference, and both nodes
+ *	   are listed again.
+ *
+ * If both nodes have the same refs, and git finds all objects of the refs on
+ * each node, their objects are the same. So each node reads its own objects
+ * only.
+ *
+ * Failures: whatever could not be compared counts as a finding. One thread;
+ * blocks.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,6 +29,7 @@
 #include "client/enable/scan.h"
 #include "daemon/group/service/console_session.h"
 #include "daemon/group/service/listing.h"
+#include "daemon/group/service/verbs.h"
 #include "daemon/group/service/whole.h"
 #include "client/librefd/conn.h"
 #include "proto/lib/interrupt.h"
@@ -538,10 +555,10 @@ static char *make_git_dirs(void)
 	return dir;
 }
 
-int verify_run(const struct group_config *config, char *const *repos,
-    bool repairs)
+int verify_run(const struct group_config *config,
+    const struct verb_options *opt)
 {
-	struct verify v = { .config = config, .repairs = repairs };
+	struct verify v = { .config = config, .repairs = opt->repairs };
 	char *dir, root[PATH_MAX], **dirs;
 	size_t nr = 0;
 
@@ -549,11 +566,11 @@ int verify_run(const struct group_config *config, char *const *repos,
 		die("the configuration has no daemon.root that exists");
 	v.root = root;
 	/* Before the database is asked: a wrong name is no matter of it. */
-	while (repos[nr])
+	while (opt->operands[nr])
 		nr++;
 	dirs = xcalloc(nr + 1, sizeof(*dirs));
 	while (nr-- > 0)
-		dirs[nr] = find_named(&v, repos[nr]);
+		dirs[nr] = find_named(&v, opt->operands[nr]);
 	dir = make_git_dirs();
 	v.site = (struct fetch_site){ .roots = config->roots,
 		.nr_roots = config->nr_roots,

@@ -276,27 +276,27 @@ void attempt_free(struct attempt *a)
 static void hash(const uint8_t block[BLOCK], const void *data, size_t len,
     uint8_t out[SHA256_BYTES])
 {
-	struct sha256 sha;
+	struct sha sha;
 
-	sha256_init(&sha);
-	sha256_add(&sha, block, BLOCK);
-	sha256_add(&sha, data, len);
-	sha256_done(&sha, out);
+	sha_init(&sha, REFD_FORMAT_SHA256);
+	sha_add(&sha, block, BLOCK);
+	sha_add(&sha, data, len);
+	sha_done(&sha, out);
 }
 
 /* The key, filled up with zeroes, or the hash of a long key. */
 static void block_of(const void *key, size_t len, uint8_t block[BLOCK])
 {
-	struct sha256 sha;
+	struct sha sha;
 
 	memset(block, 0, BLOCK);
 	if (len <= BLOCK) {
 		memcpy(block, key, len);
 		return;
 	}
-	sha256_init(&sha);
-	sha256_add(&sha, key, len);
-	sha256_done(&sha, block);
+	sha_init(&sha, REFD_FORMAT_SHA256);
+	sha_add(&sha, key, len);
+	sha_done(&sha, block);
 }
 
 char *attempt_sign(const void *key, size_t key_len, const void *body,

@@ -15,7 +15,7 @@
 #include "client/deliver/outbox.h"
 #include "client/deliver/streams.h"
 #include "proto/lib/launch.h"
-#include "proto/lib/sha256.h"
+#include "proto/lib/sha.h"
 
 #define ATTEMPT_FIRST_MS 1000
 #define ATTEMPT_MOST_MS  (5 * 60 * 1000)

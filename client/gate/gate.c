@@ -43,7 +43,7 @@
 #include "client/request/connect.h"
 #include "client/request/context.h"
 #include "client/request/unserved.h"
-#include "proto/lib/sha256.h"
+#include "proto/lib/sha.h"
 #include "proto/refname.h"
 
 /* ---- in a group of nodes ---- */
@@ -367,11 +367,11 @@ static uint64_t started_at(pid_t pid)
 static void hash(const struct text *t, uint8_t *sum, size_t bytes)
 {
 	uint8_t whole[SHA256_BYTES];
-	struct sha256 sha;
+	struct sha sha;
 
-	sha256_init(&sha);
-	sha256_add(&sha, t->data, t->len);
-	sha256_done(&sha, whole);
+	sha_init(&sha, REFD_FORMAT_SHA256);
+	sha_add(&sha, t->data, t->len);
+	sha_done(&sha, whole);
 	memcpy(sum, whole, bytes);
 }
 

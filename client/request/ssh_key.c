@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/lib/cli.h"
-#include "proto/lib/sha256.h"
+#include "proto/lib/sha.h"
 
 static const char digits[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -61,7 +61,7 @@ static bool name_key(const char *line, char name[SSH_KEY_NAME_MAX + 1])
 	const char *text = line + type + 1;
 	uint8_t sum[SHA256_BYTES];
 	struct text blob = { 0 };
-	struct sha256 sha;
+	struct sha sha;
 	bool ok;
 
 	if (line[type] != ' ')
@@ -70,9 +70,9 @@ static bool name_key(const char *line, char name[SSH_KEY_NAME_MAX + 1])
 	    is_of_type(&blob, line, type) &&
 	    !memmem(line, type, "-cert-", strlen("-cert-"));
 	if (ok) {
-		sha256_init(&sha);
-		sha256_add(&sha, blob.data, blob.len);
-		sha256_done(&sha, sum);
+		sha_init(&sha, REFD_FORMAT_SHA256);
+		sha_add(&sha, blob.data, blob.len);
+		sha_done(&sha, sum);
 		encode(sum, sizeof(sum), stpcpy(name, "SHA256:"));
 	}
 	text_done(&blob);

@@ -7,14 +7,14 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "daemon/base/object_sum.h"
+#include "proto/lib/sha.h"
 
 struct loose_help loose_help_make(const char *objects, const char *type,
     const void *data, size_t len, int level)
 {
 	struct loose_help object = { .file = NULL };
 	char hex[REFD_OID_MAX_HEX + 1], header[32];
-	struct object_sum sum;
+	struct sha sum;
 	uLongf room;
 	uint8_t *whole;
 	int head;
@@ -24,9 +24,9 @@ struct loose_help loose_help_make(const char *objects, const char *type,
 	ck_assert_ptr_nonnull(whole);
 	memcpy(whole, header, (size_t)head);
 	memcpy(whole + head, data, len);
-	object_sum_init(&sum, REFD_FORMAT_SHA1);
-	object_sum_add(&sum, whole, (size_t)head + len);
-	object_sum_done(&sum, &object.oid);
+	sha_init(&sum, REFD_FORMAT_SHA1);
+	sha_add(&sum, whole, (size_t)head + len);
+	sha_done(&sum, object.oid.bytes);
 	room = compressBound((uLong)head + len);
 	object.file = malloc(room);
 	ck_assert_int_eq(compress2(object.file, &room, whole, (uLong)head + len,

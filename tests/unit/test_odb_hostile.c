@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/sha1.h"
 #include "daemon/store/objects/pack.h"
+#include "proto/lib/sha.h"
 #include "tests/lib/odb_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -241,12 +241,14 @@ static void made_pack_add(struct made_pack *h, const void *entry, size_t len)
 
 static void sum(uint8_t *bytes, size_t *len)
 {
-	struct sha1 sha;
+	struct refd_oid oid;
+	struct sha sha;
 
-	sha1_init(&sha);
-	sha1_add(&sha, bytes, *len);
-	sha1_done(&sha, bytes + *len);
-	*len += SHA1_BYTES;
+	sha_init(&sha, REFD_FORMAT_SHA1);
+	sha_add(&sha, bytes, *len);
+	sha_done(&sha, oid.bytes);
+	memcpy(bytes + *len, oid.bytes, REFD_SHA1_BYTES);
+	*len += REFD_SHA1_BYTES;
 }
 
 static void made_pack_end(struct made_pack *h)
@@ -267,8 +269,8 @@ static void made_pack_end(struct made_pack *h)
 	p += 4 * h->nr;
 	for (i = 0; i < h->nr; i++, p += 4)
 		put32(p, h->all[i].offset);
-	memcpy(p, h->pack + h->pack_len - SHA1_BYTES, SHA1_BYTES);
-	h->idx_len = (size_t)(p + SHA1_BYTES - h->idx);
+	memcpy(p, h->pack + h->pack_len - REFD_SHA1_BYTES, REFD_SHA1_BYTES);
+	h->idx_len = (size_t)(p + REFD_SHA1_BYTES - h->idx);
 	sum(h->idx, &h->idx_len);
 }
 

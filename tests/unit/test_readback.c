@@ -11,8 +11,8 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "daemon/base/object_sum.h"
 #include "daemon/store/sync_failures/readback.h"
+#include "proto/lib/sha.h"
 #include "proto/oid.h"
 #include "tests/lib/memfs.h"
 #include "tests/lib/suite.h"
@@ -72,15 +72,15 @@ static const char *put_loose(size_t len)
 	static unsigned char plain[LARGE + 64], out[2 * LARGE];
 	char hex[REFD_OID_MAX_HEX + 1];
 	uLongf out_len = sizeof(out);
-	struct object_sum sum;
+	struct sha sum;
 	struct refd_oid oid;
 	size_t head;
 
 	head = (size_t)snprintf((char *)plain, 64, "blob %zu", len) + 1;
 	memcpy(plain + head, text, len);
-	object_sum_init(&sum, format);
-	object_sum_add(&sum, plain, head + len);
-	object_sum_done(&sum, &oid);
+	sha_init(&sum, format);
+	sha_add(&sum, plain, head + len);
+	sha_done(&sum, oid.bytes);
 	refd_oid_hex(&oid, format, hex);
 	ck_assert_int_eq(compress(out, &out_len, plain, head + len), Z_OK);
 	snprintf(name, sizeof(name), OBJECTS "/%.2s", hex);
@@ -96,13 +96,13 @@ static void put_pack(const char *name, size_t len)
 {
 	static unsigned char out[LARGE + REFD_OID_MAX_BYTES];
 	const size_t bytes = refd_object_format_bytes(format);
-	struct object_sum sum;
+	struct sha sum;
 	struct refd_oid oid;
 
 	memcpy(out, text, len);
-	object_sum_init(&sum, format);
-	object_sum_add(&sum, out, len);
-	object_sum_done(&sum, &oid);
+	sha_init(&sum, format);
+	sha_add(&sum, out, len);
+	sha_done(&sum, oid.bytes);
 	memcpy(out + len, oid.bytes, bytes);
 	put(name, out, len + bytes);
 }

@@ -74,8 +74,7 @@ int inflate_file(const struct sys *sys, int fd, uint64_t offset, void *out,
 	return r;
 }
 
-int inflate_sum(const void *in, size_t in_len, size_t *room,
-    struct object_sum *sum)
+int inflate_sum(const void *in, size_t in_len, size_t *room, struct sha *sum)
 {
 	z_stream z = { .next_in = (unsigned char *)(uintptr_t)in,
 		.avail_in = (unsigned)in_len };
@@ -89,7 +88,7 @@ int inflate_sum(const void *in, size_t in_len, size_t *room,
 		z.next_out = out;
 		z.avail_out = PART;
 		zr = inflate(&z, Z_NO_FLUSH);
-		object_sum_add(sum, out, PART - z.avail_out);
+		sha_add(sum, out, PART - z.avail_out);
 		nr += PART - z.avail_out;
 	}
 	inflateEnd(&z);
@@ -104,12 +103,12 @@ int inflate_sum(const void *in, size_t in_len, size_t *room,
 int inflate_whole(const void *in, size_t in_len, size_t max, uint8_t **out,
     size_t *len)
 {
-	struct object_sum unused;
+	struct sha unused;
 	size_t room = max;
 	ssize_t n;
 
 	/* The first pass only measures. */
-	object_sum_init(&unused, REFD_FORMAT_SHA1);
+	sha_init(&unused, REFD_FORMAT_SHA1);
 	n = inflate_sum(in, in_len, &room, &unused);
 	if (n < 0)
 		return (int)n;

@@ -5,8 +5,8 @@
 #ifndef STORE_INFLATE_H
 #define STORE_INFLATE_H
 
-#include "daemon/base/object_sum.h"
 #include "daemon/base/sys.h"
+#include "proto/lib/sha.h"
 
 /* Inflates the first bytes of the stream IN. Returns the number of bytes
  * written, at most OUT_LEN. */
@@ -25,7 +25,6 @@ int inflate_whole(const void *in, size_t in_len, size_t max, uint8_t **out,
 
 /* Adds the stream IN, inflated, to SUM. IN must be the whole stream and nothing
  * else, and inflate to at most *ROOM bytes, which are taken from *ROOM. */
-int inflate_sum(const void *in, size_t in_len, size_t *room,
-    struct object_sum *sum);
+int inflate_sum(const void *in, size_t in_len, size_t *room, struct sha *sum);
 
 #endif

@@ -21,8 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/object_sum.h"
 #include "daemon/store/objects/inflate.h"
+#include "proto/lib/sha.h"
 
 #define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 #define FILE_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
@@ -111,13 +111,13 @@ static int append(struct new_objects_look *look,
 
 static int check(struct new_objects_look *look, const struct new_object *object)
 {
-	struct object_sum sum;
+	struct sha sum;
 	struct refd_oid is;
 	int r;
 
-	object_sum_init(&sum, look->format);
+	sha_init(&sum, look->format);
 	r = inflate_sum(object->data, object->len, &look->content, &sum);
-	object_sum_done(&sum, &is);
+	sha_done(&sum, is.bytes);
 	return r == 0 && !refd_oid_eq(&is, &object->oid) ? -EBADMSG : r;
 }
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/object_sum.h"
+#include "proto/lib/sha.h"
 
 static const char *const names[] = { "", "commit", "tree", "blob", "tag", "" };
 
@@ -34,10 +34,10 @@ void object_id(enum object_type type, const void *data, size_t len,
     enum refd_object_format format, struct refd_oid *oid)
 {
 	char header[OBJECT_HEADER];
-	struct object_sum sum;
+	struct sha sum;
 
-	object_sum_init(&sum, format);
-	object_sum_add(&sum, header, object_header(type, len, header));
-	object_sum_add(&sum, data, len);
-	object_sum_done(&sum, oid);
+	sha_init(&sum, format);
+	sha_add(&sum, header, object_header(type, len, header));
+	sha_add(&sum, data, len);
+	sha_done(&sum, oid->bytes);
 }

@@ -26,7 +26,7 @@
 #include <zlib.h>
 
 #include "daemon/base/fs_type.h"
-#include "daemon/base/object_sum.h"
+#include "proto/lib/sha.h"
 #include "proto/limits.h"
 #include "proto/oid.h"
 
@@ -91,7 +91,7 @@ static int open_anew(const struct sys *sys, int dirfd, const char *name)
 /* Reads up to the end, or the end of the stream for inflate(). Never reads
  * behind SIZE, because O_DIRECT may refuse that offset. */
 static int sum_inflated(const struct sys *sys, int fd, uint64_t size,
-    z_stream *z, struct object_sum *sum)
+    z_stream *z, struct sha *sum)
 {
 	_Alignas(ALIGN) unsigned char in[PART];
 	unsigned char out[PART];
@@ -108,7 +108,7 @@ static int sum_inflated(const struct sys *sys, int fd, uint64_t size,
 			z->next_out = out;
 			z->avail_out = PART;
 			zr = inflate(z, Z_NO_FLUSH);
-			object_sum_add(sum, out, PART - z->avail_out);
+			sha_add(sum, out, PART - z->avail_out);
 		} while (zr == Z_OK && z->avail_out == 0);
 		/* inflate() has used all input and needs more. */
 		if (zr == Z_BUF_ERROR)
@@ -125,16 +125,16 @@ static int check_loose(const struct place *p, int fd, uint64_t size,
     const struct refd_oid *wanted)
 {
 	z_stream z = { .next_in = NULL };
-	struct object_sum sum;
+	struct sha sum;
 	struct refd_oid is;
 	int r;
 
 	if (inflateInit(&z) != Z_OK)
 		return -ENOMEM;
-	object_sum_init(&sum, p->readback->format);
+	sha_init(&sum, p->readback->format);
 	r = sum_inflated(p->sys, fd, size, &z, &sum);
 	inflateEnd(&z);
-	object_sum_done(&sum, &is);
+	sha_done(&sum, is.bytes);
 	if (r == 0 && !refd_oid_eq(&is, wanted))
 		r = -EBADMSG;
 	return r;
@@ -143,11 +143,11 @@ static int check_loose(const struct place *p, int fd, uint64_t size,
 /* Adds the bytes before offset END to SUM. The bytes from END on are the
  * expected checksum, WANTED. */
 static void split(const unsigned char *part, uint64_t at, size_t n,
-    uint64_t end, struct object_sum *sum, struct refd_oid *wanted)
+    uint64_t end, struct sha *sum, struct refd_oid *wanted)
 {
 	size_t plain = at >= end ? 0 : end - at < n ? (size_t)(end - at) : n;
 
-	object_sum_add(sum, part, plain);
+	sha_add(sum, part, plain);
 	if (plain < n)
 		memcpy(wanted->bytes + (at + plain - end), part + plain,
 		    n - plain);
@@ -158,13 +158,13 @@ static int check_sum(const struct place *p, int fd, uint64_t size)
 	_Alignas(ALIGN) unsigned char part[PART];
 	const size_t bytes = refd_object_format_bytes(p->readback->format);
 	struct refd_oid is, wanted = { 0 };
-	struct object_sum sum;
+	struct sha sum;
 	uint64_t at;
 	ssize_t n;
 
 	if (size < bytes)
 		return -EBADMSG;
-	object_sum_init(&sum, p->readback->format);
+	sha_init(&sum, p->readback->format);
 	for (at = 0; at < size; at += (uint64_t)n) {
 		n = SYS(p->sys, pread, fd, part, PART, (off_t)at);
 		if (n <= 0)
@@ -173,7 +173,7 @@ static int check_sum(const struct place *p, int fd, uint64_t size)
 			n = (ssize_t)(size - at);
 		split(part, at, (size_t)n, size - bytes, &sum, &wanted);
 	}
-	object_sum_done(&sum, &is);
+	sha_done(&sum, is.bytes);
 	return refd_oid_eq(&is, &wanted) ? 0 : -EBADMSG;
 }
 

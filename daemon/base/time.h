@@ -8,6 +8,7 @@
 #ifndef BASE_TIME_H
 #define BASE_TIME_H
 
+#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -38,6 +39,18 @@ static inline int64_t time_now_ns(clockid_t clock)
 static inline struct timespec time_after(int64_t ns)
 {
 	return time_spec(time_now_ns(CLOCK_MONOTONIC) + ns);
+}
+
+/* For waits until a time of time_after(): a wall clock that is set back must
+ * not stop a thread. */
+static inline void time_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
 }
 
 #endif

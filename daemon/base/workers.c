@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "daemon/base/time.h"
+
 struct worker {
 	struct workers *pool;
 	pthread_t thread;
@@ -147,8 +149,7 @@ static void wait_for_work(struct worker *me)
 	me->is_idle = true;
 	while (me->is_idle) {
 		due_ns = me->next == NULL ? earliest(w) : 0;
-		until.tv_sec = due_ns / 1000000000;
-		until.tv_nsec = due_ns % 1000000000;
+		until = time_spec(due_ns);
 		if (due_ns == 0)
 			pthread_cond_wait(&me->called, &w->mutex);
 		else if (pthread_cond_timedwait(&me->called, &w->mutex,
@@ -182,7 +183,6 @@ static void *worker_main(void *arg)
 
 struct workers *workers_new(size_t nr_threads)
 {
-	pthread_condattr_t attr;
 	struct workers *w;
 	size_t i;
 
@@ -191,13 +191,10 @@ struct workers *workers_new(size_t nr_threads)
 		return NULL;
 	w->nr_threads = w->nr_free = nr_threads;
 	pthread_mutex_init(&w->mutex, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	for (i = 0; i < nr_threads; i++) {
 		w->threads[i].pool = w;
-		pthread_cond_init(&w->threads[i].called, &attr);
+		time_cond_init(&w->threads[i].called);
 	}
-	pthread_condattr_destroy(&attr);
 	return w;
 }
 

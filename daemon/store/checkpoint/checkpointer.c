@@ -202,7 +202,6 @@ void checkpointer_progress(struct checkpointer *c, int64_t before_ns,
 struct checkpointer *checkpointer_new(const struct store_parts *cfg)
 {
 	struct checkpointer *c = calloc(1, sizeof(*c));
-	pthread_condattr_t attr;
 
 	if (c == NULL)
 		return NULL;
@@ -210,10 +209,7 @@ struct checkpointer *checkpointer_new(const struct store_parts *cfg)
 	c->journal = commit_log_journal(cfg->log);
 	c->wal_copied_ns = SYS(cfg->sys, now_mono);
 	pthread_mutex_init(&c->mutex, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&c->cond, &attr);
-	pthread_condattr_destroy(&attr);
+	time_cond_init(&c->cond);
 	c->source = (struct work_source){ .work = checkpoint_sync_next,
 		.arg = c,
 		.most = CHECKPOINTER_SYNCS,

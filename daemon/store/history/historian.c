@@ -436,17 +436,12 @@ static void *historian_main(void *arg)
 struct historian *historian_new(const struct historian_config *cfg)
 {
 	struct historian *h = calloc(1, sizeof(*h));
-	pthread_condattr_t attr;
 
 	if (h == NULL)
 		return NULL;
 	h->cfg = *cfg;
 	pthread_mutex_init(&h->mutex, NULL);
-	/* A wall clock that is set back must not stop the historian. */
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&h->cond, &attr);
-	pthread_condattr_destroy(&attr);
+	time_cond_init(&h->cond);
 	return h;
 }
 

@@ -131,8 +131,7 @@ static struct journal_flusher *may_begin(struct journal *j,
 
 static void wait_until(struct journal *j, int64_t until_ns)
 {
-	struct timespec until = { (time_t)(until_ns / 1000000000),
-		(long)(until_ns % 1000000000) };
+	const struct timespec until = time_spec(until_ns);
 
 	j->flush.waiting++;
 	if (until_ns == 0)

@@ -30,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/time.h"
 #include "daemon/store/journal/journal_internal.h"
 
 /* ---- connections ---- */
@@ -314,16 +315,12 @@ static void journal_free(struct journal *j)
 static struct journal *journal_new(const struct journal_config *cfg)
 {
 	struct journal *j = calloc(1, sizeof(*j));
-	pthread_condattr_t monotonic;
 
 	if (j == NULL)
 		return NULL;
 	j->sys = cfg->sys;
 	j->wal_fd = -1;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&j->flush.cond, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	time_cond_init(&j->flush.cond);
 	pthread_rwlock_init(&j->use_lock, NULL);
 	pthread_mutex_init(&j->ckpt_lock, NULL);
 	pthread_mutex_init(&j->commit_lock, NULL);

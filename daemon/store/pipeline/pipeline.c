@@ -258,7 +258,6 @@ static void init_applier(struct pipeline *p)
 struct pipeline *pipeline_new(const struct store_parts *cfg)
 {
 	struct pipeline *p = calloc(1, sizeof(*p));
-	pthread_condattr_t attr;
 
 	if (p == NULL)
 		return NULL;
@@ -266,11 +265,7 @@ struct pipeline *pipeline_new(const struct store_parts *cfg)
 	p->journal = commit_log_journal(cfg->log);
 	init_applier(p);
 	pthread_mutex_init(&p->mutex, NULL);
-	/* A wall clock that is set back must not stop a commit. */
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->gathered, &attr);
-	pthread_condattr_destroy(&attr);
+	time_cond_init(&p->gathered);
 	p->source = (struct work_source){ .work = apply_next,
 		.arg = p,
 		.most = PIPELINE_BATCHES,

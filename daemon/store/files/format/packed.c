@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "daemon/base/time.h"
 #include "daemon/store/files/format/packed_internal.h"
 #include "proto/lib/array.h"
 
@@ -215,7 +216,6 @@ struct packed *packed_new(const struct sys *sys, int dirfd,
     const enum refd_object_format *format)
 {
 	struct packed *packed = calloc(1, sizeof(*packed));
-	pthread_condattr_t monotonic;
 
 	if (packed == NULL)
 		return NULL;
@@ -224,10 +224,7 @@ struct packed *packed_new(const struct sys *sys, int dirfd,
 	packed->format = format;
 	packed->new_fd = packed->replaced_fd = -1;
 	pthread_mutex_init(&packed->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&packed->turn_given, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	time_cond_init(&packed->turn_given);
 	return packed;
 }
 

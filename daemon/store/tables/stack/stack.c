@@ -25,7 +25,6 @@ struct stack_name {
 static int make(const struct sys *sys, int dirfd,
     const enum refd_object_format *format, struct stack **stack)
 {
-	pthread_condattr_t monotonic;
 	struct sys_stat st;
 	struct stack *s;
 	int r = SYS(sys, fstat, dirfd, &st);
@@ -42,10 +41,7 @@ static int make(const struct sys *sys, int dirfd,
 	s->ino = st.ino;
 	s->format = format;
 	pthread_mutex_init(&s->mutex, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->turn_given, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	time_cond_init(&s->turn_given);
 	*stack = s;
 	return 0;
 }

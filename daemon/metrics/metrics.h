@@ -23,7 +23,7 @@ struct metrics {
 	const char *role; /* struct node_role */
 	bool takes_writes, serves_reads;
 	uint64_t serving, paused, uptime_s, flush_hangs_s;
-	uint64_t connections, accepted, turned_away, bytes_in, bytes_out;
+	uint64_t connections, turned_away;
 	struct histogram turn; /* durations of the loop's turns */
 
 	/* Filled in by metrics_complete(). */

@@ -292,7 +292,7 @@ bool batch_is_wanted(const struct batch_former *f)
 	return f->fairness->ready != NULL || f->unrecorded_due;
 }
 
-struct batch *batch_form(struct batch_former *f, size_t *nr_live)
+struct batch *batch_form(struct batch_former *f)
 {
 	struct forming g = { .f = f };
 
@@ -306,7 +306,6 @@ struct batch *batch_form(struct batch_former *f, size_t *nr_live)
 		batch_free(g.b);
 		return NULL;
 	}
-	*nr_live = g.nr_live;
 	return g.b;
 }
 

@@ -30,12 +30,11 @@ struct batch_former {
 bool batch_is_wanted(const struct batch_former *f);
 /*
  * Call after batch_is_wanted(). Returns a batch with at least one update; the
- * caller owns the batch. *NR_LIVE is the number of undecided updates. The
- * transactions of the batch are IN_BATCH (or DECIDED, with unrecorded updates).
- * A batch that prepares a session holds only this session. NULL: nothing can
- * go, or memory is out.
+ * caller owns the batch. The transactions of the batch are IN_BATCH (or
+ * DECIDED, with unrecorded updates). A batch that prepares a session holds only
+ * this session. NULL: nothing can go, or memory is out.
  */
-struct batch *batch_form(struct batch_former *f, size_t *nr_live);
+struct batch *batch_form(struct batch_former *f);
 /* A batch of all undecided updates of ENT, which holds no names and keeps its
  * state. NULL: memory is out. */
 struct batch *batch_of_whole(const struct entry *ent);

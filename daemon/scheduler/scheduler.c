@@ -356,15 +356,13 @@ static bool unrecorded_is_due(const struct scheduler *e)
 		e->held_bytes > e->cfg.max_waiting_bytes / 2);
 }
 
-static void lend(struct scheduler *e, struct batch *b, size_t nr_live)
+static void lend(struct scheduler *e, struct batch *b)
 {
 	size_t i;
 
 	for (i = 0; i < b->nr_slices; i++)
 		on_admitted_time(e, b->slices[i].txn->scheduler, false);
 	e->nr_batches++;
-	if (nr_live > e->stats.batch_refs_max)
-		e->stats.batch_refs_max = nr_live;
 }
 
 static bool may_hand_over(const struct scheduler *e)
@@ -386,12 +384,11 @@ struct batch *scheduler_next_batch(struct scheduler *e)
 		.unrecorded = &e->unrecorded };
 	struct batch *b = NULL;
 	struct entry *ent;
-	size_t nr_live;
 
 	if (batch_is_wanted(&f) && may_hand_over(e))
-		b = batch_form(&f, &nr_live);
+		b = batch_form(&f);
 	if (b != NULL)
-		lend(e, b, nr_live);
+		lend(e, b);
 	while ((ent = f.stale) != NULL) {
 		DL_DELETE(f.stale, ent);
 		on_admitted_check_again(e, ent);

@@ -145,7 +145,6 @@ struct scheduler_stats {
 	uint64_t prepared; /* sessions that hold their locks */
 	/* Sessions so far. */
 	uint64_t sessions_prepared, sessions_committed, sessions_aborted;
-	uint64_t batch_refs_max;
 	uint64_t seen; /* changes by writers who did not tell refd */
 };
 void scheduler_stats(const struct scheduler *e, struct scheduler_stats *stats);

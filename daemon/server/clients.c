@@ -182,7 +182,6 @@ void clients_add(struct server *server, int fd, bool is_admin)
 	conn->is_admin = is_admin;
 	server->clients.nr_conns++;
 	server->clients.nr_admins += is_admin;
-	server->clients.accepted++;
 }
 
 static void hang_up_on(struct server *server, struct conn *conn)

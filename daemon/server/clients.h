@@ -29,7 +29,7 @@ struct clients {
 	size_t nr_conns;  /* with those of administrators */
 	size_t nr_admins; /* connections of administrators */
 	struct log_limit full_limit, denied_limit;
-	uint64_t accepted, turned_away;
+	uint64_t turned_away;
 };
 
 /* After loop_init(). 0 or -ENOMEM; clients_done() is needed even so. */

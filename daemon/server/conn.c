@@ -235,7 +235,6 @@ static void send_output(struct conn *c)
 		    MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n >= 0) {
 			c->sent += (size_t)n;
-			c->host->bytes_out += (size_t)n;
 			c->taken_ns = SYS(c->host->sys, now_mono);
 		} else if (errno == EAGAIN) {
 			if (event_add(&c->writable, NULL) < 0)
@@ -430,7 +429,6 @@ static void conn_readable(evutil_socket_t fd, short what, void *arg)
 	n = recv(fd, c->host->scratch + c->in_len, READ_BYTES, MSG_DONTWAIT);
 	if (n > 0) {
 		c->heard_ns = SYS(c->host->sys, now_mono);
-		c->host->bytes_in += (size_t)n;
 		take_input(c, (size_t)n);
 		touch_conn(c);
 	} else if (n == 0) {

@@ -72,9 +72,8 @@ struct conn_host {
 	 * does not count. */
 	size_t decoding_bytes;
 	size_t out_bytes; /* of answers that wait to be sent */
-	uint64_t bytes_in, bytes_out;
-	uint64_t turns; /* conn_host_turn() */
-	char *scratch;  /* owned; buffer for reading */
+	uint64_t turns;   /* conn_host_turn() */
+	char *scratch;    /* owned; buffer for reading */
 };
 
 /* 0 or -ENOMEM. The fields above touched_conns are the caller's. */

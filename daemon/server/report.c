@@ -83,10 +83,7 @@ struct metrics *report_collect(void *arg)
 	m->uptime_s = (uint64_t)((m->now_ns - server->started_ns) / NS_PER_S);
 	m->flush_hangs_s = stall_seconds(&server->service.stall);
 	m->connections = server->clients.nr_conns;
-	m->accepted = server->clients.accepted;
 	m->turned_away = server->clients.turned_away;
-	m->bytes_in = server->clients.host.bytes_in;
-	m->bytes_out = server->clients.host.bytes_out;
 	m->turn = server->turns;
 	metrics_complete(m);
 	return m;

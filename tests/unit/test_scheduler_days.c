@@ -332,7 +332,7 @@ START_TEST(test_stats)
 	ck_assert_uint_eq(stats.refs_ok, 2);
 	ck_assert_uint_eq(stats.refs_failed, 2);
 	ck_assert_uint_eq(stats.batches, 1);
-	ck_assert_uint_eq(stats.batch_refs_max, 2);
+	ck_assert_uint_eq(scheduler_measure(rig_scheduler)->batch_refs.max, 2);
 	/* A replayed transaction was counted the first time. */
 	rig_submit(&one);
 	rig_admissions->replayed = true;

@@ -266,8 +266,9 @@ struct store_look {
 	struct store_look_change *changes; /* by uid; borrow from the tables */
 	size_t nr_changes, changes_size;
 
-	int64_t since_ns; /* for the looker */
-	struct store_look *next;
+	/* For the looker. */
+	int64_t since_ns;
+	struct store_look *next, *prev;
 };
 /* Adds the changes of ANS, the answer to a LOG of the repository behind
  * look->at. 0, -ENOMEM, -EFBIG. Does not block. */

@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <utlist.h>
+
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/looking/seen_refs.h"
 #include "daemon/store/stages.h"
@@ -28,8 +30,7 @@ struct looker {
 	struct work_source source;
 	pthread_mutex_t mutex;
 	/* Everything below: under MUTEX. */
-	struct store_look *waiting, **end;
-	struct store_look *working; /* next */
+	struct store_look *waiting, *working; /* lists of utlist */
 };
 
 /* ---- reading ---- */
@@ -204,7 +205,7 @@ static bool is_busy(const struct looker *l, const struct store_look *look)
 
 	if (look->step == LOOK_FREE)
 		return false;
-	for (w = l->working; w != NULL; w = w->next)
+	DL_FOREACH(l->working, w)
 		if (w->step != LOOK_FREE && w->is_large == look->is_large &&
 		    w->repo->fs == look->repo->fs)
 			return true;
@@ -214,29 +215,17 @@ static bool is_busy(const struct looker *l, const struct store_look *look)
 /* Moves the first look that may begin to WORKING. NULL: none. */
 static struct store_look *begin(struct looker *l)
 {
-	struct store_look **at = &l->waiting, *look;
+	struct store_look *look;
 
-	while ((look = *at) != NULL && is_busy(l, look))
-		at = &look->next;
+	DL_FOREACH(l->waiting, look)
+		if (!is_busy(l, look))
+			break;
 	if (look == NULL)
 		return NULL;
-	*at = look->next;
-	if (l->end == &look->next)
-		l->end = at;
+	DL_DELETE(l->waiting, look);
 	look->since_ns = SYS(l->cfg->sys, now_mono);
-	look->next = l->working;
-	l->working = look;
+	DL_APPEND(l->working, look);
 	return look;
-}
-
-static void end(struct looker *l, struct store_look *look)
-{
-	struct store_look **at = &l->working;
-
-	while (*at != look)
-		at = &(*at)->next;
-	*at = look->next;
-	look->next = NULL;
 }
 
 /* work_source.work */
@@ -254,7 +243,7 @@ static bool work_some(void *arg)
 		return false;
 	work_on(l, look);
 	pthread_mutex_lock(&l->mutex);
-	end(l, look);
+	DL_DELETE(l->working, look);
 	if (l->waiting != NULL)
 		workers_wake(l->cfg->workers, &l->source);
 	pthread_mutex_unlock(&l->mutex);
@@ -267,9 +256,7 @@ static bool work_some(void *arg)
 void looker_ask(struct looker *l, struct store_look *look)
 {
 	pthread_mutex_lock(&l->mutex);
-	look->next = NULL;
-	*l->end = look;
-	l->end = &look->next;
+	DL_APPEND(l->waiting, look);
 	workers_wake(l->cfg->workers, &l->source);
 	pthread_mutex_unlock(&l->mutex);
 }
@@ -281,7 +268,7 @@ void looker_progress(struct looker *l, int64_t before_ns,
 	struct stage_work work;
 
 	pthread_mutex_lock(&l->mutex);
-	for (look = l->working; look != NULL; look = look->next) {
+	DL_FOREACH(l->working, look) {
 		if (look->step == LOOK_FREE)
 			continue;
 		work = (struct stage_work){ look->repo->path, look->since_ns };
@@ -297,7 +284,6 @@ struct looker *looker_new(const struct store_parts *cfg)
 	if (l == NULL)
 		return NULL;
 	l->cfg = cfg;
-	l->end = &l->waiting;
 	pthread_mutex_init(&l->mutex, NULL);
 	l->source = (struct work_source){ .work = work_some,
 		.arg = l,

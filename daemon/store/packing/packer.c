@@ -23,6 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <utlist.h>
+
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/packing/pack_round.h"
 #include "daemon/store/recovery/returned.h"
@@ -54,7 +56,7 @@ struct job {
 	int64_t took_ns; /* all rounds */
 	unsigned rounds;
 	struct stage_work work; /* no path: no worker has the job */
-	struct job *next;
+	struct job *next, *prev;
 };
 
 struct packer {
@@ -63,7 +65,7 @@ struct packer {
 	atomic_uint_fast64_t threshold;
 	pthread_mutex_t mutex;
 	/* Everything below: under MUTEX. */
-	struct job *jobs, **end;
+	struct job *jobs;  /* a list of utlist, in the order of their turns */
 	bool is_forbidden; /* see packer_allow() */
 	size_t nr_automatic;
 	uint64_t nr_refs, nr_failed;
@@ -280,28 +282,15 @@ static void end_job(struct packer *p, struct job *job, int err)
 
 static void put(struct packer *p, struct job *job)
 {
-	job->next = NULL;
-	*p->end = job;
-	p->end = &job->next;
+	DL_APPEND(p->jobs, job);
 	workers_wake(p->cfg->workers, &p->source);
-}
-
-static void take_out(struct packer *p, struct job *job)
-{
-	struct job **at = &p->jobs;
-
-	while (*at != job)
-		at = &(*at)->next;
-	*at = job->next;
-	if (p->end == &job->next)
-		p->end = at;
 }
 
 static bool is_busy(const struct packer *p, const struct fs *fs)
 {
 	const struct job *job;
 
-	for (job = p->jobs; job != NULL; job = job->next)
+	DL_FOREACH(p->jobs, job)
 		if (job->work.path != NULL && job->repo->fs == fs)
 			return true;
 	return false;
@@ -314,7 +303,7 @@ static struct job *next_job(struct packer *p, int64_t now_ns)
 	int64_t due_ns = INT64_MAX;
 	struct job *job;
 
-	for (job = p->jobs; job != NULL; job = job->next) {
+	DL_FOREACH(p->jobs, job) {
 		if (job->work.path != NULL || is_busy(p, job->repo->fs))
 			continue;
 		if (p->is_forbidden || job->due_ns <= now_ns)
@@ -365,7 +354,7 @@ static bool work_some(void *arg)
 	}
 	job->work.path = NULL;
 	/* The other jobs go first. */
-	take_out(p, job);
+	DL_DELETE(p->jobs, job);
 	goes_again = r == 0 && goes_on(job, &round);
 	if (goes_again)
 		put(p, job);
@@ -493,7 +482,7 @@ void packer_progress(struct packer *p, int64_t before_ns,
 	const struct job *job;
 
 	pthread_mutex_lock(&p->mutex);
-	for (job = p->jobs; job != NULL; job = job->next)
+	DL_FOREACH(p->jobs, job)
 		stage_add(progress, &job->work, before_ns);
 	pthread_mutex_unlock(&p->mutex);
 }
@@ -505,7 +494,6 @@ struct packer *packer_new(const struct store_parts *cfg)
 	if (p == NULL)
 		return NULL;
 	p->cfg = cfg;
-	p->end = &p->jobs;
 	pthread_mutex_init(&p->mutex, NULL);
 	p->source = (struct work_source){ .work = work_some,
 		.arg = p,
@@ -522,7 +510,7 @@ void packer_free(struct packer *p)
 	if (p == NULL)
 		return;
 	while ((job = p->jobs) != NULL) {
-		p->jobs = job->next;
+		DL_DELETE(p->jobs, job);
 		repo_put(p->cfg->repos, job->repo);
 		free(job);
 	}

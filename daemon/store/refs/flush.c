@@ -16,6 +16,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include <utlist.h>
+
 #include "daemon/base/workers.h"
 
 /* The maximum of workers at a time, besides the caller. The first few workers
@@ -30,7 +32,7 @@ struct flusher {
 	/* All members below: under MUTEX. */
 	pthread_mutex_t mutex;
 	pthread_cond_t done;
-	struct flush_file *first, **end;
+	struct flush_file *files; /* a list of utlist */
 };
 
 static int sync_file(const struct sys *sys, const struct flush_file *file)
@@ -48,15 +50,13 @@ static bool flusher_work(void *arg)
 	int err;
 
 	pthread_mutex_lock(&fl->mutex);
-	file = fl->first;
+	file = fl->files;
 	if (file == NULL) {
 		pthread_mutex_unlock(&fl->mutex);
 		return false;
 	}
-	fl->first = file->next;
-	if (fl->first == NULL)
-		fl->end = &fl->first;
-	else
+	DL_DELETE(fl->files, file);
+	if (fl->files != NULL)
 		workers_wake(fl->workers, &fl->source);
 	pthread_mutex_unlock(&fl->mutex);
 	err = sync_file(fl->sys, file);
@@ -79,7 +79,6 @@ struct flusher *flusher_new(const struct sys *sys, struct workers *workers)
 	fl->source = (struct work_source){ .work = flusher_work,
 		.arg = fl,
 		.most = FLUSH_WORKERS };
-	fl->end = &fl->first;
 	pthread_mutex_init(&fl->mutex, NULL);
 	pthread_cond_init(&fl->done, NULL);
 	workers_add(workers, &fl->source);
@@ -139,9 +138,7 @@ static void hand_over(struct flusher *fl, struct flush_file *file, size_t *left)
 	pthread_mutex_lock(&fl->mutex);
 	file->left = left;
 	++*left;
-	file->next = NULL;
-	*fl->end = file;
-	fl->end = &file->next;
+	DL_APPEND(fl->files, file);
 	workers_wake(fl->workers, &fl->source);
 	pthread_mutex_unlock(&fl->mutex);
 }
@@ -149,15 +146,11 @@ static void hand_over(struct flusher *fl, struct flush_file *file, size_t *left)
 /* Takes back a file of this caller (LEFT) that no worker has begun. */
 static struct flush_file *take_back(struct flusher *fl, const size_t *left)
 {
-	struct flush_file **at = &fl->first, *file;
+	struct flush_file *file;
 
-	while ((file = *at) != NULL && file->left != left)
-		at = &file->next;
-	if (file == NULL)
-		return NULL;
-	*at = file->next;
-	if (fl->end == &file->next)
-		fl->end = at;
+	DL_SEARCH_SCALAR(fl->files, file, left, left);
+	if (file != NULL)
+		DL_DELETE(fl->files, file);
 	return file;
 }
 

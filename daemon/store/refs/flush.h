@@ -47,7 +47,7 @@ struct flush_file {
 	int err;
 	/* Private to the flusher. */
 	size_t *left;
-	struct flush_file *next;
+	struct flush_file *next, *prev;
 };
 
 struct flush {

@@ -26,11 +26,9 @@ struct history {
 	uint64_t trimmed;
 };
 
-/* ---- history.c ---- */
+/* ---- history_keep.c ---- */
 
 int history_open_reader(struct history *h);
-/* NULL: there is none now. */
-struct journal_index *history_open_index(struct history *h);
 /* After a negative errno R of the index: -EBADMSG makes the index anew. */
 void history_index_failed(struct history *h, int r);
 

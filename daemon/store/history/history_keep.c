@@ -1,5 +1,6 @@
 /*
- * Maintains history: indexes new rows, deletes old rows.
+ * Maintains history: opens journal and index, indexes new rows, deletes old
+ * rows.
  *
  * Happy path, some rows at a time:
  *	index	the keys of new rows, before a question and now and then. Each
@@ -10,9 +11,11 @@
  *		ids; then the keys of the rows are deleted from the index
  *
  * Failure modes:
- *	the index cannot be written	the index stays behind; another attempt.
- *					Rows that are not indexed do not count
- *					in the size
+ *	the index cannot be opened	another attempt after a while; until
+ *					then no question can be answered
+ *	... cannot be written		the index stays behind; another attempt.
+ *					What it has is still told. Rows that are
+ *					not indexed do not count in the size
  *	... is damaged			the index is begun anew
  *	a damaged row			the index has the row for every
  *					question, so that an answer never passes
@@ -32,9 +35,11 @@
 
 #include "daemon/store/history/history_internal.h"
 
-#define INDEX_ROWS 500
-#define INDEX_NS   (5 * 1000000LL)
-#define TRIM_ROWS  100
+/* Until another attempt to open the index. */
+#define INDEX_RETRY_NS (1000 * 1000000LL)
+#define INDEX_ROWS     500
+#define INDEX_NS       (5 * 1000000LL)
+#define TRIM_ROWS      100
 /* Ids are kept longer than promised: the wall clock may be set back by this
  * much before an old id counts as new. */
 #define MARGIN_MS (3600 * 1000LL)
@@ -48,6 +53,80 @@
 #define ROW_BYTES 150
 /* Bytes of bodies; a larger body goes alone. */
 #define TRIM_BYTES (256 * 1024)
+
+/* ---- opening ---- */
+
+struct history *history_new(const struct history_config *cfg)
+{
+	struct history *h = calloc(1, sizeof(*h));
+
+	if (h != NULL)
+		h->cfg = *cfg;
+	return h;
+}
+
+void history_free(struct history *h)
+{
+	if (h == NULL)
+		return;
+	journal_index_close(h->index);
+	journal_reader_close(h->reader);
+	free(h);
+}
+
+int history_open_reader(struct history *h)
+{
+	return h->reader != NULL ?
+	    0 :
+	    journal_reader_open(h->cfg.journal, &h->reader);
+}
+
+/* NULL: there is none now. */
+static struct journal_index *open_index(struct history *h)
+{
+	int64_t now_ns;
+	int r;
+
+	if (h->index != NULL)
+		return h->index;
+	now_ns = SYS(h->cfg.sys, now_mono);
+	if (now_ns < h->index_retry_ns)
+		return NULL;
+	r = journal_index_open(h->cfg.sys, h->cfg.dir, h->cfg.journal,
+	    &h->index);
+	if (r != 0) {
+		h->index = NULL;
+		h->index_error = r;
+		/* Memory may be there at the next call. */
+		if (r != -ENOMEM)
+			h->index_retry_ns = now_ns + INDEX_RETRY_NS;
+	}
+	return h->index;
+}
+
+void history_index_failed(struct history *h, int r)
+{
+	h->index_error = r;
+	if (r == -ENOMEM || r == -ENOSPC)
+		return;
+	if (r == -EBADMSG) {
+		journal_index_discard(h->index);
+	} else {
+		journal_index_close(h->index);
+		h->index_retry_ns = SYS(h->cfg.sys, now_mono) + INDEX_RETRY_NS;
+	}
+	h->index = NULL;
+}
+
+uint64_t history_indexed(const struct history *h)
+{
+	uint64_t last;
+
+	if (h->index == NULL)
+		return 0;
+	last = journal_index_last(h->index);
+	return last > h->trimmed ? last : h->trimmed;
+}
 
 /* ---- the index ---- */
 
@@ -165,6 +244,9 @@ static int index_damaged(struct indexing *in, uint64_t lsn, uint64_t visible)
 
 	r = journal_ends_between(in->h->reader, lsn, visible + 1, &row.lsn,
 	    &last);
+	/* Trimmed meanwhile. */
+	if (r == 0 && row.lsn == 0)
+		r = -EAGAIN;
 	if (r == 0)
 		r = journal_index_add_damaged(in->index, row.lsn);
 	in->last = row;
@@ -204,7 +286,7 @@ int history_index(struct history *h, uint64_t visible,
 	uint64_t from;
 	int r;
 
-	in.index = history_open_index(h);
+	in.index = open_index(h);
 	if (in.index == NULL)
 		return h->index_error;
 	r = history_open_reader(h);
@@ -287,7 +369,7 @@ static struct refd_txid born_at(uint64_t ms)
  * is not known, and nothing is trimmed by size. */
 static int history_bytes(struct history *h, uint64_t *bytes)
 {
-	struct journal_index *index = history_open_index(h);
+	struct journal_index *index = open_index(h);
 	int r;
 
 	if (index == NULL)
@@ -377,7 +459,7 @@ static int trim_journal(struct trimming *t)
 
 static int trim_index(struct history *h)
 {
-	struct journal_index *index = history_open_index(h);
+	struct journal_index *index = open_index(h);
 	int r;
 
 	if (index == NULL || h->trimmed == 0)

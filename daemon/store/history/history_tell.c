@@ -89,16 +89,6 @@ static int take_about(void *arg, const struct journal_row *row)
 	return r;
 }
 
-/* The final outcome of member INDEX; NULL: as recorded. */
-static const struct history_taken *history_taking_of(
-    const struct history_takings *all, uint32_t index)
-{
-	return all->list != NULL && index < all->nr &&
-		all->list[index].status != REFD_OK ?
-	    &all->list[index] :
-	    NULL;
-}
-
 /* ---- selection ---- */
 
 static bool is_in_time(const struct refd_selection *s, int64_t time_us)
@@ -347,8 +337,9 @@ static int find_taken(struct row_telling *rt, const struct record_member *m,
 		r = journal_read_about(rt->t->h->reader, rt->row->lsn,
 		    take_about, all);
 	}
-	if (r == 0)
-		*taken = history_taking_of(all, m->index);
+	if (r == 0 && all->list != NULL && m->index < all->nr &&
+	    all->list[m->index].status != REFD_OK)
+		*taken = &all->list[m->index];
 	return r > 0 ? -EIO : r;
 }
 

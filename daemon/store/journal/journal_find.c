@@ -28,7 +28,7 @@ enum { SEGMENT = 1, AFTER, BEFORE, REPO, OWN };
 /* Parameters of each pattern, from OWN: the name, or the range of names and the
  * pattern. */
 enum { FROM, TO, PATTERN, PER_PATTERN };
-enum { UID = OWN, USER };
+enum { SOURCE = OWN, USER };
 
 static const char within[] = " WHERE segment = ?1 AND lsn > ?2 AND lsn < ?3";
 static const char damaged[] = " UNION ALL SELECT lsn FROM damaged"
@@ -67,14 +67,10 @@ static char *make_sql(uint64_t repo, const struct refd_selection *select,
 
 	for (i = 0; i < select->nr_patterns; i++)
 		add_pattern(sql, i, repo != 0, select->patterns[i]);
-	if (i == 0 && repo != 0) {
-		add_select(sql, "record", " AND repo = ?4");
-	} else if (i == 0) {
-		if (select->has_uid)
-			add_select(sql, "sender", " AND user = ?5");
-		if (select->user != NULL)
-			add_select(sql, "sender", " AND user = ?6");
-	}
+	if (i == 0 && (repo != 0 || select->has_uid))
+		add_select(sql, "source", " AND source = ?5");
+	if (i == 0 && repo == 0 && select->user != NULL)
+		add_select(sql, "source", " AND source = ?6");
 	if (sqlite3_str_length(sql) > 0)
 		sqlite3_str_appendf(sql, "%s%s", damaged, down ? " DESC" : "");
 	return sqlite3_str_finish(sql);
@@ -121,11 +117,13 @@ static int bind_all(sqlite3_stmt *s, uint64_t repo,
 	sqlite3_bind_int64(s, REPO, (sqlite3_int64)repo);
 	for (i = 0; i < select->nr_patterns && rc == SQLITE_OK; i++)
 		rc = bind_pattern(s, i, select->patterns[i]);
-	if (select->nr_patterns > 0 || repo != 0)
+	if (select->nr_patterns > 0)
 		return rc;
-	if (select->has_uid)
-		sqlite3_bind_int64(s, UID, select->uid);
-	if (select->user != NULL)
+	if (repo != 0)
+		sqlite3_bind_int64(s, SOURCE, journal_index_source(repo));
+	else if (select->has_uid)
+		sqlite3_bind_int64(s, SOURCE, select->uid);
+	if (repo == 0 && select->user != NULL)
 		sqlite3_bind_text(s, USER, select->user, -1, SQLITE_STATIC);
 	return SQLITE_OK;
 }

@@ -28,15 +28,16 @@
 #include "daemon/store/journal/journal_index_internal.h"
 
 #define NAME    "history.db"
-#define VERSION "5"
+#define VERSION "6"
 
 /*
- * The first column of the three tables that find records is a part of the LSN
+ * The first column of the two tables that find records is a part of the LSN
  * (segment_of()). In a database without it each insertion would go to another
  * page, and trimming would leave most pages half empty.
  *
  * A ref is in two trees: with its repository, and for questions about all
- * repositories without. USER is a uid, or the text of an identity.
+ * repositories without. The sources of a record are its uid, the texts of its
+ * identities, and its repository (journal_index_source()).
  */
 static const char schema[] =
     "CREATE TABLE meta(version INTEGER NOT NULL, journal BLOB NOT NULL,"
@@ -45,12 +46,9 @@ static const char schema[] =
     " ref TEXT NOT NULL, lsn INTEGER NOT NULL,"
     " PRIMARY KEY(segment, repo, ref, lsn)) WITHOUT ROWID, STRICT;"
     "CREATE INDEX change_anywhere ON change(segment, ref, lsn);"
-    "CREATE TABLE record(segment INTEGER NOT NULL, repo INTEGER NOT NULL,"
+    "CREATE TABLE source(segment INTEGER NOT NULL, source ANY NOT NULL,"
     " lsn INTEGER NOT NULL,"
-    " PRIMARY KEY(segment, repo, lsn)) WITHOUT ROWID, STRICT;"
-    "CREATE TABLE sender(segment INTEGER NOT NULL, user ANY NOT NULL,"
-    " lsn INTEGER NOT NULL,"
-    " PRIMARY KEY(segment, user, lsn)) WITHOUT ROWID, STRICT;"
+    " PRIMARY KEY(segment, source, lsn)) WITHOUT ROWID, STRICT;"
     "CREATE TABLE damaged(lsn INTEGER PRIMARY KEY) STRICT;"
     "CREATE TABLE span(nr INTEGER PRIMARY KEY, low_us INTEGER NOT NULL,"
     " high_us INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT;";
@@ -78,8 +76,7 @@ static int prepare_all(struct journal_index *x)
 		[INDEX_BEGIN] = "BEGIN IMMEDIATE",
 		[INDEX_COMMIT] = "COMMIT",
 		[INDEX_ROLLBACK] = "ROLLBACK",
-		[INDEX_RECORD] = "INSERT OR IGNORE INTO record VALUES(?, ?, ?)",
-		[INDEX_SENDER] = "INSERT OR IGNORE INTO sender VALUES(?, ?, ?)",
+		[INDEX_SOURCE] = "INSERT OR IGNORE INTO source VALUES(?, ?, ?)",
 		[INDEX_CHANGE] =
 		    "INSERT OR IGNORE INTO change VALUES(?, ?, ?, ?)",
 		[INDEX_DAMAGED] = "INSERT OR IGNORE INTO damaged VALUES(?)",
@@ -89,14 +86,11 @@ static int prepare_all(struct journal_index *x)
 		    " high_us = max(high_us, ?2), bytes = bytes + ?3",
 		[INDEX_LAST] = "UPDATE meta SET last = ?, last_txid = ?",
 		[INDEX_OLD_CHANGE] = OLD("change", "segment, repo, ref, lsn"),
-		[INDEX_OLD_RECORD] = OLD("record", "segment, repo, lsn"),
-		[INDEX_OLD_SENDER] = OLD("sender", "segment, user, lsn"),
+		[INDEX_OLD_SOURCE] = OLD("source", "segment, source, lsn"),
 		[INDEX_DELETE_CHANGE] =
 		    DELETE("change", "segment, repo, ref, lsn", "?, ?, ?, ?"),
-		[INDEX_DELETE_RECORD] =
-		    DELETE("record", "segment, repo, lsn", "?, ?, ?"),
-		[INDEX_DELETE_SENDER] =
-		    DELETE("sender", "segment, user, lsn", "?, ?, ?"),
+		[INDEX_DELETE_SOURCE] =
+		    DELETE("source", "segment, source, lsn", "?, ?, ?"),
 		[INDEX_TRIM_DAMAGED] = "DELETE FROM damaged WHERE lsn <= ?",
 		[INDEX_TRIM_SPAN] = "DELETE FROM span WHERE nr < ?",
 		[INDEX_SINCE] = "SELECT min(nr) FROM span WHERE high_us >= ?",
@@ -336,20 +330,10 @@ static sqlite3_int64 segment_of(uint64_t lsn)
 	return (sqlite3_int64)(lsn >> JOURNAL_INDEX_SEGMENT_BITS);
 }
 
-static int add_record(struct journal_index *x, const struct journal_row *row)
+/* The second parameter, the source, is bound. */
+static int add_source(struct journal_index *x, uint64_t lsn)
 {
-	sqlite3_stmt *s = x->stmts[INDEX_RECORD];
-
-	sqlite3_bind_int64(s, 1, segment_of(row->lsn));
-	sqlite3_bind_int64(s, 2, (sqlite3_int64)row->repo);
-	sqlite3_bind_int64(s, 3, (sqlite3_int64)row->lsn);
-	return journal_run(s);
-}
-
-/* The second parameter, USER, is bound. */
-static int add_sender(struct journal_index *x, uint64_t lsn)
-{
-	sqlite3_stmt *s = x->stmts[INDEX_SENDER];
+	sqlite3_stmt *s = x->stmts[INDEX_SOURCE];
 
 	sqlite3_bind_int64(s, 1, segment_of(lsn));
 	sqlite3_bind_int64(s, 3, (sqlite3_int64)lsn);
@@ -373,10 +357,12 @@ int journal_index_add(struct journal_index *x, const struct journal_row *row,
 {
 	int rc;
 
-	rc = add_record(x, row);
-	sqlite3_bind_int64(x->stmts[INDEX_SENDER], 2, row->uid);
+	sqlite3_bind_int64(x->stmts[INDEX_SOURCE], 2,
+	    journal_index_source(row->repo));
+	rc = add_source(x, row->lsn);
+	sqlite3_bind_int64(x->stmts[INDEX_SOURCE], 2, row->uid);
 	if (rc == SQLITE_OK)
-		rc = add_sender(x, row->lsn);
+		rc = add_source(x, row->lsn);
 	if (rc == SQLITE_OK)
 		rc = add_to_span(x, row, bytes);
 	return journal_errno(rc);
@@ -385,9 +371,9 @@ int journal_index_add(struct journal_index *x, const struct journal_row *row,
 int journal_index_add_user(struct journal_index *x,
     const struct journal_row *row, const char *user, size_t len)
 {
-	sqlite3_bind_text(x->stmts[INDEX_SENDER], 2, user, (int)len,
+	sqlite3_bind_text(x->stmts[INDEX_SOURCE], 2, user, (int)len,
 	    SQLITE_STATIC);
-	return journal_errno(add_sender(x, row->lsn));
+	return journal_errno(add_source(x, row->lsn));
 }
 
 int journal_index_add_ref(struct journal_index *x,
@@ -466,7 +452,7 @@ int journal_index_trim(struct journal_index *x, uint64_t lsn)
 		    lsn >> JOURNAL_INDEX_SPAN_BITS);
 	if (rc == SQLITE_OK)
 		rc = run_with(x->stmts[INDEX_TRIM_DAMAGED], lsn);
-	for (i = 0; i < 3 && rc == SQLITE_OK; i++)
+	for (i = 0; i < 2 && rc == SQLITE_OK; i++)
 		rc = delete_some(x->stmts[INDEX_OLD_CHANGE + i],
 		    x->stmts[INDEX_DELETE_CHANGE + i], lsn, &more);
 	if (rc == SQLITE_OK)

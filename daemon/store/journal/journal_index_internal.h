@@ -16,18 +16,15 @@ enum journal_index_stmt {
 	INDEX_BEGIN,
 	INDEX_COMMIT,
 	INDEX_ROLLBACK,
-	INDEX_RECORD,
-	INDEX_SENDER,
+	INDEX_SOURCE,
 	INDEX_CHANGE,
 	INDEX_DAMAGED,
 	INDEX_TIME,
 	INDEX_LAST,
-	INDEX_OLD_CHANGE, /* the tables in this order */
-	INDEX_OLD_RECORD,
-	INDEX_OLD_SENDER,
-	INDEX_DELETE_CHANGE, /* the same order */
-	INDEX_DELETE_RECORD,
-	INDEX_DELETE_SENDER,
+	INDEX_OLD_CHANGE, /* both tables in this order */
+	INDEX_OLD_SOURCE,
+	INDEX_DELETE_CHANGE,
+	INDEX_DELETE_SOURCE,
 	INDEX_TRIM_DAMAGED,
 	INDEX_TRIM_SPAN,
 	INDEX_SINCE,
@@ -49,6 +46,12 @@ struct journal_index {
 	uint64_t found;   /* the last LSN in this segment; 0: none */
 	int64_t until_ns; /* sys->now_mono */
 };
+
+/* A repository among the sources: uids are 0 or more. */
+static inline sqlite3_int64 journal_index_source(uint64_t repo)
+{
+	return -1 - (sqlite3_int64)repo;
+}
 
 /* On a new connection. An SQLite code. */
 int journal_index_search_prepare(struct journal_index *x);

@@ -135,6 +135,8 @@ static void add_row(struct text *columns, const struct group_row *row)
 	    row->objects.len);
 }
 
+/* The position comes behind COMMIT without a Sync in between, so PostgreSQL
+ * answers once. */
 static bool send_append(struct session *s, const struct params *p)
 {
 	PGconn *c = s->conn;
@@ -144,7 +146,6 @@ static bool send_append(struct session *s, const struct params *p)
 	    PQsendQueryPrepared(c, "append", p->nr, p->values, p->lengths,
 		p->formats, 0) &&
 	    PQsendQueryParams(c, "COMMIT", 0, NULL, NULL, NULL, NULL, 0) &&
-	    PQpipelineSync(c) &&
 	    PQsendQueryPrepared(c, "position", 0, NULL, NULL, NULL, 0) &&
 	    PQpipelineSync(c);
 }
@@ -174,15 +175,14 @@ static bool send_rows(struct session *s, uint64_t epoch, uint64_t lsn,
 
 /* ---- the answers to a batch ---- */
 
-enum { BEGUN, INSERTED, ENDED, SYNCED, POSITION, SYNCED_AGAIN, NR_ANSWERS };
+enum { BEGUN, INSERTED, ENDED, POSITION, SYNCED, NR_ANSWERS };
 
 static const ExecStatusType expected[NR_ANSWERS] = {
 	[BEGUN] = PGRES_COMMAND_OK,
 	[INSERTED] = PGRES_COMMAND_OK,
 	[ENDED] = PGRES_COMMAND_OK,
-	[SYNCED] = PGRES_PIPELINE_SYNC,
 	[POSITION] = PGRES_TUPLES_OK,
-	[SYNCED_AGAIN] = PGRES_PIPELINE_SYNC,
+	[SYNCED] = PGRES_PIPELINE_SYNC,
 };
 
 /* The answers of statements are followed by NULL. */

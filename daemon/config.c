@@ -57,7 +57,7 @@ void config_done(struct config *cfg)
 	free(cfg->socket_path);
 	free(cfg->state_dir);
 	free(cfg->metrics_path);
-	free(cfg->group);
+	free(cfg->group_name);
 	free(cfg->node);
 	free(cfg->users.ids);
 	free(cfg->groups.ids);

@@ -79,7 +79,7 @@ struct config {
 	char **reserved; /* prefixes of refs */
 	size_t nr_reserved;
 	uint64_t retention_ms, retention_bytes;
-	char *group, *node; /* of a group of nodes; NULL: none */
+	char *group_name, *node; /* of the section [group]; NULL: none */
 	uint64_t patience_ms, max_lag_ms;
 
 	struct config_value *values;

@@ -352,11 +352,11 @@ static int collect_peers(struct config *cfg)
 
 static int check_group(const struct config *cfg, char **why)
 {
-	if ((cfg->group == NULL) != (cfg->node == NULL))
+	if ((cfg->group_name == NULL) != (cfg->node == NULL))
 		return config_bad(why,
 		    "group.name and group.node belong together: one of them "
 		    "is missing");
-	if (cfg->group != NULL && cfg->nr_roots > 1)
+	if (cfg->group_name != NULL && cfg->nr_roots > 1)
 		return config_bad(why,
 		    "more than one root: a node of a group has one, and '%s' "
 		    "is another: put all repositories below one root",

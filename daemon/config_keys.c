@@ -76,7 +76,7 @@ const struct config_key config_keys[] = {
 	REPOSITORY("clients", "0", clients),
 	{ "limits.reserved", NULL, CONFIG_PREFIX, .offset = AT(reserved),
 	    ON_RELOAD },
-	{ "group.name", NULL, CONFIG_NAME, .offset = AT(group) },
+	{ "group.name", NULL, CONFIG_NAME, .offset = AT(group_name) },
 	{ "group.node", NULL, CONFIG_NAME, .offset = AT(node) },
 	{ "group.patience", "10s", CONFIG_DURATION, .offset = AT(patience_ms),
 	    FROM(1000, HOUR_MS) },

@@ -29,7 +29,7 @@ enum config_kind {
 	CONFIG_DURATION, /* config_units.h */
 	CONFIG_SIZE,     /* the same */
 	CONFIG_PREFIX,   /* of refs; a list */
-	CONFIG_NAME,     /* of a node or a group */
+	CONFIG_NAME,     /* of a node or of all nodes */
 	CONFIG_OTHER     /* for refd-group, which checks the value; a list */
 };
 

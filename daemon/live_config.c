@@ -190,7 +190,7 @@ void live_config_apply(void *arg, void *read)
 	live->now = cfg;
 }
 
-/* ---- a group that waits for a restart ---- */
+/* ---- other nodes that wait for a restart ---- */
 
 /* A file that cannot be read now, or is as before, tells nothing new. */
 static void look_for_group(struct live_config *live)

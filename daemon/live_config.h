@@ -50,10 +50,10 @@ void live_config_apply(void *live, void *read);
 void live_config_forget(void *read);
 
 /*
- * For struct store_config: NULL, or why a daemon of no group takes no writes:
- * the file names a group since the start. Two such daemons would both take
- * writes, and each believes to be alone. Reads the file at most once a second.
- * Any thread; blocks.
+ * For struct store_config: NULL, or why a daemon that is alone takes no
+ * writes: the file has got the section [group] since the start. Two such
+ * daemons would both take writes, and each believes to be alone. Reads the file
+ * at most once a second. Any thread; blocks.
  */
 char *live_config_refusal(void *live);
 

@@ -54,7 +54,7 @@ int refd_durability_from_name(const char *name, enum refd_durability *d);
 enum refd_level_kind {
 	REFD_LEVEL_DEFAULT, /* the daemon's own */
 	REFD_LEVEL_LOCAL,   /* durable on the daemon's machine */
-	REFD_LEVEL_LOGGED,  /* the record is in the log of the group */
+	REFD_LEVEL_LOGGED,  /* the record is in the log of all nodes */
 	REFD_LEVEL_HELD,    /* the objects are durable on NODES other nodes */
 	REFD_LEVEL_APPLIED  /* the refs can be read on NODES other nodes */
 };

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Below this name, a node of a group keeps the values of other programs. No
+/* Below this name, a node keeps the values of other programs. No
  * other node has these refs. */
 #define REFD_DIVERGED "refs/refd/diverged/"
 bool refd_refname_is_kept(const char *name);

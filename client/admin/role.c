@@ -1,6 +1,6 @@
 /*
- * refd role: what this node does in its group. The exit status tells scripts
- * whether the node takes writes, or may serve reads.
+ * refd role: what this node does among the others. The exit status tells
+ * scripts whether the node takes writes, or may serve reads.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -265,7 +265,7 @@ static void tell_failed_syncs(struct summary *s)
 	    "system again and restart refd.");
 }
 
-/* A node of a group. */
+/* One of several nodes. */
 static void tell_group(struct summary *s)
 {
 	uint64_t nr_waiting = number(s, "group_waiting_repos");

@@ -30,7 +30,7 @@ struct doctor {
 	char *socket, *state_dir;
 	pid_t daemon;
 	enum refd_durability durability;
-	/* Daemons that are nodes of a group, and that are of no group. */
+	/* Daemons that are nodes, and daemons that are alone. */
 	unsigned nr_nodes, nr_single;
 
 	bool has_git;

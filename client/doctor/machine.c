@@ -70,7 +70,7 @@ static void take_pair(struct doctor *d, const struct refd_pair *pair)
 			    status_findings[i].after);
 }
 
-/* A node of a group that does not serve reads. */
+/* A node that does not serve reads. */
 static void check_group(struct doctor *d, const struct refd_answer *ans)
 {
 	const char *lag_ms = rows_value(ans, "group_lag_ms");

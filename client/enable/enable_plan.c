@@ -196,8 +196,8 @@ static bool plan_gate(struct enable_plan *p)
 	return true;
 }
 
-/* A gate stays until refd disable. In a group of nodes, the gate keeps git from
- * writing. */
+/* A gate stays until refd disable. On a node of several, the gate keeps git
+ * from writing. */
 static bool wants_gate(const struct enable_plan *p)
 {
 	return p->w->gate || settings_have(&p->before, NOTE_GATE, NULL) ||

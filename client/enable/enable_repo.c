@@ -256,7 +256,7 @@ static bool ask_daemon(const struct enable_plan *p)
 		connect_guard(&socket, &p->all, p->gd);
 	probe = probe_daemon(&socket, p->gd,
 	    gitconfig_object_format(&p->all, p->gd), &why);
-	/* A group refuses updates until it has the refs. */
+	/* A node refuses updates until the others have the refs. */
 	if (import_is_due(p->gd))
 		probe = PROBE_OK;
 	is_refused = probe == PROBE_REFUSED && !p->by_system && !p->lines.nr;
@@ -310,7 +310,7 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
 		enable_report(dir, "enabled already");
 	if (ok && !p.by_system)
 		ok = carry_out(&p);
-	/* In a group, git writes no refs. */
+	/* On a node of several, git writes no refs. */
 	if (ok && gd && p.makes_gate && !connect_is_in_group(gd))
 		connect_choose(&socket, w->socket, &p.all, gd);
 	/* A look is long, and the lock of the site keeps others out. */
@@ -321,7 +321,7 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
 	return ok;
 }
 
-/* The daemon of a group says so when it opens the repository, which can be at
+/* The daemon of a node says so when it opens the repository, which can be at
  * the end of the first time. */
 static bool enable(const char *dir, const struct gitdir *gd,
     const struct wishes *w)

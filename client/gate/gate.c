@@ -15,7 +15,7 @@
  * transaction has only the other refs, in all phases alike: otherwise git would
  * be refused, or a call would not find the note of the call before.
  *
- * In a group of nodes, git changes no value of a ref (below), and the
+ * On a node of several, git changes no value of a ref (below), and the
  * daemon is not asked.
  *
  * What fails:
@@ -46,10 +46,10 @@
 #include "proto/lib/sha.h"
 #include "proto/refname.h"
 
-/* ---- in a group of nodes ---- */
+/* ---- on a node of several ---- */
 
 /*
- * The hook reference-transaction in a group of nodes: other nodes would never
+ * The hook reference-transaction on a node of several: the others would never
  * get what git writes. So git may not change a value of a ref, whether the
  * daemon is there or not.
  *
@@ -685,7 +685,7 @@ static int ask_daemon(struct gate *g, const struct text *lines)
 	return rc;
 }
 
-/* The daemon of a group records nothing that git writes. */
+/* The daemon of a node records nothing that git writes. */
 static int ask_group(const struct gate *g, const struct text *input)
 {
 	return g->phase != REFD_GATE_PREPARED ||

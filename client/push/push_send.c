@@ -23,7 +23,7 @@
 
 /*
  * Tells a pusher why there is no answer yet, because a push that waits in
- * silence looks like a push that hangs. A daemon is paused or busy; in a group,
+ * silence looks like a push that hangs. A daemon is paused or busy;
  * other nodes fetch the objects before an update, and a node that does not lead
  * gives no answer, because the lead may come. git shows the lines of the hook's
  * standard error as "remote: ...".

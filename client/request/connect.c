@@ -21,7 +21,7 @@
 /* A daemon that accepts a connection and sends no hello is away. */
 #define HELLO_MS 10000
 #define NAP_MS   50
-/* An attempt costs the other nodes of a group a fetch. */
+/* An attempt costs other nodes a fetch. */
 #define NAP_MOST_MS 800
 #define LAST_MS     200 /* of the last attempt, at least */
 

@@ -62,8 +62,8 @@ void connect_choose_running(struct daemon_socket *s);
 enum fallback connect_fallback(const struct gitconfig *config,
     enum fallback unset);
 
-/* Is the repository in a group of nodes? Other nodes would never get what git
- * writes. The daemon and refd-group make <common-dir>/refd/group. */
+/* Do other nodes have the repository? They would never get what git writes.
+ * The daemon and refd-group make <common-dir>/refd/group. */
 bool connect_is_in_group(const struct gitdir *gd);
 
 /* Has no daemon ever begun to serve the repository? Then a set-up is wrong if
@@ -82,7 +82,7 @@ bool connect_is_untouched(const struct gitdir *gd);
  * list the uuid of the repository. A listed repository has records that could
  * not be redone yet. See docs/decisions/008-replayed-marker.md.
  *
- * Git may never write in a group of nodes.
+ * Git may never write a repository that other nodes have.
  */
 bool connect_may_bypass(const char *socket, const struct gitdir *gd);
 
@@ -116,7 +116,7 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
 void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
     int grace_ms, struct refd_answer *ans);
 
-/* The node that leads the group of the daemon; owned. NULL: the daemon does not
+/* The node that leads, by the daemon's answer; owned. NULL: the daemon does not
  * follow, or has not answered in TIMEOUT_MS. */
 char *connect_leader(struct refd *r, int timeout_ms);
 

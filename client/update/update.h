@@ -82,7 +82,7 @@ struct updater {
 /* Finds the repository, the configuration and the daemon. Does not return if
  * git replaces this program. */
 void updater_open(struct updater *up, const struct update_options *opt);
-/* exec_git(), but ends the program with STATUS in a group of nodes. */
+/* exec_git(), but ends the program with STATUS on a node of several. */
 void updater_leave_to_git(const struct updater *up, const char *why, int status,
     const struct text *read) __attribute__((noreturn));
 void updater_close(struct updater *up);

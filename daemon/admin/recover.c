@@ -5,7 +5,7 @@
  * Exit: 0 all refs agree with the journal; 1 redo is deferred, or a ref was
  * left or dropped; 74 there is no journal, or the journal failed, and keeps all
  * records; 75 a daemon runs on this state directory. --join: 74 also if the
- * journal has updates. --leave: 0 the node has left its group; 1 no consent.
+ * journal has updates. --leave: 0 the node has left the others; 1 no consent.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 #include "daemon/admin/admin.h"
 #include "daemon/store/recovery/tally.h"
-#include "proto/group_left.h"
+#include "proto/left_log.h"
 #include "proto/lib/consent.h"
 #include "proto/lib/json.h"
 #include "proto/lib/print.h"
@@ -310,7 +310,7 @@ static int forget(struct store *store, const char *repo)
 	return r == -ENOENT ? 1 : 74;
 }
 
-/* ---- joining a group ---- */
+/* ---- joining other nodes ---- */
 
 static bool parse_lsn(const char *text, uint64_t *lsn)
 {
@@ -405,7 +405,7 @@ static int join(struct store *store, const struct recover_options *opt)
 	/* A person who gives the position by hand has no values. */
 	if (isatty(STDIN_FILENO) || !read_record(&v) ||
 	    parse_lsn(v.record, &v.lsn))
-		r = store_join_group(store, opt->join_lsn, next_value, &v);
+		r = store_join(store, opt->join_lsn, next_value, &v);
 	free(v.record);
 	free(v.path);
 	if (r < 0)
@@ -416,7 +416,7 @@ static int join(struct store *store, const struct recover_options *opt)
 	return r < 0 ? 74 : 0;
 }
 
-/* ---- leaving the group ---- */
+/* ---- leaving the other nodes ---- */
 
 static bool may_leave(const struct recover_options *opt, uint64_t lsn)
 {
@@ -443,13 +443,13 @@ static bool may_leave(const struct recover_options *opt, uint64_t lsn)
 static int leave(struct store *store, const struct recover_options *opt)
 {
 	uint8_t uuid[GROUP_UUID_BYTES];
-	char origin[GROUP_LEFT_TEXT_MAX];
+	char origin[LEFT_LOG_TEXT_MAX];
 	uint64_t lsn;
 	int r;
 
-	if (store_is_in_group(store, &lsn) && !may_leave(opt, lsn))
+	if (store_shares_rows(store, &lsn) && !may_leave(opt, lsn))
 		return 1;
-	r = store_leave_group(store, uuid);
+	r = store_leave(store, uuid);
 	if (r < 0) {
 		admin_say("can't leave the group: %s",
 		    r == -EBUSY ?
@@ -462,7 +462,7 @@ static int leave(struct store *store, const struct recover_options *opt)
 	admin_say("this node has left its group: remove the section [group] "
 		  "from the configuration. Or begin a new group with this "
 		  "node: refd group create %s",
-	    group_left_print(uuid, origin));
+	    left_log_print(uuid, origin));
 	return 0;
 }
 

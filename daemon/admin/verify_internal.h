@@ -61,12 +61,12 @@ struct verify_rows {
 	bool is_whole;     /* such a reading is under way */
 	size_t nr_rows;    /* read so */
 	int err;           /* why not all rows could be read */
-	/* The last row of a group that was read, and what is wrong with one, or
+	/* The last shared row that was read, and what is wrong with one, or
 	 * NULL. */
 	struct {
-		uint64_t lsn, group_lsn;
-	} group;
-	char *wrong_group;
+		uint64_t lsn, shared_lsn;
+	} shared;
+	char *wrong_shared;
 	/* The row that was last read by its LSN; no LSN: none. */
 	struct journal_row row;
 	struct record rec;

@@ -240,9 +240,9 @@ void verify_records(struct verify *v)
 			    ref->key + len + 1);
 	}
 	verify_check_again(v);
-	if (v->rows->wrong_group != NULL)
+	if (v->rows->wrong_shared != NULL)
 		verify_found(v, FOUND_JOURNAL_GROUP, "", "", "%s",
-		    v->rows->wrong_group);
+		    v->rows->wrong_shared);
 	if (v->rows->err < 0 && v->rows->err != -EINTR) {
 		damage = journal_damage(v->journal);
 		verify_found(v, FOUND_JOURNAL_UNREADABLE, "", "",

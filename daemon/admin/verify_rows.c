@@ -130,22 +130,23 @@ static struct verify_ref *get_ref(struct verify_rows *rows,
 
 /* ---- reading ---- */
 
-/* The row before in the log of the group has GROUP_LSN. Rows that came after
+/* The row before in the shared log has SHARED_LSN. Rows that came after
  * the opening of the journal may have a higher LSN than the journal had. */
-static void check_group(struct verify_rows *rows, uint64_t group_lsn)
+static void check_shared(struct verify_rows *rows, uint64_t shared_lsn)
 {
-	const uint64_t highest = journal_group_lsn(rows->journal);
+	const uint64_t highest = journal_shared_lsn(rows->journal);
 
-	if (rows->wrong_group == NULL && rows->group.lsn != 0 &&
-	    (rows->group.group_lsn == group_lsn ||
-		(rows->group.group_lsn > highest &&
-		    rows->group.lsn <= journal_last_lsn(rows->journal))))
-		rows->wrong_group = repo_why(
+	if (rows->wrong_shared == NULL && rows->shared.lsn != 0 &&
+	    (rows->shared.shared_lsn == shared_lsn ||
+		(rows->shared.shared_lsn > highest &&
+		    rows->shared.lsn <= journal_last_lsn(rows->journal))))
+		rows->wrong_shared = repo_why(
 		    "record %llu of the journal in '%s' has LSN %llu of the "
 		    "group: the record before has %llu, and the journal %llu",
-		    (unsigned long long)rows->group.lsn, rows->opt->state,
-		    (unsigned long long)rows->group.group_lsn,
-		    (unsigned long long)group_lsn, (unsigned long long)highest);
+		    (unsigned long long)rows->shared.lsn, rows->opt->state,
+		    (unsigned long long)rows->shared.shared_lsn,
+		    (unsigned long long)shared_lsn,
+		    (unsigned long long)highest);
 }
 
 /* Also of a row without a member that stands: recovery looks at all rows. */
@@ -173,10 +174,10 @@ static enum fold_want wants(void *arg, const struct journal_row *row)
 	if (rows->is_whole && rows->nr_rows++ % PROGRESS_ROWS == 0)
 		findings_progress(rows->opt->findings, rows->opt->state,
 		    JOURNAL_NAME);
-	if (rows->is_whole && row->group_lsn != 0) {
-		check_group(rows, row->group_lsn);
-		rows->group.lsn = row->lsn;
-		rows->group.group_lsn = row->group_lsn;
+	if (rows->is_whole && row->shared_lsn != 0) {
+		check_shared(rows, row->shared_lsn);
+		rows->shared.lsn = row->lsn;
+		rows->shared.shared_lsn = row->shared_lsn;
 	}
 	if (rows->is_whole && rows->nr_refs > rows->opt->refs_max)
 		halve(rows);
@@ -225,7 +226,7 @@ static void fold(struct verify_rows *rows, uint64_t after)
 	if (r < 0)
 		rows->err = r;
 	if (rows->is_whole && rows->err == 0)
-		check_group(rows, 0);
+		check_shared(rows, 0);
 }
 
 /* The journal is read again only for what was dropped. */
@@ -237,7 +238,7 @@ static void fold_all(struct verify_rows *rows, uint64_t id)
 	rows->last = rows->is_alone ? id : UINT64_MAX;
 	rows->err = 0;
 	rows->nr_reads++;
-	memset(&rows->group, 0, sizeof(rows->group));
+	memset(&rows->shared, 0, sizeof(rows->shared));
 	fold(rows, 0);
 }
 
@@ -385,7 +386,7 @@ void verify_rows_free(struct verify_rows *rows)
 	drop_others(rows);
 	fold_done(&rows->fold);
 	record_done(&rows->rec);
-	free(rows->wrong_group);
+	free(rows->wrong_shared);
 	journal_reader_close(rows->fold.reader);
 	journal_view_close(rows->journal);
 	free(rows);

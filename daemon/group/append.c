@@ -136,7 +136,7 @@ bool group_fill(struct replica *r, struct slice *s, struct journal_row *row)
 	if (!group_txn_is_of_node(s->txn))
 		row->record = &s->plan;
 	if (kept != NULL)
-		row->group_lsn = kept->lsn;
+		row->shared_lsn = kept->lsn;
 	if (kept != NULL && s->txn->is_own)
 		row->final = kept->is_final;
 	return true;

@@ -308,7 +308,7 @@ void attempt_init(const struct follower *f, struct attempt *a,
 	*a = (struct attempt){ .row = in != NULL ? &in->frame.row.row : NULL,
 		.lsn = in != NULL ? in->frame.row.lsn : 0,
 		.since_ns = now_ns,
-		.event = STORE_GROUP_WAITS,
+		.event = STORE_ROW_WAITS,
 		.report_ns = now_ns + f->patience_ns / 2 };
 }
 
@@ -321,7 +321,7 @@ void attempt_report(struct follower *f, struct attempt *a)
 	if (now_ns < a->report_ns)
 		return;
 	a->report_ns = now_ns + REPEAT_NS;
-	if (a->event == STORE_GROUP_WAITS)
+	if (a->event == STORE_ROW_WAITS)
 		len = snprintf(text, sizeof(text),
 		    "row %" PRIu64 " of the group cannot be applied: ", a->lsn);
 	snprintf(text + len, sizeof(text) - (size_t)len, "%s", a->why);

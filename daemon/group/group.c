@@ -56,7 +56,7 @@ int group_open(struct group *g)
 {
 	g->journal = g->base.host->journal;
 	g->start_ns = SYS(g->base.host->sys, now_boot);
-	g->done_lsn = journal_group_lsn(g->journal);
+	g->done_lsn = journal_shared_lsn(g->journal);
 	g->next_lsn = g->done_lsn + 1;
 	snprintf(g->refusal, sizeof(g->refusal),
 	    "the node '%s' waits for refd-group", g->node);
@@ -303,7 +303,7 @@ void group_take_role(struct group *g, const struct group_frame *role)
 		group_wait(g, &until);
 	g->follows = !leads;
 	strcpy(g->leader, role->role.leader);
-	journal_set_group(g->journal, role->role.group);
+	journal_set_shared(g->journal, role->role.group);
 	if (leads && g->waiting.lsn != 0)
 		group_die(g,
 		    "refd-group has made this node the leader while rows of "
@@ -322,7 +322,7 @@ void group_take_role(struct group *g, const struct group_frame *role)
 		    "this node follows: the node '%s' leads the group",
 	    role->role.leader);
 	if (!g->is_dead)
-		group_tell(g, leads ? STORE_GROUP_LEADS : STORE_GROUP_FOLLOWS,
+		group_tell(g, leads ? STORE_NODE_LEADS : STORE_NODE_FOLLOWS,
 		    role->role.leader);
 	pthread_mutex_unlock(&g->mutex);
 }

@@ -57,8 +57,8 @@ char *group_refusal(struct group *g);
 
 /*
  * Appends ROWS to the log of the group, and then to the journal: a worker, for
- * as long as PostgreSQL takes. Rows that have a group_lsn are in the log of the
- * group already, and are only appended to the journal.
+ * as long as PostgreSQL takes. Rows that have a shared_lsn are in the log of
+ * the group already, and are only appended to the journal.
  *
  * 0: the rows are proven, and appended; wait for MARK. -EREMOTE: definitely not
  * in the log of the group: this node does not lead, or leads in another epoch

@@ -338,7 +338,7 @@ static bool begin(struct group *g, int fd)
 	}
 	g->fd = fd;
 	f.hello.version = GROUP_FRAME_VERSION;
-	journal_group_uuid(g->journal, f.hello.group);
+	journal_shared_uuid(g->journal, f.hello.group);
 	strcpy(f.hello.node, g->node);
 	f.hello.applied = group_applied_lsn(g);
 	f.hello.last = g->done_lsn;
@@ -365,7 +365,7 @@ static void end(struct group *g)
 	g->fd = -1;
 	group_drop_input(g);
 	group_refuse_holds(g, "the connection to refd-group is lost");
-	group_tell(g, STORE_GROUP_LOST, "");
+	group_tell(g, STORE_NODE_LOST, "");
 	pthread_cond_broadcast(&g->changed);
 	pthread_mutex_unlock(&g->mutex);
 }

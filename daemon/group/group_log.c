@@ -169,7 +169,7 @@ static int append(struct group *g, struct journal_row *rows, size_t nr,
 	pthread_mutex_lock(&g->mutex);
 	g->nr_appending--;
 	/* A row that has waited was counted before. */
-	if (r == 0 && rows[0].group_lsn == g->next_lsn)
+	if (r == 0 && rows[0].shared_lsn == g->next_lsn)
 		g->next_lsn += nr;
 	pthread_cond_broadcast(&g->changed);
 	return r;
@@ -183,7 +183,7 @@ static int append_given(struct group *g, struct journal_row *rows, size_t nr,
 	int r = JOURNAL_UNKNOWN;
 
 	pthread_mutex_lock(&g->mutex);
-	while (!g->is_dead && rows[0].group_lsn > g->next_lsn)
+	while (!g->is_dead && rows[0].shared_lsn > g->next_lsn)
 		group_wait(g, &until);
 	if (!g->is_dead)
 		r = append(g, rows, nr, mark);
@@ -244,7 +244,7 @@ static int append_new(struct group *g, struct journal_row *rows,
 	if (r == 0)
 		r = decide(g, b);
 	for (i = 0; r == 0 && i < names->nr; i++)
-		rows[i].group_lsn = b->lsn + i;
+		rows[i].shared_lsn = b->lsn + i;
 	if (r == 0 && append(g, rows, names->nr, mark) != 0) {
 		group_die(g, "the journal takes no row that the group has");
 		r = JOURNAL_UNKNOWN;
@@ -260,7 +260,7 @@ int group_append(struct group *g, struct journal_row *rows, size_t nr,
 	struct names names;
 	int r;
 
-	if (rows[0].group_lsn != 0)
+	if (rows[0].shared_lsn != 0)
 		return append_given(g, rows, nr, mark);
 	r = names_init(&names, g, rows, nr);
 	if (r == 0)
@@ -272,7 +272,7 @@ int group_append(struct group *g, struct journal_row *rows, size_t nr,
 int group_postpone(struct group *g, const struct group_input *in)
 {
 	struct journal_row row = { .kind = JOURNAL_WAITING,
-		.group_lsn = in->frame.row.lsn,
+		.shared_lsn = in->frame.row.lsn,
 		.waiting_repo = in->frame.row.row.repo,
 		.waiting_path = in->frame.row.row.path.data,
 		.waiting_path_len = in->frame.row.row.path.len,

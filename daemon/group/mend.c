@@ -299,7 +299,7 @@ static void report(struct mending *k, const struct foreign_ref *ref)
 	    (unsigned long long)k->a->lsn);
 	attempt_make_readable(text);
 	if (k->f->host->config->event != NULL)
-		k->f->host->config->event(STORE_GROUP_DIVERGED, k->repo->path,
+		k->f->host->config->event(STORE_REF_DIVERGED, k->repo->path,
 		    text);
 }
 

@@ -71,7 +71,7 @@ void follower_mend(struct follower *f, const struct repo *repo,
 		strcpy(m->name, name);
 		attempt_init(f, &m->attempt, NULL);
 		strcpy(m->attempt.path, repo->path);
-		m->attempt.event = STORE_GROUP_DIVERGED;
+		m->attempt.event = STORE_REF_DIVERGED;
 		m->pause_ns = PAUSE_NS;
 		LIST_INSERT_HEAD(&f->mends, m, link);
 	}
@@ -200,7 +200,7 @@ static void look_at(struct follower *f, const struct journal_value *value,
 
 	/* A value of a row that comes later: the rows before it may need the
 	 * room for other names. */
-	if (value->lsn > journal_group_lsn(f->host->repos->journal))
+	if (value->lsn > journal_shared_lsn(f->host->repos->journal))
 		return;
 	if (*repo != NULL && (*repo)->id != at->repo) {
 		repo_put(f->host->repos, *repo);

@@ -250,7 +250,7 @@ static int move(const struct put *p, const struct spot *from,
 static void tell(const struct put *p, const char *from, const char *to)
 {
 	if (p->place->event != NULL)
-		p->place->event(STORE_GROUP_MOVED, to, from);
+		p->place->event(STORE_ROW_MOVED, to, from);
 }
 
 /* Moves SPOT to NAME in the same directory. */

@@ -16,8 +16,9 @@
  * The names of one transaction do not block each other, unless the transaction
  * goes in order. They go together, and the store decides conflicts.
  *
- * The names of a prepared session are held here in a group only. Otherwise its
- * lock files block other updates, as the lock files of a foreign process do.
+ * The names of a prepared session are held here only if it shares rows.
+ * Otherwise its lock files block other updates, as the lock files of a foreign
+ * process do.
  *
  * If the first update of a name may go, the name is `up`, in the list of its
  * entry. Other names sleep until a time, or are blocked at the blocking name

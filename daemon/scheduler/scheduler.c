@@ -20,9 +20,9 @@
  *		the batch. Otherwise they gather, and no timer is needed
  *	back	outcomes are answered (on_batch_done.c, decide.c); rejections
  *		go along with the next batch (unrecorded.c)
- *	session	a prepared session keeps its locks, but no name here (in a
- *		group: its names, too), until it is committed, aborted or given
- *		up (session.c)
+ *	session	a prepared session keeps its locks, but no name here (its
+ *		names, too, if it shares rows), until it is committed, aborted
+ *		or given up (session.c)
  *
  * Updates go as soon as the store can prepare them, even a single update:
  * batches that wait for a flush are flushed together. While the store is busy,

@@ -6,7 +6,8 @@
  *	begin		admitted and queued as any transaction
  *	prepared	its batch, which held nothing else, took all locks. The
  *			names are released, and other updates of these names
- *			find the locks. In a group, they wait for the names
+ *			find the locks. If it shares rows, they wait for
+ *			its names
  *	tell		the client is told, in parts
  *	end		the same batch goes to the store once more, at once,
  *			even if the store is busy: locks are held
@@ -23,7 +24,7 @@
  *			if the session is prepared only afterwards
  *	prepared for too long	the same, with status deadline. A later commit
  *			gets these results
- *	the node does not lead its group any more	the same, with status
+ *	the node does not lead any more	the same, with status
  *			busy; the loop looks, because a lease ends by the clock
  *	a commit is under way	the commit goes on
  *	the end is asked for while the client is being told	the end begins
@@ -36,7 +37,7 @@
 #include "daemon/base/busy_cause.h"
 #include "daemon/scheduler/state.h"
 
-/* In a group, prepared sessions are looked at so often. */
+/* Prepared sessions that share rows are looked at so often. */
 #define WATCH_NS (100 * 1000000LL)
 
 void session_begin(struct scheduler *e, struct entry *ent, void *client)
@@ -83,7 +84,7 @@ void session_hold(struct scheduler *e, struct entry *ent, struct batch *b,
 bool session_update_prepared(struct scheduler *e, struct txn_update *u,
     int64_t now_ns)
 {
-	/* A row of a group can't be taken back after its commit: meanwhile no
+	/* A shared row can't be taken back after its commit: meanwhile no
 	 * other update may take a name above or below. */
 	if (u->txn->replica != NULL && u->status == REFD_PENDING)
 		ref_queue_keep(&e->ref_queues, u);
@@ -170,7 +171,7 @@ void session_end(struct scheduler *e, struct entry *ent, enum batch_session how)
 		end(e, ent);
 }
 
-/* Of a node that does not lead its group any more: the locks would hold up the
+/* Of a node that does not lead any more: the locks would hold up the
  * rows of the next leader. */
 int64_t session_end_outdated(struct scheduler *e, int64_t now_ns)
 {

@@ -253,7 +253,7 @@ void session_update_ended(struct scheduler *e, const struct batch *b,
  * reason of entry_give_up(). */
 void session_end(struct scheduler *e, struct entry *ent,
     enum batch_session how);
-/* Ends the prepared sessions that can't be committed in the group any more.
+/* Ends the prepared sessions that can't be committed any more (replica.h).
  * Returns when to look again. */
 int64_t session_end_outdated(struct scheduler *e, int64_t now_ns);
 /* Is a commit or abort of the session under way? */

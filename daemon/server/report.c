@@ -13,8 +13,8 @@
 /* What this node may do for clients, for `refd role` and load balancers. */
 struct node_role {
 	/* "single": it is alone. "leader", "follower". "waits": none of
-	 * them, as the daemon does not serve or the group is out of reach.
-	 * Static. */
+	 * them, as the daemon does not serve or the other nodes are out of
+	 * reach. Static. */
 	const char *name;
 	bool takes_writes; /* single and leader */
 	/* The same, and a follower whose lag is at most group.max-lag. */

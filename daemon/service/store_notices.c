@@ -104,26 +104,26 @@ static struct notice notices[] = {
 	    "history is deleted slowly, so that a wrong clock can be "
 	    "corrected in time",
 	    NO_LIMIT },
-	[STORE_GROUP_LEADS] = { LOG_LEVEL_INFO, "group-leads", "node", "leader",
+	[STORE_NODE_LEADS] = { LOG_LEVEL_INFO, "group-leads", "node", "leader",
 	    "this node takes writes", NO_LIMIT },
-	[STORE_GROUP_FOLLOWS] = { LOG_LEVEL_INFO, "group-follows", "node",
+	[STORE_NODE_FOLLOWS] = { LOG_LEVEL_INFO, "group-follows", "node",
 	    "leader", "this node takes no writes", NO_LIMIT },
-	[STORE_GROUP_LOST] = { LOG_LEVEL_WARNING, "group-lost", "node", "error",
+	[STORE_NODE_LOST] = { LOG_LEVEL_WARNING, "group-lost", "node", "error",
 	    "the connection to refd-group is lost: this node takes no writes "
 	    "until refd-group connects",
 	    NO_LIMIT },
-	[STORE_GROUP_WAITS] = { LOG_LEVEL_WARNING, "group-row-waits", "repo",
+	[STORE_ROW_WAITS] = { LOG_LEVEL_WARNING, "group-row-waits", "repo",
 	    "error",
 	    "the repository gets no later row, and this node cannot lead: "
 	    "remove the cause, and refd applies the row by itself",
 	    NO_LIMIT },
-	[STORE_GROUP_DIVERGED] = { LOG_LEVEL_WARNING, "group-ref-diverged",
+	[STORE_REF_DIVERGED] = { LOG_LEVEL_WARNING, "group-ref-diverged",
 	    "repo", "error",
 	    "another program has written a ref of this node, or an older copy "
 	    "has replaced the repository: writes belong to refd, at the "
 	    "leader",
 	    NO_LIMIT },
-	[STORE_GROUP_MOVED] = { LOG_LEVEL_INFO, "group-moved", "repo", "from",
+	[STORE_ROW_MOVED] = { LOG_LEVEL_INFO, "group-moved", "repo", "from",
 	    "a row of the group has put the repository there, or made room "
 	    "for its own",
 	    NO_LIMIT },

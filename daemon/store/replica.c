@@ -117,7 +117,7 @@ const struct replica_ops replica_single = {
 void replica_token_log(const struct replica *r, uint8_t id[16])
 {
 	if (r->ops->shares_rows)
-		journal_group_uuid(r->host->journal, id);
+		journal_shared_uuid(r->host->journal, id);
 	else
 		memcpy(id, journal_uuid(r->host->journal), 16);
 }
@@ -125,5 +125,5 @@ void replica_token_log(const struct replica *r, uint8_t id[16])
 uint64_t replica_token_lsn(const struct replica *r,
     const struct journal_row *row)
 {
-	return r->ops->shares_rows ? row->group_lsn : row->lsn;
+	return r->ops->shares_rows ? row->shared_lsn : row->lsn;
 }

@@ -82,18 +82,18 @@ enum store_event {
 	/* The clock has moved on by WHY, and less time has passed, as far as
 	 * the state directory PLACE knows: history is trimmed slowly. */
 	STORE_CLOCK_AHEAD,
-	/* The node PLACE of a group: leads; follows WHY, a node; has lost the
-	 * connection to refd-group. */
-	STORE_GROUP_LEADS,
-	STORE_GROUP_FOLLOWS,
-	STORE_GROUP_LOST,
-	/* A row of the group for the repository PLACE waits for WHY. */
-	STORE_GROUP_WAITS,
+	/* The node PLACE: leads; follows WHY, a node; has lost the connection
+	 * to refd-group. */
+	STORE_NODE_LEADS,
+	STORE_NODE_FOLLOWS,
+	STORE_NODE_LOST,
+	/* A shared row for the repository PLACE waits for WHY. */
+	STORE_ROW_WAITS,
 	/* Another program had written a ref of the repository PLACE: WHY. */
-	STORE_GROUP_DIVERGED,
-	/* A row of the group has moved something from the path WHY to PLACE.
+	STORE_REF_DIVERGED,
+	/* A shared row has moved something from the path WHY to PLACE.
 	 * Not for a repository that comes from aside. */
-	STORE_GROUP_MOVED
+	STORE_ROW_MOVED
 };
 
 struct store_config {
@@ -110,8 +110,7 @@ struct store_config {
 	uint64_t retention_bytes; /* history; 0: no limit */
 	size_t max_open_repos;
 	bool adopt; /* accept a journal of a different machine */
-	/* No client is served, so the journal may belong to a node of a
-	 * group. */
+	/* No client is served, so the journal may have shared rows. */
 	bool is_offline;
 	/* Owned by the store from now on, also if store_open() fails. NULL: no
 	 * other machine has the rows. */
@@ -179,16 +178,16 @@ char *store_recover_why(struct store *store);
  * -ENOENT: the journal knows no such repository. */
 int store_forget(struct store *store, const char *repo, uint64_t *nr);
 
-/* Does the journal belong to a node of a group? *LSN: of its last row of a
- * group; 0: none. */
-bool store_is_in_group(struct store *store, uint64_t *lsn);
-/* After store_recover(), offline: as journal_join_group(). */
-int store_join_group(struct store *store, uint64_t lsn, journal_given_fn *next,
+/* Do other machines have the rows of the journal? *LSN: of its last shared
+ * row; 0: none. */
+bool store_shares_rows(struct store *store, uint64_t *lsn);
+/* After store_recover(), offline: as journal_join(). */
+int store_join(struct store *store, uint64_t lsn, journal_given_fn *next,
     void *arg);
-/* After store_recover(), offline: the node leaves its group, and its
- * repositories are no longer marked. UUID: of the journal, to begin a new group
- * (proto/group_left.h). 0; negative errno: the call may be repeated. */
-int store_leave_group(struct store *store, uint8_t uuid[GROUP_UUID_BYTES]);
+/* After store_recover(), offline: the node leaves the others, and its
+ * repositories are no longer marked. UUID: of the journal, to begin anew
+ * (proto/left_log.h). 0; negative errno: the call may be repeated. */
+int store_leave(struct store *store, uint8_t uuid[GROUP_UUID_BYTES]);
 
 /* Call once after store_recover(). */
 void store_tell_awaiting(struct store *store);

@@ -297,16 +297,15 @@ void store_init_replica(struct store *s)
 	s->replica->host = &s->parts;
 }
 
-bool store_is_in_group(struct store *s, uint64_t *lsn)
+bool store_shares_rows(struct store *s, uint64_t *lsn)
 {
-	*lsn = journal_group_lsn(s->journal);
+	*lsn = journal_shared_lsn(s->journal);
 	return journal_shares_rows(s->journal);
 }
 
-int store_join_group(struct store *s, uint64_t lsn, journal_given_fn *next,
-    void *arg)
+int store_join(struct store *s, uint64_t lsn, journal_given_fn *next, void *arg)
 {
-	int r = journal_join_group(s->journal, lsn, next, arg);
+	int r = journal_join(s->journal, lsn, next, arg);
 
 	return r > 0 ? -EIO : r;
 }
@@ -326,14 +325,14 @@ static int claim_again(void *arg, const struct journal_repo *known)
 	return r;
 }
 
-int store_leave_group(struct store *s, uint8_t uuid[GROUP_UUID_BYTES])
+int store_leave(struct store *s, uint8_t uuid[GROUP_UUID_BYTES])
 {
-	int r = journal_leave_group(s->journal);
+	int r = journal_leave(s->journal);
 
-	/* Before, a start in the group would miss the marks. */
+	/* Before, a start that shares rows would miss the marks. */
 	if (r == 0)
 		r = journal_each_repo(s->journal, claim_again, &s->repos);
-	journal_group_uuid(s->journal, uuid);
+	journal_shared_uuid(s->journal, uuid);
 	return r > 0 ? -EIO : r;
 }
 

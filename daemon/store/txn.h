@@ -80,7 +80,7 @@ struct txn_update {
 	void *ref_queue;         /* the queue (scheduler/ref_queue.h) */
 };
 
-/* The ref that U locks first: a row of the group has the end of each symbolic
+/* The ref that U locks first: a shared row has the end of each symbolic
  * ref. */
 const char *txn_update_place(const struct txn_update *u);
 /* U, which is undecided, goes into a batch. */
@@ -260,8 +260,8 @@ struct txn_slice {
  * TXN_AGAIN_NO (txn->prepared is set). If an update must be tried again, all
  * undecided updates come back, and no lock is held. COMMIT decides the prepared
  * updates. ABORT releases the locks and decides nothing. In between, the
- * scheduler does not hold the names of the session, except in a group. Its lock
- * files do, and other updates find the locks.
+ * scheduler does not hold the names of the session, except if it shares rows.
+ * Its lock files do, and other updates find the locks.
  */
 enum batch_session {
 	BATCH_WHOLE, /* no session: from lock to unlock */

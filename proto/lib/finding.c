@@ -12,7 +12,7 @@
 
 /* Stands for the path of the repository in a text. */
 #define FINDING_REPOSITORY "<repository>"
-/* Repositories of a group with a name, and refs or files of each. */
+/* Repositories of equal findings with a name, and refs or files of each. */
 #define FINDING_NAMES_MAX 3
 
 struct finding_kind {
@@ -192,10 +192,10 @@ static const char *plural(size_t nr, const char *one, const char *many)
 }
 
 /* "/srv/a.git refs/heads/a: ", or how many there are. */
-static void print_objects(struct finding_held *const *group, size_t nr,
+static void print_objects(struct finding_held *const *equal, size_t nr,
     size_t repos)
 {
-	const struct finding *first = &group[0]->finding;
+	const struct finding *first = &equal[0]->finding;
 
 	if (nr == 1) {
 		print_object(first);
@@ -211,24 +211,24 @@ static void print_objects(struct finding_held *const *group, size_t nr,
 	}
 }
 
-static bool is_next_repo(struct finding_held *const *group, size_t at)
+static bool is_next_repo(struct finding_held *const *equal, size_t at)
 {
 	return at == 0 ||
-	    strcmp(group[at]->finding.repo, group[at - 1]->finding.repo) != 0;
+	    strcmp(equal[at]->finding.repo, equal[at - 1]->finding.repo) != 0;
 }
 
-static void print_names(struct finding_held *const *group, size_t nr)
+static void print_names(struct finding_held *const *equal, size_t nr)
 {
 	size_t i, repos = 0, in_repo = 0, shown = 0;
 
 	for (i = 0; i < nr; i++) {
-		in_repo = is_next_repo(group, i) ? 1 : in_repo + 1;
-		repos += is_next_repo(group, i);
+		in_repo = is_next_repo(equal, i) ? 1 : in_repo + 1;
+		repos += is_next_repo(equal, i);
 		if (repos > FINDING_NAMES_MAX || in_repo > FINDING_NAMES_MAX)
 			continue;
 		shown++;
 		print_part(stdout, "    ");
-		print_object(&group[i]->finding);
+		print_object(&equal[i]->finding);
 		print_lines(stdout, "\n");
 	}
 	if (shown < nr)
@@ -236,25 +236,25 @@ static void print_names(struct finding_held *const *group, size_t nr)
 		    nr - shown);
 }
 
-static void print_group(struct finding_held *const *group, size_t nr)
+static void print_equal(struct finding_held *const *equal, size_t nr)
 {
-	const struct finding *first = &group[0]->finding;
+	const struct finding *first = &equal[0]->finding;
 	const struct finding_kind *kind = finding_kind(first->id);
 	const char *repo = nr == 1 ? first->repo : "";
 	size_t i, repos = 0;
 
 	for (i = 0; i < nr; i++)
-		repos += is_next_repo(group, i);
+		repos += is_next_repo(equal, i);
 	if (first->is_repaired)
 		colour_print(stdout, COLOUR_OK, "repaired");
 	else
 		colour_print(stdout, colours[kind->severity],
 		    severities[kind->severity]);
 	print_part(stdout, ": %s: ", kind->id);
-	print_objects(group, nr, repos);
+	print_objects(equal, nr, repos);
 	print_filled_in("", first->text, repo);
 	if (nr > 1)
-		print_names(group, nr);
+		print_names(equal, nr);
 	if (*first->repair)
 		print_filled_in("    ", first->repair, repo);
 	if (!first->is_repaired) {
@@ -264,15 +264,15 @@ static void print_group(struct finding_held *const *group, size_t nr)
 	}
 }
 
-/* Prints NR equal findings as a group. As JSON, NR is 1. */
+/* Prints NR equal findings as one. As JSON, NR is 1. */
 static void finding_print_group(struct findings *f,
-    struct finding_held *const *group, size_t nr)
+    struct finding_held *const *equal, size_t nr)
 {
 	progress_clear();
 	if (f->as_json)
-		print_json(f, &group[0]->finding);
+		print_json(f, &equal[0]->finding);
 	else
-		print_group(group, nr);
+		print_equal(equal, nr);
 }
 
 static void print_end_json(struct findings *f, size_t nr_repos)

@@ -3,7 +3,7 @@
  * output for people and for programs.
  *
  *	add	each finding is counted, and held in memory
- *	print	equal findings become one group, with the number of
+ *	print	equal findings become one, with the number of
  *		repositories and a few of their names
  *	end	a list of the checked objects, and the counts
  *

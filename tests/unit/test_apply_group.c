@@ -70,7 +70,7 @@ static void join(void)
 	struct applier *ap = &w->store.pipeline->applier;
 
 	wr_ok("x=1;y=1");
-	journal_set_group(w->store.journal, group);
+	journal_set_shared(w->store.journal, group);
 	commit = ap->commit;
 	ap->commit = count_writes;
 	share_rows();
@@ -288,13 +288,13 @@ static void tell(struct group *g, const struct repo *repo, const char *name)
 /* Gives each row the next LSN of the group, except those of this node. */
 static int number(void *arg, struct journal_row *rows, size_t nr, bool flush)
 {
-	uint64_t lsn = journal_group_lsn(w->store.journal);
+	uint64_t lsn = journal_shared_lsn(w->store.journal);
 	size_t i;
 
 	for (i = 0; i < nr; i++)
 		if (rows[i].slice == NULL ||
 		    !group_txn_is_of_node(rows[i].slice->txn))
-			rows[i].group_lsn = ++lsn;
+			rows[i].shared_lsn = ++lsn;
 	return commit(arg, rows, nr, flush);
 }
 
@@ -302,7 +302,7 @@ static void lead_group(void)
 {
 	struct applier *ap = &w->store.pipeline->applier;
 
-	journal_set_group(w->store.journal,
+	journal_set_shared(w->store.journal,
 	    (const uint8_t *)"a group of nodes");
 	commit = ap->commit;
 	ap->commit = number;
@@ -501,7 +501,7 @@ static void begin_together(void)
 /* As the follower applies them (together.c). True: all are applied. */
 static bool apply_together(void)
 {
-	const uint64_t lsn = journal_group_lsn(w->store.journal);
+	const uint64_t lsn = journal_shared_lsn(w->store.journal);
 	struct follower_row rows[NR_TOGETHER];
 	struct txn_slice slices[NR_TOGETHER];
 	size_t i, nr = 0;
@@ -525,7 +525,7 @@ static void expect_together(bool are_applied)
 	ck_assert_int_eq(value("a"), are_applied ? '0' : '1');
 	ck_assert_int_eq(value("b"), are_applied ? '2' : '1');
 	ck_assert_int_eq(value("c"), are_applied ? '2' : '1');
-	ck_assert_uint_eq(journal_group_lsn(w->store.journal),
+	ck_assert_uint_eq(journal_shared_lsn(w->store.journal),
 	    are_applied ? 4 : 1);
 	wr_expect_locks("");
 }
@@ -671,7 +671,7 @@ START_TEST(killed_while_rows_are_applied)
 		apply_together();
 		is_hit = memfs_was_hit(w->fs);
 		start_again();
-		expect_together(journal_group_lsn(w->store.journal) > 1);
+		expect_together(journal_shared_lsn(w->store.journal) > 1);
 	}
 	ck_assert_uint_gt(n, 20);
 }

@@ -71,11 +71,11 @@ static void note_names(const struct record *rec)
 /* Gives each row the next LSN of the group. */
 static int number(void *arg, struct journal_row *rows, size_t nr, bool flush)
 {
-	uint64_t lsn = journal_group_lsn(w->store.journal);
+	uint64_t lsn = journal_shared_lsn(w->store.journal);
 	size_t i;
 
 	for (i = 0; i < nr; i++) {
-		rows[i].group_lsn = ++lsn;
+		rows[i].shared_lsn = ++lsn;
 		note_names(rows[i].record);
 	}
 	return commit(arg, rows, nr, flush);
@@ -85,7 +85,7 @@ static void lead_group(void)
 {
 	struct applier *ap = &w->store.pipeline->applier;
 
-	journal_set_group(w->store.journal,
+	journal_set_shared(w->store.journal,
 	    (const uint8_t *)"a group of nodes");
 	commit = ap->commit;
 	ap->commit = number;
@@ -170,12 +170,12 @@ START_TEST(a_session_is_a_row)
 
 	lead_group();
 	wr_ok("a=1:0");
-	lsn = journal_group_lsn(w->store.journal);
+	lsn = journal_shared_lsn(w->store.journal);
 	txn = prepare("a=2:1");
 	wr_ok("b=1:0");
-	ck_assert_uint_eq(journal_group_lsn(w->store.journal), lsn + 1);
+	ck_assert_uint_eq(journal_shared_lsn(w->store.journal), lsn + 1);
 	end_session(txn, REFD_OK, '2');
-	ck_assert_uint_eq(journal_group_lsn(w->store.journal), lsn + 2);
+	ck_assert_uint_eq(journal_shared_lsn(w->store.journal), lsn + 2);
 	ck_assert_str_eq(names, "refs/heads/a refs/heads/a");
 	txn = prepare("a=3:2");
 	ap->commit = refuse;

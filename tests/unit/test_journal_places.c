@@ -26,7 +26,7 @@ static void put_off(struct journal *j, uint64_t lsn, const uint8_t *repo,
 
 	for (i = 0; i < nr; i++)
 		rows[i] = (struct journal_row){ .kind = JOURNAL_WAITING,
-			.group_lsn = lsn + i,
+			.shared_lsn = lsn + i,
 			.waiting_repo = repo,
 			.waiting_path = (const uint8_t *)path,
 			.waiting_path_len = strlen(path),
@@ -65,7 +65,7 @@ START_TEST(many_rows_wait_at_a_path)
 {
 	struct journal *j = help_open_here();
 
-	journal_set_group(j, ours);
+	journal_set_shared(j, ours);
 	put_off(j, 1, first, "few", 1);
 	put_off(j, 2, first, "many", MANY);
 	put_off(j, 2 + MANY, second, "many", 1);

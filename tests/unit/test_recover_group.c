@@ -28,9 +28,9 @@ static void join(void)
 	static const uint8_t uuid[16] = "a group";
 	struct journal_row row = { .kind = JOURNAL_SLICE,
 		.body = (const uint8_t *)"",
-		.group_lsn = 1 };
+		.shared_lsn = 1 };
 
-	journal_set_group(w->store.journal, uuid);
+	journal_set_shared(w->store.journal, uuid);
 	ck_assert_int_eq(journal_commit(w->store.journal, &row, 1, true), 0);
 }
 

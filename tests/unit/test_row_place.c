@@ -54,9 +54,9 @@ static void join(struct world *w)
 	static const uint8_t group[16] = "a group";
 	struct journal_row row = { .kind = JOURNAL_SLICE,
 		.body = (const uint8_t *)"",
-		.group_lsn = 1 };
+		.shared_lsn = 1 };
 
-	journal_set_group(w->store.journal, group);
+	journal_set_shared(w->store.journal, group);
 	ck_assert_int_eq(journal_commit(w->store.journal, &row, 1, true), 0);
 }
 

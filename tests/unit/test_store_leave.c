@@ -46,7 +46,7 @@ static void *set_up(struct memfs *fs, void *arg)
 	struct state *s = calloc(1, sizeof(*s));
 	struct journal_row row = { .kind = JOURNAL_SLICE,
 		.body = (const uint8_t *)"",
-		.group_lsn = 1 };
+		.shared_lsn = 1 };
 
 	(void)arg;
 	ck_assert_ptr_nonnull(s);
@@ -59,7 +59,7 @@ static void *set_up(struct memfs *fs, void *arg)
 	    "[extensions]\n\tobjectFormat = @*\n");
 	ck_assert_int_eq(world_start(s->w), 0);
 	s->w->store.repos.replica = &node;
-	journal_set_group(s->w->store.journal, group);
+	journal_set_shared(s->w->store.journal, group);
 	ck_assert_int_eq(journal_commit(s->w->store.journal, &row, 1, true), 0);
 	open_in_group(s->w, WORLD_REPO);
 	open_in_group(s->w, OTHER);
@@ -84,7 +84,7 @@ static int leave(void *arg)
 {
 	struct state *s = arg;
 	uint8_t uuid[16];
-	int r = store_leave_group(&s->w->store, uuid);
+	int r = store_leave(&s->w->store, uuid);
 
 	if (r == 0) {
 		s->has_left = true;
@@ -128,7 +128,7 @@ static const char *look(void *arg, const struct sweep_now *now)
 	}
 	j = s->w->store.journal;
 	is_in = journal_shares_rows(j);
-	journal_group_uuid(j, uuid);
+	journal_shared_uuid(j, uuid);
 	if (is_in && nr_marked(s) < NR_MARKS)
 		return "the node is in the group, and git may write";
 	if (before.has_left && is_in)
@@ -139,7 +139,7 @@ static const char *look(void *arg, const struct sweep_now *now)
 		return "the repetition fails";
 	if (!is_in && memcmp(uuid, s->uuid, sizeof(uuid)) != 0)
 		return "the repetition has other words for a new group";
-	if (journal_shares_rows(j) || journal_group_lsn(j) != 1)
+	if (journal_shares_rows(j) || journal_shared_lsn(j) != 1)
 		return "the repetition does not leave the group";
 	return nr_marked(s) == 0 ? NULL : "the repetition leaves a mark";
 }

@@ -466,17 +466,17 @@ END_TEST
 /* Sets the group LSN of the row at LSN, with the right checksum. */
 static int forge(void *arg, const struct journal_row *from)
 {
-	const uint64_t *group_lsn = arg;
+	const uint64_t *shared_lsn = arg;
 	struct journal_row row = *from;
 	char sql[128], path[4200];
 	sqlite3 *db;
 
-	row.group_lsn = *group_lsn;
+	row.shared_lsn = *shared_lsn;
 	snprintf(path, sizeof(path), "%s/journal.db", sr_state);
 	snprintf(sql, sizeof(sql),
 	    "UPDATE record SET group_lsn = %llu, checksum = %lu"
 	    " WHERE lsn = %llu",
-	    (unsigned long long)row.group_lsn,
+	    (unsigned long long)row.shared_lsn,
 	    (unsigned long)journal_checksum(&row), (unsigned long long)row.lsn);
 	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
 	ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
@@ -484,7 +484,7 @@ static int forge(void *arg, const struct journal_row *from)
 	return 1;
 }
 
-static void set_group_lsn(uint64_t lsn, uint64_t group_lsn)
+static void set_group_lsn(uint64_t lsn, uint64_t shared_lsn)
 {
 	const struct journal_config cfg = { .sys = &sys_kernel,
 		.dir = sr_state,
@@ -493,7 +493,7 @@ static void set_group_lsn(uint64_t lsn, uint64_t group_lsn)
 	char *why;
 
 	ck_assert_int_eq(journal_view(&cfg, &j, &why), 0);
-	ck_assert_int_eq(journal_scan(j, lsn - 1, forge, &group_lsn), 1);
+	ck_assert_int_eq(journal_scan(j, lsn - 1, forge, &shared_lsn), 1);
 	journal_view_close(j);
 }
 
@@ -506,10 +506,10 @@ START_TEST(wrong_lsns_of_a_group)
 
 	sr_close();
 	j = help_open(&sys_kernel, sr_state, NULL);
-	journal_set_group(j, uuid);
+	journal_set_shared(j, uuid);
 	rows[0].repo = rows[1].repo = 0;
-	rows[0].group_lsn = 1;
-	rows[1].group_lsn = 2;
+	rows[0].shared_lsn = 1;
+	rows[1].shared_lsn = 2;
 	ck_assert_int_eq(journal_commit(j, rows, 2, true), 0);
 	last = rows[1].lsn;
 	help_close(j);

@@ -7,7 +7,7 @@
 #include "daemon/group/service/guard.h"
 #include "daemon/group/service/schema.h"
 #include "daemon/group/service/verbs.h"
-#include "proto/group_left.h"
+#include "proto/left_log.h"
 
 static bool is_true(struct session *s, const char *sql)
 {
@@ -93,7 +93,7 @@ int console_create(const struct group_config *config,
 	if (result == SESSION_OK) {
 		console_check_server(&s);
 		result = schema_create(&s,
-		    opt->operand && group_left_parse(opt->operand, origin) ?
+		    opt->operand && left_log_parse(opt->operand, origin) ?
 			origin :
 			NULL);
 	}

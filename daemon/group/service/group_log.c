@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/group/service/schema.h"
-#include "proto/group_left.h"
+#include "proto/left_log.h"
 
 static const char append_sql[] =
     "WITH fence AS MATERIALIZED ("
@@ -48,14 +48,14 @@ static bool prepare(struct session *s, const char *name, const char *sql)
 /* Of a node that has left a group, or whose group has begun so. */
 static void add_origin(struct group_log *log)
 {
-	char origin[GROUP_LEFT_TEXT_MAX];
+	char origin[LEFT_LOG_TEXT_MAX];
 	uint64_t lsn;
 
-	if (group_left_lsn(log->group, &lsn))
+	if (left_log_lsn(log->group, &lsn))
 		text_addf(&log->s.why,
 		    ". If this node has left its group, refd group create %s "
 		    "makes a new group that begins with this node",
-		    group_left_print(log->group, origin));
+		    left_log_print(log->group, origin));
 }
 
 static enum session_result check_group(struct group_log *log)

@@ -6,7 +6,7 @@
 
 #include "daemon/group/service/verbs.h"
 #include "proto/group_frame.h"
-#include "proto/group_left.h"
+#include "proto/left_log.h"
 #include "proto/lib/cli.h"
 
 #define CONFIG "/etc/refd/config"
@@ -66,7 +66,7 @@ static void check_operand(const struct command *c, const struct verb *verb,
 			cli_usage(c, "'%s' is no name of a node", operand);
 		break;
 	case TAKES_ORIGIN:
-		if (!group_left_parse(operand, uuid))
+		if (!left_log_parse(operand, uuid))
 			cli_usage(c,
 			    "'%s' is not what refd recover --leave has printed",
 			    operand);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "proto/group_left.h"
+#include "proto/left_log.h"
 
 /* Migration N brings the tables from version N to N + 1. */
 static const char *const migrations[SCHEMA_VERSION] = {
@@ -74,7 +74,7 @@ static enum session_result add_group(struct session *s, const uint8_t *origin)
 	long added;
 
 	if (origin)
-		group_left_lsn(origin, &lsn);
+		left_log_lsn(origin, &lsn);
 
 	params_text(&name, s->config->name);
 	if (origin)

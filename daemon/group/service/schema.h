@@ -26,7 +26,7 @@
  * group with row 0 and a first lease, which has ended. One transaction. WRONG:
  * the group exists, or the tables have a newer version.
  *
- * ORIGIN: the uuid of a node that has left its group (proto/group_left.h), or
+ * ORIGIN: the uuid of a node that has left its group (proto/left_log.h), or
  * NULL. The group has this uuid, and goes on behind the last row of the node.
  * In place of row 0 is a row with this LSN. So other nodes need a copy of the
  * node.

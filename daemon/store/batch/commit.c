@@ -60,7 +60,7 @@ static enum record_action action_of(const struct change *c)
 }
 
 /* A ref of a different worktree has two names, and so has the end of a symbolic
- * ref in a row of the group. The answer uses the name in the request, and the
+ * ref in a shared row. The answer uses the name in the request, and the
  * record uses the name of the place. */
 static bool has_own_answer(const struct change *c)
 {
@@ -252,7 +252,7 @@ static void slice_committed(struct slice *slice, const struct journal_row *row)
 	size_t i;
 
 	slice->lsn = row->lsn;
-	txn_slice->lsn = row->group_lsn != 0 ? row->group_lsn : row->lsn;
+	txn_slice->lsn = row->shared_lsn != 0 ? row->shared_lsn : row->lsn;
 	for (i = 0; i < txn_slice->nr; i++)
 		if (txn_slice->updates[i]->again == TXN_AGAIN_NO)
 			txn_slice->updates[i]->recorded = true;

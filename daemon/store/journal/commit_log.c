@@ -229,7 +229,7 @@ static int match_deferred(void *arg, const struct journal_row *row)
 
 /* All rows of the mark are there, or none. JOURNAL_DEFERRED_END leaves no row,
  * so the list answers for a mark that has nothing else. A row that waits is not
- * looked for: the daemon of a group ends after a failed sync. */
+ * looked for: a daemon that shares rows ends after a failed sync. */
 static int look_for(struct commit_log *log, struct row_search *search)
 {
 	const struct commit_log_mark *mark = search->mark;

@@ -61,8 +61,8 @@ enum journal_kind {
 	/* Not stored as a row: takes the deferred row REFERS_TO off the
 	 * list. */
 	JOURNAL_DEFERRED_END = 4,
-	/* Not stored as a row: GROUP_LSN of the group can't be applied yet, and
-	 * waits (journal_read_waiting()). The later SLICE with this GROUP_LSN
+	/* Not stored as a row: SHARED_LSN can't be applied yet, and waits
+	 * (journal_read_waiting()). The later SLICE with this SHARED_LSN
 	 * ends the waiting. */
 	JOURNAL_WAITING = 5
 };
@@ -97,16 +97,16 @@ struct journal_row {
 	 * the deferred row. DEFERRED: the first row that was copied. The SQL
 	 * column has its older name, "voids". */
 	uint64_t refers_to;
-	/* The LSN in the log of the group; 0: only this machine has the row.
+	/* The LSN in the log of all machines; 0: only this machine has the row.
 	 * SLICE, WAITING: append refuses a number that is not the next one. A
 	 * SLICE can have the number of a row that waits. Any other kind: 0. */
-	uint64_t group_lsn;
+	uint64_t shared_lsn;
 	/* WAITING: the uuid of the repository, and its path below the root;
 	 * borrowed. */
 	const uint8_t *waiting_repo, *waiting_path;
 	size_t waiting_path_len;
-	/* Of a row of the group: the content of BODY, for the values of its
-	 * refs (journal_find_value()); borrowed. */
+	/* Of a shared row: the content of BODY, for the values of its refs
+	 * (journal_find_value()); borrowed. */
 	const struct record *record;
 	bool final;          /* this row decides the transaction */
 	const uint8_t *body; /* record.h; borrowed */

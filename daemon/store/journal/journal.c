@@ -145,7 +145,7 @@ struct journal_mark journal_mark(struct journal *j)
 	pthread_mutex_lock(&j->hand_lock);
 	j->lsn.last_row = j->last_written;
 	j->lsn.last = j->next_lsn - 1;
-	j->group = j->meta.group;
+	j->shared = j->meta.shared;
 	j->counts.written += j->is_unmarked;
 	mark = (struct journal_mark){ j->counts.written, j->counts.epoch };
 	pthread_mutex_unlock(&j->hand_lock);
@@ -192,7 +192,7 @@ static int insert_row(struct journal *j, const struct journal_row *row,
 		rc = sqlite3_bind_blob64(s, 14, row->body, row->len,
 		    SQLITE_STATIC);
 	sqlite3_bind_int64(s, 15, checksum_of(j, row, lsn));
-	sqlite3_bind_int64(s, 16, (sqlite3_int64)row->group_lsn);
+	sqlite3_bind_int64(s, 16, (sqlite3_int64)row->shared_lsn);
 	return rc == SQLITE_OK ? journal_run(s) : rc;
 }
 
@@ -240,7 +240,8 @@ static int write_all(struct journal *j, const struct journal_commit *c)
 }
 
 /* Writes in a single transaction: the rows of FIRST and of the commits behind
- * FIRST, the LSN to forget, the group, and the last LSN known to be on disk. */
+ * FIRST, the LSN to forget, the shared log, and the last LSN known to be on
+ * disk. */
 static int write_together(struct journal *j, const struct journal_commit *first)
 {
 	struct journal_meta meta = j->meta;
@@ -251,11 +252,11 @@ static int write_together(struct journal *j, const struct journal_commit *first)
 
 	pthread_mutex_lock(&j->hand_lock);
 	meta.forgotten = j->lsn.forget_wanted;
-	memcpy(wanted, j->group_wanted, sizeof(wanted));
+	memcpy(wanted, j->shared_wanted, sizeof(wanted));
 	pthread_mutex_unlock(&j->hand_lock);
 	for (c = first; c != NULL && r == 0; c = c->next) {
 		nr += c->nr;
-		r = journal_add_to_group(j, &meta.group, wanted, c);
+		r = journal_add_shared(j, &meta.shared, wanted, c);
 	}
 	if (r != 0)
 		return r;

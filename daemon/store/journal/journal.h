@@ -96,7 +96,7 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
 int journal_claim(struct journal *j, char **why);
 /* Opens the journal for reading beside a writer: registers no start, makes no
  * checkpoint, and rows need not be durable. Only for journal_scan,
- * journal_each_*, _uuid, _forgotten, _last_lsn and _group_lsn (the last three
+ * journal_each_*, _uuid, _forgotten, _last_lsn and _shared_lsn (the last three
  * as of now). -ENOENT: no journal. */
 int journal_view(const struct journal_config *cfg, struct journal **journal,
     char **why);
@@ -142,8 +142,8 @@ int journal_each_repo(struct journal *j,
 /* Writes the rows of all callers that arrived during the last transaction, in
  * one SQLite transaction. Until a flush has followed, a power loss may lose
  * rows, the last ones first, and nothing else. LSNs ascend in the order of
- * ROWS. 0; negative errno: definitely nothing happened (-EINVAL: a group_lsn is
- * wrong, or of another group); JOURNAL_UNKNOWN. */
+ * ROWS. 0; negative errno: definitely nothing happened (-EINVAL: a shared_lsn
+ * is wrong, or of another log); JOURNAL_UNKNOWN. */
 int journal_append(struct journal *j, struct journal_row *rows, size_t nr,
     struct journal_mark *mark);
 /* Flushes up to MARK, together with other callers. 0 or JOURNAL_UNKNOWN. */
@@ -170,12 +170,12 @@ void journal_unforget(struct journal *j);
 uint64_t journal_forgotten(struct journal *j);
 uint64_t journal_last_lsn(struct journal *j);
 
-/* ---- for a group of nodes ---- */
+/* ---- rows that other machines have, too ---- */
 
-/* Rows of the group that wait: this node has them, and could not apply them
- * yet. JOURNAL_WAITING adds one. */
+/* Shared rows that wait: this node has them, and could not apply them yet.
+ * JOURNAL_WAITING adds one. */
 struct journal_waiting {
-	uint64_t lsn; /* of the group */
+	uint64_t lsn; /* in the shared log */
 	uint8_t repo[16];
 	bool has_place; /* no later row has its repository there */
 	uint8_t *bytes; /* the body of the row; owned */
@@ -196,15 +196,15 @@ int journal_read_waiting(struct journal *j, const uint8_t repo[16],
 int journal_take_place(struct journal *j, const uint8_t repo[16],
     const uint8_t *path, size_t len);
 
-/* The last value that the group gave a ref of refs/. */
+/* The last value that a shared row gave a ref of refs/. */
 struct journal_value {
-	uint64_t lsn; /* of the row of the group */
+	uint64_t lsn; /* of this row */
 	bool exists;  /* OID is the value. Neither OID nor TARGET: no ref */
 	struct refd_oid oid;
 	char *target; /* of a symbolic ref; owned; or NULL */
 };
 /* The value of REF in the repository with the number REPO, durable or not. 1;
- * 0: the group has not changed the ref yet; negative errno or JOURNAL_UNKNOWN.
+ * 0: no shared row has changed the ref yet; negative errno or JOURNAL_UNKNOWN.
  * Sets *VALUE in all cases. Any thread. */
 int journal_find_value(struct journal *j, uint64_t repo, const char *ref,
     struct journal_value *value);
@@ -218,25 +218,25 @@ struct journal_place {
  * as above. */
 int journal_next_value(struct journal *j, struct journal_place *at,
     struct journal_value *value);
-/* Has the group given a name above or below REF a value, so that REF has no
+/* Has a shared row given a name above or below REF a value, so that REF has no
  * room? As journal_find_value(); the name is in FOUND. */
 int journal_find_value_around(struct journal *j, uint64_t repo, const char *ref,
     char found[REFD_REFNAME_MAX + 1]);
 
-/* The highest group_lsn of a row, also of one that waits, durable or not,
- * trimmed or not; at first the LSN of journal_join_group(). 0: the journal was
- * never a group's. Any thread, as for the next three. */
-uint64_t journal_group_lsn(struct journal *j);
+/* The highest shared_lsn of a row, also of one that waits, durable or not,
+ * trimmed or not; at first the LSN of journal_join(). 0: the journal never had
+ * a shared row. Any thread, as for the next three. */
+uint64_t journal_shared_lsn(struct journal *j);
 /* Do other machines have the rows, too? False also after
- * journal_leave_group(), until a row of a group follows. */
+ * journal_leave(), until a shared row follows. */
 bool journal_shares_rows(struct journal *j);
-/* UUID: the group of the rows; zeros: none yet. */
-void journal_group_uuid(struct journal *j, uint8_t uuid[16]);
-/* UUID is written with the next row of the group; before such a row nothing is
- * bound. Call again after each opening. A journal never changes its group:
- * without UUID, or with another one than the written UUID, rows of the group
- * are refused. */
-void journal_set_group(struct journal *j, const uint8_t uuid[16]);
+/* UUID: the shared log; zeros: none yet. */
+void journal_shared_uuid(struct journal *j, uint8_t uuid[16]);
+/* UUID, of a log, is written with the next shared row; before such a row
+ * nothing is bound. Call again after each opening. A journal never changes its
+ * shared log: without UUID, or with another one than the written UUID, shared
+ * rows are refused. */
+void journal_set_shared(struct journal *j, const uint8_t uuid[16]);
 /* A value of a ref in a copy of another node. */
 struct journal_given {
 	struct journal_repo repo; /* UUID and PATH; an ID of 0 is looked up */
@@ -246,18 +246,18 @@ struct journal_given {
 /* 1: sets *GIVEN, and keeps its strings until the next call; 0: there are no
  * more values; negative errno. */
 typedef int journal_given_fn(void *arg, struct journal_given *given);
-/* The node joins a group with copies of another node, which have the rows up to
+/* The node joins with copies of another node, which have the shared rows up to
  * LSN, and may have later rows. NEXT gives the values of their refs, each with
  * the LSN of the last row that it can be of; NULL: they are not known. Only
  * while nothing else uses the journal. 0: durable, all of it. Negative errno:
  * nothing happened; -EEXIST: the journal has rows. JOURNAL_UNKNOWN. */
-int journal_join_group(struct journal *j, uint64_t lsn, journal_given_fn *next,
+int journal_join(struct journal *j, uint64_t lsn, journal_given_fn *next,
     void *arg);
-/* The node leaves its group: the uuid becomes one of proto/group_left.h. A
+/* The node leaves the others: the uuid becomes one of proto/left_log.h. A
  * repeated call changes nothing. Only while nothing else uses the journal. 0:
  * durable. Negative errno: nothing happened; -EBUSY: a row waits; -ERANGE: the
  * LSN is too high. JOURNAL_UNKNOWN. */
-int journal_leave_group(struct journal *j);
+int journal_leave(struct journal *j);
 
 /* Reads the rows after AFTER in LSN order. A non-zero result of CB ends the
  * scan and is returned. ROW is valid during the callback, which may call any

@@ -32,7 +32,7 @@ uint32_t journal_checksum(const struct journal_row *row)
 	const uint64_t numbers[NUMBERS] = { row->lsn, row->kind, row->uid,
 		(uint64_t)row->pid, row->repo, row->start, row->token,
 		row->mount, (uint64_t)row->locked_at_ns, (uint64_t)row->time_us,
-		row->refers_to, row->final, row->group_lsn };
+		row->refers_to, row->final, row->shared_lsn };
 	uLong sum = crc32(0, NULL, 0);
 
 	sum = add_numbers(sum, numbers, NUMBERS);
@@ -63,11 +63,11 @@ void journal_seal(const struct journal *j, const struct journal_meta *meta,
     uint64_t flushed, uint8_t seal[JOURNAL_SEAL_BYTES])
 {
 	const uint64_t numbers[] = { meta->forgotten, meta->trimmed,
-		meta->group.lsn, flushed };
+		meta->shared.lsn, flushed };
 	uLong sum = crc32(0, NULL, 0);
 
 	sum = add_numbers(sum, numbers, sizeof(numbers) / sizeof(numbers[0]));
-	sum = crc32_z(sum, meta->group.uuid, sizeof(meta->group.uuid));
+	sum = crc32_z(sum, meta->shared.uuid, sizeof(meta->shared.uuid));
 	sum = crc32_z(sum, j->uuid, sizeof(j->uuid));
 	sum = crc32_z(sum, (const uint8_t *)j->machine, strlen(j->machine) + 1);
 	put_big_endian(seal, (uint32_t)(flushed >> 32));

@@ -16,8 +16,8 @@
  *	journal_look.c		the WAL file before SQLite opens it
  *	journal_wal.c		facts that only the WAL file has
  *	journal_checksum.c	the checksum of a row
- *	journal_group.c		the group of nodes of the journal
- *	journal_values.c	the values that the group gave to refs
+ *	journal_shared.c	the log of all nodes
+ *	journal_values.c	the values that shared rows gave to refs
  *	journal_sql.c		connections, statements, error codes
  *
  * Order of locks: use_lock, ckpt_lock, commit_lock, hand_lock. The last three
@@ -46,10 +46,10 @@
 /* The new objects of rows that are not forgotten. */
 #define JOURNAL_OBJECTS "object"
 
-/* Rows of the group that wait. */
+/* Shared rows that wait. */
 #define JOURNAL_WAITING_ROWS "waiting"
 
-/* The last value that the group gave each ref. */
+/* The last value that a shared row gave each ref. */
 #define JOURNAL_VALUES "value"
 
 /* Tables whose names on disk are older: the outcomes of trimmed ids, and the
@@ -119,9 +119,9 @@ struct journal_flusher {
 
 #define JOURNAL_FLUSHERS 8
 
-/* The group whose rows the journal has: the highest group_lsn, and the uuid,
- * zeros before the first row. */
-struct journal_group {
+/* The log of all nodes: the highest shared_lsn, and the uuid, zeros before the
+ * first row. */
+struct journal_shared {
 	uint64_t lsn;
 	uint8_t uuid[16];
 };
@@ -129,7 +129,7 @@ struct journal_group {
 /* The columns of meta that commits change. */
 struct journal_meta {
 	uint64_t forgotten, trimmed;
-	struct journal_group group;
+	struct journal_shared shared;
 };
 
 /* Set at opening, constant after. */
@@ -225,8 +225,8 @@ struct journal {
 	 * start. */
 	bool is_caught_up;
 	struct journal_lsns lsn;
-	struct journal_group group; /* after the last commit */
-	uint8_t group_wanted[16];   /* journal_set_group(); zeros: none */
+	struct journal_shared shared; /* after the last commit */
+	uint8_t shared_wanted[16];    /* journal_set_shared(); zeros: none */
 	struct journal_counts counts;
 	struct journal_flushes flush;
 	uint64_t
@@ -380,8 +380,8 @@ int journal_take_objects(struct journal *j, sqlite3_stmt *s, uint64_t lsn,
 
 /* The journal can have ROW as one that waits. */
 bool journal_is_late(const struct journal *j, const struct journal_row *row);
-/* Adds the rows of C to GROUP; WANTED: journal_set_group(). 0 or -EINVAL. */
-int journal_add_to_group(const struct journal *j, struct journal_group *group,
+/* Adds the rows of C to SHARED; WANTED: journal_set_shared(). 0 or -EINVAL. */
+int journal_add_shared(const struct journal *j, struct journal_shared *shared,
     const uint8_t wanted[16], const struct journal_commit *c);
 /* Within a transaction. An SQLite code. */
 int journal_write_waiting(struct journal *j, const struct journal_row *row);

@@ -35,7 +35,7 @@ static bool is_sealed(const struct journal *j, sqlite3_stmt *s)
 	uint8_t wanted[JOURNAL_SEAL_BYTES];
 
 	if (seal == NULL || sqlite3_column_bytes(s, 4) != sizeof(wanted) ||
-	    sqlite3_column_bytes(s, 6) != sizeof(j->meta.group.uuid))
+	    sqlite3_column_bytes(s, 6) != sizeof(j->meta.shared.uuid))
 		return false;
 	journal_seal(j, &j->meta, journal_seal_flushed(seal), wanted);
 	return memcmp(seal, wanted, sizeof(wanted)) == 0;
@@ -49,10 +49,10 @@ static void take_meta(struct journal *j, sqlite3_stmt *s)
 	memset(meta, 0, sizeof(*meta));
 	meta->forgotten = (uint64_t)sqlite3_column_int64(s, 2);
 	meta->trimmed = (uint64_t)sqlite3_column_int64(s, 3);
-	meta->group.lsn = (uint64_t)sqlite3_column_int64(s, 5);
+	meta->shared.lsn = (uint64_t)sqlite3_column_int64(s, 5);
 	if (uuid != NULL &&
-	    sqlite3_column_bytes(s, 6) == sizeof(meta->group.uuid))
-		memcpy(meta->group.uuid, uuid, sizeof(meta->group.uuid));
+	    sqlite3_column_bytes(s, 6) == sizeof(meta->shared.uuid))
+		memcpy(meta->shared.uuid, uuid, sizeof(meta->shared.uuid));
 }
 
 static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
@@ -90,7 +90,7 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 		    j->cfg.path);
 	pthread_mutex_lock(&j->hand_lock);
 	j->lsn.trimmed = j->meta.trimmed;
-	j->group = j->meta.group;
+	j->shared = j->meta.shared;
 	pthread_mutex_unlock(&j->hand_lock);
 	return 0;
 }
@@ -126,8 +126,8 @@ int journal_write_meta(struct journal *j, const struct journal_meta *meta)
 	sqlite3_bind_int64(s, 2, (sqlite3_int64)meta->forgotten);
 	sqlite3_bind_int64(s, 3, (sqlite3_int64)meta->trimmed);
 	sqlite3_bind_blob(s, 4, seal, sizeof(seal), SQLITE_TRANSIENT);
-	sqlite3_bind_int64(s, 5, (sqlite3_int64)meta->group.lsn);
-	sqlite3_bind_blob(s, 6, meta->group.uuid, sizeof(meta->group.uuid),
+	sqlite3_bind_int64(s, 5, (sqlite3_int64)meta->shared.lsn);
+	sqlite3_bind_blob(s, 6, meta->shared.uuid, sizeof(meta->shared.uuid),
 	    SQLITE_STATIC);
 	return journal_run(s);
 }

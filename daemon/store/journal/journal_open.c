@@ -405,7 +405,7 @@ int journal_claim(struct journal *j, char **why)
 	return r;
 }
 
-/* In one transaction: meta has the group LSN of the last row. */
+/* In one transaction: meta has the shared LSN of the last row. */
 static int view_all(struct journal *j, char **why)
 {
 	int r, rc;

@@ -74,7 +74,7 @@ static int row_of(struct journal *j, sqlite3_stmt *s, struct journal_row *row)
 	row->final = sqlite3_column_int(s, 12) != 0;
 	row->body = sqlite3_column_blob(s, 13);
 	row->len = (size_t)sqlite3_column_bytes(s, 13);
-	row->group_lsn = column_u64(s, 15);
+	row->shared_lsn = column_u64(s, 15);
 	if (column_u64(s, 14) == journal_checksum(row))
 		return 0;
 	journal_note_damage(j, row->lsn);

@@ -1,9 +1,9 @@
 /*
- * The last value that the group of nodes gave each ref. A repository can be
+ * The last value that a shared row gave each ref. A repository can be
  * rolled back behind refd's back, and only a record that does not lie in the
  * repository can tell this.
  *
- * Happy path: the transaction that appends a row of the group also writes the
+ * Happy path: the transaction that appends a shared row also writes the
  * value of each ref that the row changes. So a value is exactly as durable as
  * its row. A deletion leaves a value that says "no ref", because packed-refs of
  * an older copy can bring a deleted ref back.
@@ -12,7 +12,7 @@
  * would else be taken for the truth until the next row of each ref.
  *
  * Failure modes: as of a commit (journal.c). A journal of a single machine has
- * no values, and a node that leaves its group drops them.
+ * no values, and a node that leaves the others drops them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static int write_member(struct journal *j, const struct journal_row *row,
     const struct record_member *m)
 {
 	const bool writes = m->action == RECORD_WRITE;
-	const struct journal_value value = { .lsn = row->group_lsn,
+	const struct journal_value value = { .lsn = row->shared_lsn,
 		.exists = writes,
 		.oid = m->new_oid,
 		.target = writes ? (char *)m->target : NULL };
@@ -62,7 +62,7 @@ static int write_member(struct journal *j, const struct journal_row *row,
 
 int journal_write_values(struct journal *j, const struct journal_row *row)
 {
-	const struct record *rec = row->group_lsn != 0 ? row->record : NULL;
+	const struct record *rec = row->shared_lsn != 0 ? row->record : NULL;
 	int rc = SQLITE_OK;
 	size_t i;
 

@@ -1,13 +1,13 @@
 /*
- * Rows of the group: their order, and those that wait.
+ * Shared rows: their order, and those that wait.
  *
  * Happy path:
- *	write	the row takes its turn in the order of the group, in the
+ *	write	the row takes its turn in the shared order, in the
  *		transaction that counts its LSN
  *	place	a later row of another repository has the same place
  *	end	the transaction that appends the row as a SLICE deletes it here
  *
- * So each row of the group up to the highest LSN is a SLICE or waits, and never
+ * So each shared row up to the highest LSN is a SLICE or waits, and never
  * both, whenever the power fails.
  *
  * Failure modes:
@@ -24,21 +24,21 @@
 
 bool journal_is_late(const struct journal *j, const struct journal_row *row)
 {
-	return row->kind == JOURNAL_SLICE && row->group_lsn != 0 &&
-	    row->group_lsn <= j->meta.group.lsn;
+	return row->kind == JOURNAL_SLICE && row->shared_lsn != 0 &&
+	    row->shared_lsn <= j->meta.shared.lsn;
 }
 
-/* May ROW follow the rows of GROUP? */
+/* May ROW follow the rows of SHARED? */
 static bool may_follow(const struct journal *j,
-    const struct journal_group *group, const struct journal_row *row)
+    const struct journal_shared *shared, const struct journal_row *row)
 {
 	if (journal_is_late(j, row))
 		return true;
 	return (row->kind == JOURNAL_SLICE || row->kind == JOURNAL_WAITING) &&
-	    row->group_lsn == group->lsn + 1;
+	    row->shared_lsn == shared->lsn + 1;
 }
 
-int journal_add_to_group(const struct journal *j, struct journal_group *group,
+int journal_add_shared(const struct journal *j, struct journal_shared *shared,
     const uint8_t wanted[16], const struct journal_commit *c)
 {
 	static const uint8_t none[16];
@@ -47,17 +47,17 @@ int journal_add_to_group(const struct journal *j, struct journal_group *group,
 
 	for (i = 0; i < c->nr; i++) {
 		row = &c->rows[i];
-		if (row->group_lsn == 0)
+		if (row->shared_lsn == 0)
 			continue;
-		if (!may_follow(j, group, row) ||
+		if (!may_follow(j, shared, row) ||
 		    memcmp(wanted, none, sizeof(none)) == 0)
 			return -EINVAL;
-		if (memcmp(group->uuid, none, sizeof(none)) == 0)
-			memcpy(group->uuid, wanted, sizeof(none));
-		if (memcmp(group->uuid, wanted, sizeof(none)) != 0)
+		if (memcmp(shared->uuid, none, sizeof(none)) == 0)
+			memcpy(shared->uuid, wanted, sizeof(none));
+		if (memcmp(shared->uuid, wanted, sizeof(none)) != 0)
 			return -EINVAL;
-		if (row->group_lsn > group->lsn)
-			group->lsn = row->group_lsn;
+		if (row->shared_lsn > shared->lsn)
+			shared->lsn = row->shared_lsn;
 	}
 	return 0;
 }
@@ -66,12 +66,12 @@ int journal_write_waiting(struct journal *j, const struct journal_row *row)
 {
 	sqlite3_stmt *s = j->stmts.wait;
 
-	sqlite3_bind_int64(s, 1, (sqlite3_int64)row->group_lsn);
+	sqlite3_bind_int64(s, 1, (sqlite3_int64)row->shared_lsn);
 	sqlite3_bind_blob(s, 2, row->waiting_repo, UUID_BYTES, SQLITE_STATIC);
 	sqlite3_bind_blob64(s, 3, row->waiting_path, row->waiting_path_len,
 	    SQLITE_STATIC);
 	sqlite3_bind_int64(s, 4,
-	    journal_objects_checksum(row->group_lsn, row->body, row->len));
+	    journal_objects_checksum(row->shared_lsn, row->body, row->len));
 	sqlite3_bind_blob64(s, 5, row->body, row->len, SQLITE_STATIC);
 	return journal_run(s);
 }
@@ -80,7 +80,8 @@ int journal_end_waiting(struct journal *j, const struct journal_row *row)
 {
 	int rc;
 
-	sqlite3_bind_int64(j->stmts.end_wait, 1, (sqlite3_int64)row->group_lsn);
+	sqlite3_bind_int64(j->stmts.end_wait, 1,
+	    (sqlite3_int64)row->shared_lsn);
 	rc = journal_run(j->stmts.end_wait);
 	return rc == SQLITE_OK && sqlite3_changes(j->db) != 1 ?
 	    SQLITE_CONSTRAINT :

@@ -39,7 +39,7 @@ static struct commit_slot *begin_batch(struct pipeline *p, struct batch *b)
 		.batch = b,
 		/* No record of the batch exists yet. */
 		.floor = journal_last_lsn(p->journal) + 1,
-		.shared_floor = journal_group_lsn(p->journal) + 1,
+		.shared_floor = journal_shared_lsn(p->journal) + 1,
 		.work = { repo != NULL ? repo->path : p->cfg->state_dir,
 		    SYS(p->cfg->sys, now_mono) },
 		.is_prepared = b->is_prepared,
@@ -95,7 +95,7 @@ static bool is_awaited(void *arg)
  * MUTEX. */
 static uint64_t ended_shared(const struct pipeline *p)
 {
-	uint64_t lsn = journal_group_lsn(p->journal);
+	uint64_t lsn = journal_shared_lsn(p->journal);
 	size_t i;
 
 	for (i = 0; i < PIPELINE_SLOTS; i++)

@@ -42,7 +42,7 @@ static int add_members(struct recover_notes *notes,
 	struct record rec = row->rec;
 
 	copy.kind = kind;
-	copy.group_lsn = 0; /* the other nodes know nothing of the row */
+	copy.shared_lsn = 0; /* the other nodes know nothing of the row */
 	copy.refers_to = kind == JOURNAL_DEFERRED ? row->origin : row->row.lsn;
 	rec.has_objects = rec.has_objects && kind == JOURNAL_DEFERRED;
 	rec.members = members;

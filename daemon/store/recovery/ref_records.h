@@ -31,7 +31,7 @@ struct ref_records {
 	UT_hash_handle hh;
 };
 
-/* Groups the members of ROWS by ref file. Only members with status OK count,
+/* Collects the members of ROWS by ref file. Only members with status OK count,
  * without dropped ones. */
 int ref_records_build(struct ref_records **all, const struct replay_row *rows);
 void ref_records_free(struct ref_records **all);

@@ -40,8 +40,8 @@ struct stack_set;
 enum repo_format { REPO_FILES, REPO_REFTABLE };
 #define REPO_FORMATS (REPO_REFTABLE + 1)
 
-/* The refs of a repository, in groups. */
-#define REPO_REF_GROUPS 256
+/* The refs of a repository, in classes. */
+#define REPO_REF_CLASSES 256
 
 struct repo {
 	char *path; /* of the common dir, resolved */
@@ -78,7 +78,7 @@ struct repo {
 	atomic_int_fast64_t pack_after_ns;
 	/* The last record of each class of refs since the repository was
 	 * opened, from before the refs are unlocked. */
-	atomic_uint_fast64_t last_lsn[REPO_REF_GROUPS];
+	atomic_uint_fast64_t last_lsn[REPO_REF_CLASSES];
 	/* The records of looks, and the records from before the repository was
 	 * opened, have at most this LSN. 0: not known. */
 	atomic_uint_fast64_t look_lsn;

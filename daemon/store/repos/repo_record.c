@@ -13,7 +13,7 @@ static size_t class_of(const char *name)
 
 	for (; *name != '\0'; name++)
 		h = (h ^ (unsigned char)*name) * 16777619u;
-	return (h ^ h >> 15) % REPO_REF_GROUPS;
+	return (h ^ h >> 15) % REPO_REF_CLASSES;
 }
 
 static void raise_to(atomic_uint_fast64_t *last, uint64_t lsn)

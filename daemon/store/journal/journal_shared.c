@@ -1,12 +1,12 @@
 /*
- * The group of nodes to which the journal belongs. journal.c writes the group
- * with each of its rows.
+ * The log of all nodes of which the journal has rows. journal.c writes its uuid
+ * and its highest LSN with each of these rows.
  *
  * Happy path of joining: one transaction has the position of the copies and the
  * values of their refs, so that a node never begins without the values.
  *
- * Happy path of leaving: one transaction, and a flush. The rows keep their LSNs
- * of the group: the journal may go on in a new group, with higher LSNs. The
+ * Happy path of leaving: one transaction, and a flush. The rows keep their
+ * LSNs there: the journal may go on in a new log, with higher LSNs. The
  * values of refs go, because from now on any program may write refs.
  *
  * Failures: nothing was changed, or JOURNAL_UNKNOWN: the same call again.
@@ -15,32 +15,32 @@
 #include <string.h>
 
 #include "daemon/store/journal/journal_internal.h"
-#include "proto/group_left.h"
+#include "proto/left_log.h"
 
-uint64_t journal_group_lsn(struct journal *j)
+uint64_t journal_shared_lsn(struct journal *j)
 {
-	return journal_guarded(j, &j->group.lsn);
+	return journal_guarded(j, &j->shared.lsn);
 }
 
-void journal_group_uuid(struct journal *j, uint8_t uuid[16])
+void journal_shared_uuid(struct journal *j, uint8_t uuid[16])
 {
 	pthread_mutex_lock(&j->hand_lock);
-	memcpy(uuid, j->group.uuid, sizeof(j->group.uuid));
+	memcpy(uuid, j->shared.uuid, sizeof(j->shared.uuid));
 	pthread_mutex_unlock(&j->hand_lock);
 }
 
-void journal_set_group(struct journal *j, const uint8_t uuid[16])
+void journal_set_shared(struct journal *j, const uint8_t uuid[16])
 {
 	pthread_mutex_lock(&j->hand_lock);
-	memcpy(j->group_wanted, uuid, sizeof(j->group_wanted));
+	memcpy(j->shared_wanted, uuid, sizeof(j->shared_wanted));
 	pthread_mutex_unlock(&j->hand_lock);
 }
 
-static bool has_left(const struct journal_group *group)
+static bool has_left(const struct journal_shared *shared)
 {
 	uint64_t lsn;
 
-	return group_left_lsn(group->uuid, &lsn) && lsn == group->lsn;
+	return left_log_lsn(shared->uuid, &lsn) && lsn == shared->lsn;
 }
 
 bool journal_shares_rows(struct journal *j)
@@ -48,14 +48,14 @@ bool journal_shares_rows(struct journal *j)
 	bool is_in;
 
 	pthread_mutex_lock(&j->hand_lock);
-	is_in = j->group.lsn > 0 && !has_left(&j->group);
+	is_in = j->shared.lsn > 0 && !has_left(&j->shared);
 	pthread_mutex_unlock(&j->hand_lock);
 	return is_in;
 }
 
 /* ---- joining and leaving ---- */
 
-static int write_group(struct journal *j, const struct journal_group *group,
+static int write_shared(struct journal *j, const struct journal_shared *shared,
     journal_given_fn *next, void *arg)
 {
 	struct journal_mark mark;
@@ -64,7 +64,7 @@ static int write_group(struct journal *j, const struct journal_group *group,
 
 	pthread_mutex_lock(&j->commit_lock);
 	meta = j->meta;
-	meta.group = *group;
+	meta.shared = *shared;
 	r = journal_txn_begin(j);
 	if (r == 0) {
 		rc = journal_set_values(j, next, arg);
@@ -79,14 +79,14 @@ static int write_group(struct journal *j, const struct journal_group *group,
 	return r == 0 ? journal_flush_to(j, &mark) : r;
 }
 
-int journal_join_group(struct journal *j, uint64_t lsn, journal_given_fn *next,
+int journal_join(struct journal *j, uint64_t lsn, journal_given_fn *next,
     void *arg)
 {
-	const struct journal_group group = { .lsn = lsn };
+	const struct journal_shared shared = { .lsn = lsn };
 
-	if (journal_last_lsn(j) > 0 || journal_group_lsn(j) > 0)
+	if (journal_last_lsn(j) > 0 || journal_shared_lsn(j) > 0)
 		return -EEXIST;
-	return write_group(j, &group, next, arg);
+	return write_shared(j, &shared, next, arg);
 }
 
 /* The row is not in the refs, and nobody would apply it any more. */
@@ -97,22 +97,22 @@ static int refuse_waiting(void *arg, const struct journal_waiting *row)
 	return -EBUSY;
 }
 
-int journal_leave_group(struct journal *j)
+int journal_leave(struct journal *j)
 {
-	struct journal_group group = { .lsn = journal_group_lsn(j) };
+	struct journal_shared shared = { .lsn = journal_shared_lsn(j) };
 	int r;
 
-	if (group.lsn > 0 && !journal_shares_rows(j))
+	if (shared.lsn > 0 && !journal_shares_rows(j))
 		return 0;
 	r = journal_each_waiting(j, refuse_waiting, NULL);
 	if (r != 0)
 		return r;
-	if (group.lsn > GROUP_LEFT_LSN_MAX)
+	if (shared.lsn > LEFT_LOG_LSN_MAX)
 		return -ERANGE;
-	/* A new group begins with a row that an empty node lacks. */
-	if (group.lsn == 0)
-		group.lsn = 1;
-	sqlite3_randomness(sizeof(group.uuid), group.uuid);
-	group_left_make(group.lsn, group.uuid);
-	return write_group(j, &group, NULL, NULL);
+	/* A new log begins with a row that an empty node lacks. */
+	if (shared.lsn == 0)
+		shared.lsn = 1;
+	sqlite3_randomness(sizeof(shared.uuid), shared.uuid);
+	left_log_make(shared.lsn, shared.uuid);
+	return write_shared(j, &shared, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-#include "proto/group_left.h"
+#include "proto/left_log.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #define LSN_AT    2
 #define LSN_BYTES 6
 
-void group_left_make(uint64_t lsn, uint8_t uuid[GROUP_UUID_BYTES])
+void left_log_make(uint64_t lsn, uint8_t uuid[GROUP_UUID_BYTES])
 {
 	size_t i;
 
@@ -19,7 +19,7 @@ void group_left_make(uint64_t lsn, uint8_t uuid[GROUP_UUID_BYTES])
 		uuid[LSN_AT + i] = (uint8_t)(lsn >> (8 * i));
 }
 
-bool group_left_lsn(const uint8_t uuid[GROUP_UUID_BYTES], uint64_t *lsn)
+bool left_log_lsn(const uint8_t uuid[GROUP_UUID_BYTES], uint64_t *lsn)
 {
 	size_t i;
 
@@ -31,26 +31,26 @@ bool group_left_lsn(const uint8_t uuid[GROUP_UUID_BYTES], uint64_t *lsn)
 	return true;
 }
 
-char *group_left_print(const uint8_t uuid[GROUP_UUID_BYTES],
-    char text[GROUP_LEFT_TEXT_MAX])
+char *left_log_print(const uint8_t uuid[GROUP_UUID_BYTES],
+    char text[LEFT_LOG_TEXT_MAX])
 {
 	char hex[2 * GROUP_UUID_BYTES + 1];
 	uint64_t lsn = 0;
 
-	group_left_lsn(uuid, &lsn);
-	snprintf(text, GROUP_LEFT_TEXT_MAX, "%" PRIu64 ":%s", lsn,
+	left_log_lsn(uuid, &lsn);
+	snprintf(text, LEFT_LOG_TEXT_MAX, "%" PRIu64 ":%s", lsn,
 	    refd_hex_put(uuid, GROUP_UUID_BYTES, hex));
 	return text;
 }
 
-bool group_left_parse(const char *text, uint8_t uuid[GROUP_UUID_BYTES])
+bool left_log_parse(const char *text, uint8_t uuid[GROUP_UUID_BYTES])
 {
 	const char *colon = strchr(text, ':');
-	char printed[GROUP_LEFT_TEXT_MAX];
+	char printed[LEFT_LOG_TEXT_MAX];
 	uint64_t lsn;
 
 	return colon != NULL && strlen(colon + 1) == 2 * GROUP_UUID_BYTES &&
 	    refd_hex_parse(colon + 1, uuid, GROUP_UUID_BYTES) == 0 &&
-	    group_left_lsn(uuid, &lsn) && lsn > 0 &&
-	    strcmp(group_left_print(uuid, printed), text) == 0;
+	    left_log_lsn(uuid, &lsn) && lsn > 0 &&
+	    strcmp(left_log_print(uuid, printed), text) == 0;
 }

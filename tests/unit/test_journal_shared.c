@@ -13,19 +13,19 @@
 #include <string.h>
 
 #include "daemon/store/journal/record.h"
-#include "proto/group_left.h"
+#include "proto/left_log.h"
 #include "tests/lib/journal_help.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 static const uint8_t none[16], ours[16] = "a group", others[16] = "another";
 
-static int commit(struct journal *j, unsigned number, uint64_t group_lsn)
+static int commit(struct journal *j, unsigned number, uint64_t shared_lsn)
 {
 	struct journal_row row = help_row(number, 16);
 	int r;
 
-	row.group_lsn = group_lsn;
+	row.shared_lsn = shared_lsn;
 	r = journal_commit(j, &row, 1, true);
 	help_row_done(&row);
 	return r;
@@ -35,8 +35,8 @@ static void assert_group(struct journal *j, uint64_t lsn, const uint8_t *uuid)
 {
 	uint8_t found[16];
 
-	ck_assert_uint_eq(journal_group_lsn(j), lsn);
-	journal_group_uuid(j, found);
+	ck_assert_uint_eq(journal_shared_lsn(j), lsn);
+	journal_shared_uuid(j, found);
 	ck_assert_mem_eq(found, uuid, sizeof(found));
 }
 
@@ -52,7 +52,7 @@ static struct journal *start_with(uint64_t lsn)
 {
 	struct journal *j = help_open_here();
 
-	ck_assert_int_eq(journal_join_group(j, lsn, NULL, NULL), 0);
+	ck_assert_int_eq(journal_join(j, lsn, NULL, NULL), 0);
 	return j;
 }
 
@@ -65,7 +65,7 @@ START_TEST(the_group_outlives_its_rows)
 
 	j = start_with(69);
 	assert_group(j, 69, none);
-	journal_set_group(j, ours);
+	journal_set_shared(j, ours);
 	ck_assert_int_eq(commit(j, 1, 70), 0);
 	ck_assert_int_eq(commit(j, 2, 71), 0);
 	ck_assert_int_eq(commit(j, 3, 0), 0);
@@ -89,13 +89,13 @@ START_TEST(nothing_is_bound_before_the_first_row)
 {
 	struct journal *j = help_open_here();
 
-	journal_set_group(j, others);
+	journal_set_shared(j, others);
 	ck_assert_int_eq(commit(j, 1, 0), 0);
 	assert_group(j, 0, none);
 	help_close(j);
 	j = help_open_here();
 	assert_group(j, 0, none);
-	journal_set_group(j, ours);
+	journal_set_shared(j, ours);
 	/* The wish survives. */
 	reopen(j);
 	assert_group(j, 0, none);
@@ -113,25 +113,25 @@ START_TEST(wrong_rows_are_refused)
 	j = start_with(4);
 	/* Of no group. */
 	ck_assert_int_eq(commit(j, 1, 5), -EINVAL);
-	journal_set_group(j, ours);
+	journal_set_shared(j, ours);
 	ck_assert_int_eq(commit(j, 1, 5), 0);
 	ck_assert_int_eq(commit(j, 2, 5), -EINVAL);
 	ck_assert_int_eq(commit(j, 2, 4), -EINVAL);
 	/* A gap. */
 	ck_assert_int_eq(commit(j, 2, 7), -EINVAL);
 	/* All rows of a call, or none. */
-	rows[0].group_lsn = rows[1].group_lsn = 6;
+	rows[0].shared_lsn = rows[1].shared_lsn = 6;
 	ck_assert_int_eq(journal_commit(j, rows, 2, true), -EINVAL);
-	rows[1].group_lsn = 7;
+	rows[1].shared_lsn = 7;
 	rows[1].kind = JOURNAL_ABORT;
 	ck_assert_int_eq(journal_commit(j, rows, 2, true), -EINVAL);
-	journal_set_group(j, others);
+	journal_set_shared(j, others);
 	ck_assert_int_eq(commit(j, 2, 6), -EINVAL);
 	assert_group(j, 5, ours);
 	ck_assert_uint_eq(journal_last_lsn(j), 1);
 	/* The journal goes on. */
 	ck_assert_int_eq(commit(j, 2, 0), 0);
-	journal_set_group(j, ours);
+	journal_set_shared(j, ours);
 	ck_assert_int_eq(commit(j, 3, 6), 0);
 	assert_group(j, 6, ours);
 	help_close(j);
@@ -142,12 +142,12 @@ END_TEST
 
 /* ---- rows that wait ---- */
 
-static int put_off(struct journal *j, uint64_t group_lsn, uint8_t repo,
+static int put_off(struct journal *j, uint64_t shared_lsn, uint8_t repo,
     const char *path)
 {
 	const uint8_t uuid[16] = { repo };
 	struct journal_row row = { .kind = JOURNAL_WAITING,
-		.group_lsn = group_lsn,
+		.shared_lsn = shared_lsn,
 		.waiting_repo = uuid,
 		.waiting_path = (const uint8_t *)path,
 		.waiting_path_len = strlen(path),
@@ -201,7 +201,7 @@ START_TEST(rows_wait)
 	struct journal *j = help_open_here();
 
 	ck_assert_int_eq(put_off(j, 1, 1, "x"), -EINVAL); /* of no group */
-	journal_set_group(j, ours);
+	journal_set_shared(j, ours);
 	ck_assert_int_eq(commit(j, 1, 1), 0);
 	ck_assert_int_eq(put_off(j, 3, 1, "x"), -EINVAL); /* a gap */
 	ck_assert_int_eq(put_off(j, 1, 1, "x"), -EINVAL); /* is there */
@@ -223,7 +223,7 @@ START_TEST(rows_wait)
 	j = help_open_here();
 	assert_group(j, 5, ours);
 	assert_first(j, 8374);
-	journal_set_group(j, ours);
+	journal_set_shared(j, ours);
 	ck_assert_int_eq(commit(j, 4, 4), 0);
 	assert_waits_not(j, 7);
 	assert_waits(j, 8, 3, "three", true);
@@ -240,7 +240,7 @@ START_TEST(rows_that_wait_leave_their_places)
 	struct journal *j = help_open_here();
 	uint8_t i;
 
-	journal_set_group(j, ours);
+	journal_set_shared(j, ours);
 	for (i = 0; i < 7; i++)
 		ck_assert_int_eq(put_off(j, i + 1u, i, paths[i]), 0);
 	ck_assert_int_eq(put_off(j, 8, 9, "a/b"), 0);
@@ -274,7 +274,7 @@ static int give(struct journal *j, uint64_t lsn, const char *ref, uint8_t value,
 	if (value != 0 || target != NULL)
 		m.action = RECORD_WRITE;
 	row.repo = 1;
-	row.group_lsn = lsn;
+	row.shared_lsn = lsn;
 	row.record = &rec;
 	r = journal_commit(j, &row, 1, true);
 	help_row_done(&row);
@@ -303,7 +303,7 @@ START_TEST(rows_give_values_to_refs)
 {
 	struct journal *j = help_open_here();
 
-	journal_set_group(j, ours);
+	journal_set_shared(j, ours);
 	ck_assert_int_eq(give(j, 1, "refs/heads/x", 1, NULL), 0);
 	ck_assert_int_eq(give(j, 2, "refs/heads/y", 2, NULL), 0);
 	ck_assert_int_eq(give(j, 3, "refs/heads/y", 0, NULL), 0);
@@ -321,10 +321,10 @@ START_TEST(rows_give_values_to_refs)
 	assert_value(j, 1, "HEAD", 0, 0, NULL);
 	assert_value(j, 1, "refs/heads/z", 0, 0, NULL);
 	assert_value(j, 2, "refs/heads/x", 0, 0, NULL);
-	journal_set_group(j, ours);
+	journal_set_shared(j, ours);
 	ck_assert_int_eq(give(j, 6, "refs/s", 3, NULL), 0);
 	assert_value(j, 1, "refs/s", 6, 3, NULL);
-	ck_assert_int_eq(journal_leave_group(j), 0);
+	ck_assert_int_eq(journal_leave(j), 0);
 	assert_value(j, 1, "refs/heads/x", 0, 0, NULL);
 	help_close(j);
 }
@@ -356,7 +356,7 @@ START_TEST(the_seal_covers_the_group)
 	assert_damaged("UPDATE meta SET group_uuid = x'01'",
 	    "UPDATE meta SET group_uuid = zeroblob(16)");
 	j = help_open_here();
-	journal_set_group(j, ours);
+	journal_set_shared(j, ours);
 	ck_assert_int_eq(commit(j, 1, 1), 0);
 	help_close(j);
 	assert_damaged("UPDATE meta SET group_lsn = 4",
@@ -411,11 +411,11 @@ START_TEST(a_new_journal_begins_with_an_lsn)
 
 	assert_group(j, 70, none);
 	/* One journal joins once. */
-	ck_assert_int_eq(journal_join_group(j, 71, NULL, NULL), -EEXIST);
+	ck_assert_int_eq(journal_join(j, 71, NULL, NULL), -EEXIST);
 	help_close(j);
 	j = help_open_here();
 	assert_group(j, 70, none);
-	journal_set_group(j, ours);
+	journal_set_shared(j, ours);
 	ck_assert_int_eq(commit(j, 1, 70), -EINVAL);
 	ck_assert_int_eq(commit(j, 1, 71), 0);
 	reopen(j);
@@ -429,7 +429,7 @@ START_TEST(a_journal_with_rows_does_not_begin_with_an_lsn)
 	struct journal *j = help_open_here();
 
 	ck_assert_int_eq(commit(j, 1, 0), 0);
-	ck_assert_int_eq(journal_join_group(j, 70, NULL, NULL), -EEXIST);
+	ck_assert_int_eq(journal_join(j, 70, NULL, NULL), -EEXIST);
 	assert_group(j, 0, none);
 	help_close(j);
 }
@@ -441,7 +441,7 @@ START_TEST(a_journal_that_joins_has_the_values_of_the_copies)
 	struct journal *j = help_open_here();
 	size_t nr = 0;
 
-	ck_assert_int_eq(journal_join_group(j, 70, next_given, &nr), 0);
+	ck_assert_int_eq(journal_join(j, 70, next_given, &nr), 0);
 	reopen(j);
 	assert_group(j, 70, none);
 	assert_value(j, 1, "refs/heads/x", 72, 4, NULL);
@@ -449,7 +449,7 @@ START_TEST(a_journal_that_joins_has_the_values_of_the_copies)
 	assert_value(j, 2, "refs/heads/x", 72, 5, NULL);
 	ck_assert_int_eq(help_ask("SELECT count(*) FROM repo"), 2);
 	/* A row has a later value, also one that the copy did not have yet. */
-	journal_set_group(j, ours);
+	journal_set_shared(j, ours);
 	ck_assert_int_eq(give(j, 71, "refs/heads/x", 6, NULL), 0);
 	assert_value(j, 1, "refs/heads/x", 71, 6, NULL);
 	help_close(j);
@@ -461,11 +461,11 @@ START_TEST(a_value_that_cannot_be_read_leaves_nothing)
 	struct journal *j = help_open_here();
 	size_t nr = 0;
 
-	ck_assert_int_lt(journal_join_group(j, 70, next_fails, &nr), 0);
+	ck_assert_int_lt(journal_join(j, 70, next_fails, &nr), 0);
 	assert_group(j, 0, none);
 	ck_assert_int_eq(help_ask("SELECT count(*) FROM repo"), 0);
 	nr = 0;
-	ck_assert_int_eq(journal_join_group(j, 70, next_given, &nr), 0);
+	ck_assert_int_eq(journal_join(j, 70, next_given, &nr), 0);
 	assert_group(j, 70, none);
 	help_close(j);
 }
@@ -478,8 +478,8 @@ static uint64_t left_at(struct journal *j)
 	uint8_t uuid[16];
 	uint64_t lsn = 0;
 
-	journal_group_uuid(j, uuid);
-	ck_assert(group_left_lsn(uuid, &lsn));
+	journal_shared_uuid(j, uuid);
+	ck_assert(left_log_lsn(uuid, &lsn));
 	return lsn;
 }
 
@@ -490,16 +490,16 @@ START_TEST(a_journal_leaves_its_group_and_goes_on_in_a_new_one)
 
 	j = start_with(69);
 	ck_assert(journal_shares_rows(j));
-	journal_set_group(j, ours);
+	journal_set_shared(j, ours);
 	ck_assert_int_eq(commit(j, 1, 70), 0);
-	ck_assert_int_eq(journal_leave_group(j), 0);
+	ck_assert_int_eq(journal_leave(j), 0);
 	ck_assert(!journal_shares_rows(j));
 	ck_assert_uint_eq(left_at(j), 70);
-	journal_group_uuid(j, uuid);
+	journal_shared_uuid(j, uuid);
 	assert_group(j, 70, uuid);
 	/* The former group, and any other one. */
 	ck_assert_int_eq(commit(j, 2, 71), -EINVAL);
-	journal_set_group(j, others);
+	journal_set_shared(j, others);
 	ck_assert_int_eq(commit(j, 2, 71), -EINVAL);
 	ck_assert_int_eq(commit(j, 2, 0), 0);
 	reopen(j);
@@ -507,14 +507,14 @@ START_TEST(a_journal_leaves_its_group_and_goes_on_in_a_new_one)
 	help_close(j);
 	j = help_open_here();
 	ck_assert(!journal_shares_rows(j));
-	ck_assert_int_eq(journal_leave_group(j), 0);
+	ck_assert_int_eq(journal_leave(j), 0);
 	assert_group(j, 70, uuid);
-	journal_set_group(j, uuid);
+	journal_set_shared(j, uuid);
 	ck_assert(!journal_shares_rows(j));
 	ck_assert_int_eq(commit(j, 3, 71), 0);
 	ck_assert(journal_shares_rows(j));
 	assert_group(j, 71, uuid);
-	ck_assert_int_eq(journal_leave_group(j), 0);
+	ck_assert_int_eq(journal_leave(j), 0);
 	ck_assert_uint_eq(left_at(j), 71);
 	help_close(j);
 }
@@ -527,9 +527,9 @@ START_TEST(a_journal_without_rows_of_a_group)
 	struct journal *j = help_open_here();
 
 	ck_assert(!journal_shares_rows(j));
-	ck_assert_int_eq(journal_leave_group(j), 0);
+	ck_assert_int_eq(journal_leave(j), 0);
 	ck_assert_uint_eq(left_at(j), 1);
-	ck_assert_uint_eq(journal_group_lsn(j), 1);
+	ck_assert_uint_eq(journal_shared_lsn(j), 1);
 	ck_assert(!journal_shares_rows(j));
 	help_close(j);
 }
@@ -541,14 +541,14 @@ START_TEST(a_row_that_waits_keeps_the_journal_in_its_group)
 	struct journal *j;
 
 	j = start_with(69);
-	journal_set_group(j, ours);
+	journal_set_shared(j, ours);
 	ck_assert_int_eq(commit(j, 1, 70), 0);
 	ck_assert_int_eq(put_off(j, 71, 1, "one.git"), 0);
-	ck_assert_int_eq(journal_leave_group(j), -EBUSY);
+	ck_assert_int_eq(journal_leave(j), -EBUSY);
 	ck_assert(journal_shares_rows(j));
 	assert_group(j, 71, ours);
 	ck_assert_int_eq(commit(j, 2, 71), 0);
-	ck_assert_int_eq(journal_leave_group(j), 0);
+	ck_assert_int_eq(journal_leave(j), 0);
 	ck_assert_uint_eq(left_at(j), 71);
 	help_close(j);
 }
@@ -558,9 +558,9 @@ START_TEST(an_lsn_that_is_too_high)
 {
 	struct journal *j;
 
-	j = start_with(GROUP_LEFT_LSN_MAX + 1);
-	ck_assert_int_eq(journal_leave_group(j), -ERANGE);
-	assert_group(j, GROUP_LEFT_LSN_MAX + 1, none);
+	j = start_with(LEFT_LOG_LSN_MAX + 1);
+	ck_assert_int_eq(journal_leave(j), -ERANGE);
+	assert_group(j, LEFT_LOG_LSN_MAX + 1, none);
 	help_close(j);
 }
 END_TEST
@@ -576,27 +576,26 @@ START_TEST(the_text_of_an_origin)
 		"0:ffff0000000000000000000000000000",
 		"7:fffe0700000000000000000000000000" };
 	static const char right[] = "7:ffff0700000000000000000000000000";
-	char text[GROUP_LEFT_TEXT_MAX];
+	char text[LEFT_LOG_TEXT_MAX];
 	uint8_t uuid[16];
 	size_t i;
 
 	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
-		ck_assert_msg(!group_left_parse(wrong[i], uuid), "%s",
-		    wrong[i]);
-	ck_assert(group_left_parse(right, uuid));
-	ck_assert_str_eq(group_left_print(uuid, text), right);
+		ck_assert_msg(!left_log_parse(wrong[i], uuid), "%s", wrong[i]);
+	ck_assert(left_log_parse(right, uuid));
+	ck_assert_str_eq(left_log_print(uuid, text), right);
 	memset(uuid, 0xff, sizeof(uuid));
-	group_left_make(GROUP_LEFT_LSN_MAX, uuid);
-	ck_assert_str_eq(group_left_print(uuid, text),
+	left_log_make(LEFT_LOG_LSN_MAX, uuid);
+	ck_assert_str_eq(left_log_print(uuid, text),
 	    "281474976710655:ffffffffffffffffffffffffffffffff");
-	ck_assert(group_left_parse(text, uuid));
+	ck_assert(left_log_parse(text, uuid));
 }
 END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("journal_group");
-	TCase *tc = tcase_create("journal_group");
+	Suite *suite = suite_create("journal_shared");
+	TCase *tc = tcase_create("journal_shared");
 
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_test(tc, the_group_outlives_its_rows);

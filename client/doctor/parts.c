@@ -312,11 +312,13 @@ void doctor_check_foreign(struct doctor_repo *p,
 		.select = { .reverse = true, .origin = true } };
 	struct refd *r = connect_new(socket);
 	struct refd_answer ans;
+	bool asks = refd_connect(r, ASK_MS) == 0;
 
-	if (refd_connect(r, ASK_MS) == 0 &&
-	    refd_log(r, &req, ASK_MS, &ans) == 0) {
+	/* An answer is empty while the newest changes are not indexed. */
+	while (asks && refd_log(r, &req, ASK_MS, &ans) == 0) {
 		if (ans.kind == REFD_ANSWER_RECORDS)
 			count(p, &ans);
+		asks = ans.more && ans.nr_changes == 0;
 		refd_answer_done(&ans);
 	}
 	refd_free(r);

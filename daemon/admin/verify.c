@@ -24,7 +24,7 @@
 /* A large repository takes hours. An owner can hold the work up, for example by
  * a file system of their own, and the repositories of all others would wait. */
 #define VERIFY_SECONDS (4 * 3600)
-/* Some 180 MB. */
+/* Some 250 MB. */
 #define REFS_MAX 1000000
 
 /* Findings in memory: some 30 MB. */

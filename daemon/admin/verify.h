@@ -7,9 +7,9 @@
  * if the second check fails too.
  *
  * One thread; blocks. Memory: that of packed-refs in the daemon, the findings,
- * and some 180 MB for a million refs in the journal, and 16 MB for a million
- * rows of a ref. Above REFS_MAX refs, the journal is read several times for
- * some repositories each.
+ * and the fold of the journal (fold.h): some 250 MB for a million refs, and at
+ * most 16 MB for each further million of their rows. Above REFS_MAX refs, the
+ * journal is read several times for some repositories each.
  */
 #ifndef ADMIN_VERIFY_H
 #define ADMIN_VERIFY_H

@@ -104,7 +104,7 @@ static void find_by_width(struct verify *v)
 
 void verify_find_format(struct verify *v)
 {
-	if (v->repo_rows != NULL && v->repo_rows->has_format)
+	if (v->repo_rows != NULL && v->repo_rows->newest != 0)
 		v->repo.object_format = v->repo_rows->object_format;
 	else
 		find_by_width(v);

@@ -22,30 +22,11 @@
 #define ADMIN_VERIFY_INTERNAL_H
 
 #include "daemon/admin/verify.h"
-#include "daemon/base/hash.h"
 #include "daemon/store/files/format/loose.h"
 #include "daemon/store/files/format/packed.h"
 #include "daemon/store/journal/fold.h"
 #include "daemon/store/tables/stack/stack_look.h"
 #include "daemon/store/repos/repo.h"
-
-/* A ref file in the journal. */
-struct verify_ref {
-	uint64_t *lsns; /* of its rows, the newest first */
-	size_t nr, size;
-	UT_hash_handle hh;
-	char key[]; /* worktree, "/", name */
-};
-
-/* The rows of a repository. */
-struct verify_repo_rows {
-	uint64_t id; /* in the journal */
-	struct verify_ref *refs;
-	uint64_t newest; /* the last row of any kind; 0: none */
-	bool has_format;
-	enum refd_object_format object_format; /* of the last row */
-	UT_hash_handle hh;
-};
 
 struct verify_rows {
 	const struct verify_options *opt;
@@ -54,7 +35,7 @@ struct verify_rows {
 	struct fold fold; /* its reader is NULL until the journal is open */
 	/* The repositories with numbers from FIRST to LAST are in memory. */
 	uint64_t first, last, wanted;
-	struct verify_repo_rows *repos;
+	struct fold_repo *repos;
 	size_t nr_refs;
 	uint64_t newest;   /* all rows up to here were read */
 	unsigned nr_reads; /* of the whole journal */
@@ -67,10 +48,6 @@ struct verify_rows {
 		uint64_t lsn, shared_lsn;
 	} shared;
 	char *wrong_shared;
-	/* The row that was last read by its LSN; no LSN: none. */
-	struct journal_row row;
-	struct record rec;
-	size_t at; /* the last member */
 };
 
 /* The directory of the file of a name. */
@@ -113,7 +90,7 @@ struct verify {
 	struct verify_rows *rows; /* of all repositories */
 	struct journal *journal;  /* of the repository; NULL: not read */
 	/* NULL: the journal is not read, or does not know the repository. */
-	struct verify_repo_rows *repo_rows;
+	struct fold_repo *repo_rows;
 	uint64_t last_start; /* of a daemon */
 	bool is_daemon_up;   /* with this journal */
 	bool awaits;         /* recovery comes before any repair */
@@ -214,12 +191,12 @@ int verify_rows_open(struct verify_rows *rows, char **why);
  * that came since then. *REPO stays until the next call. Negative errno: older
  * rows are missing, or, with a *REPO of NULL, all. */
 int verify_rows_of(struct verify_rows *rows, uint64_t id,
-    struct verify_repo_rows **repo);
+    struct fold_repo **repo);
 /* Reads the rows that came since then. */
 void verify_rows_read_on(struct verify_rows *rows);
 /* Without a daemon: do rows of REPO await recovery? */
 bool verify_rows_await(const struct verify_rows *rows,
-    const struct verify_repo_rows *repo);
+    const struct fold_repo *repo);
 /* Calls FN for the rows of the ref, the newest first, until the result is not
  * 0. Row, record and member stay until the next call. Returns the last result,
  * or a negative errno. */

@@ -99,13 +99,6 @@ static void found_lost(struct verify *v, const struct verify_place *place,
 		    text);
 }
 
-/* ARG is a struct returned. */
-static int note_returned(void *arg, const struct journal_row *row,
-    const struct record *rec, const struct record_member *m)
-{
-	return returned_is_decided(arg, row, rec, m);
-}
-
 /* Only packed-refs has the ref, with VALUE. */
 static void check_packed(struct verify *v, const struct verify_place *place,
     const char *name, const struct refd_oid *value)
@@ -113,7 +106,7 @@ static void check_packed(struct verify *v, const struct verify_place *place,
 	struct returned returned = { .name = name, .value = *value };
 	char *text;
 
-	if (verify_each_row(v, place, name, note_returned, &returned) < 0 ||
+	if (verify_each_row(v, place, name, returned_note, &returned) < 0 ||
 	    returned.replaced_by == 0 ||
 	    returned_is_logged(v->sys, place->dirfd, v->repo.object_format,
 		&returned))
@@ -208,8 +201,9 @@ static void check_record(struct verify *v, const struct verify_place *place,
 /* ---- all of them ---- */
 
 static const struct verify_place *place_of(struct verify *v,
-    const struct verify_ref *ref, size_t len, struct verify_place *common)
+    const struct fold_ref *ref, struct verify_place *common)
 {
+	const size_t len = (size_t)(ref->name - ref->key) - 1;
 	size_t i;
 
 	*common = (struct verify_place){ v->repo.fd, "" };
@@ -225,19 +219,16 @@ static const struct verify_place *place_of(struct verify *v,
 void verify_records(struct verify *v)
 {
 	const struct verify_place *place;
-	struct verify_ref *ref, *next;
+	struct fold_ref *ref, *next;
 	struct verify_place common;
 	char *damage;
-	size_t len;
 
 	if (v->repo_rows == NULL || v->awaits)
 		return;
 	HASH_ITER(hh, v->repo_rows->refs, ref, next) {
-		len = strcspn(ref->key, "/");
-		place = place_of(v, ref, len, &common);
+		place = place_of(v, ref, &common);
 		if (place != NULL)
-			verify_check(v, check_record, place,
-			    ref->key + len + 1);
+			verify_check(v, check_record, place, ref->name);
 	}
 	verify_check_again(v);
 	if (v->rows->wrong_shared != NULL)

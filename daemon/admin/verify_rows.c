@@ -23,27 +23,12 @@
 #include <string.h>
 
 #include "daemon/admin/verify_internal.h"
-#include "proto/lib/array.h"
 #include "proto/lib/interrupt.h"
 
 /* Between two lines of progress. */
 #define PROGRESS_ROWS 4096
 
 /* ---- the repositories in memory ---- */
-
-static void drop_repo(struct verify_rows *rows, struct verify_repo_rows *repo)
-{
-	struct verify_ref *ref, *next;
-
-	HASH_ITER(hh, repo->refs, ref, next) {
-		HASH_DEL(repo->refs, ref);
-		free(ref->lsns);
-		free(ref);
-		rows->nr_refs--;
-	}
-	HASH_DEL(rows->repos, repo);
-	free(repo);
-}
 
 static bool is_kept(const struct verify_rows *rows, uint64_t id)
 {
@@ -52,20 +37,20 @@ static bool is_kept(const struct verify_rows *rows, uint64_t id)
 
 static void drop_others(struct verify_rows *rows)
 {
-	struct verify_repo_rows *repo, *next;
+	struct fold_repo *repo, *next;
 
-	HASH_ITER(hh, rows->repos, repo, next)
+	HASH_ITER(hh, rows->fold.repos, repo, next)
 		if (!is_kept(rows, repo->id))
-			drop_repo(rows, repo);
+			fold_drop(&rows->fold, repo);
 }
 
 /* The wanted repository stays, however many refs it has. */
 static void halve(struct verify_rows *rows)
 {
-	struct verify_repo_rows *repo, *next;
+	struct fold_repo *repo, *next;
 	uint64_t highest = rows->wanted, middle;
 
-	HASH_ITER(hh, rows->repos, repo, next)
+	HASH_ITER(hh, rows->fold.repos, repo, next)
 		if (repo->id > highest)
 			highest = repo->id;
 	if (highest == rows->first)
@@ -76,56 +61,6 @@ static void halve(struct verify_rows *rows)
 	else
 		rows->first = middle + 1;
 	drop_others(rows);
-}
-
-static struct verify_repo_rows *get_repo(struct verify_rows *rows, uint64_t id)
-{
-	struct verify_repo_rows *repo;
-
-	HASH_FIND(hh, rows->repos, &id, sizeof(id), repo);
-	if (repo != NULL)
-		return repo;
-	repo = calloc(1, sizeof(*repo));
-	if (repo == NULL)
-		return NULL;
-	repo->id = id;
-	HASH_ADD(hh, rows->repos, id, sizeof(id), repo);
-	if (repo->hh.tbl != NULL)
-		return repo;
-	free(repo);
-	return NULL;
-}
-
-static struct verify_ref *find_ref(const struct verify_repo_rows *repo,
-    const char *worktree, const char *name)
-{
-	char key[2 * REFD_PATH_MAX];
-	struct verify_ref *ref;
-
-	snprintf(key, sizeof(key), "%s/%s", worktree, name);
-	HASH_FIND_STR(repo->refs, key, ref);
-	return ref;
-}
-
-static struct verify_ref *get_ref(struct verify_rows *rows,
-    struct verify_repo_rows *repo, const char *worktree, const char *name)
-{
-	const size_t size = strlen(worktree) + strlen(name) + 2;
-	struct verify_ref *ref = find_ref(repo, worktree, name);
-
-	if (ref != NULL)
-		return ref;
-	ref = calloc(1, sizeof(*ref) + size);
-	if (ref == NULL)
-		return NULL;
-	snprintf(ref->key, size, "%s/%s", worktree, name);
-	HASH_ADD_STR(repo->refs, key, ref);
-	if (ref->hh.tbl != NULL) {
-		rows->nr_refs++;
-		return ref;
-	}
-	free(ref);
-	return NULL;
 }
 
 /* ---- reading ---- */
@@ -149,18 +84,6 @@ static void check_shared(struct verify_rows *rows, uint64_t shared_lsn)
 		    (unsigned long long)highest);
 }
 
-/* Also of a row without a member that stands: recovery looks at all rows. */
-static bool note_newest(struct verify_rows *rows, const struct journal_row *row)
-{
-	struct verify_repo_rows *repo = get_repo(rows, row->repo);
-
-	if (repo == NULL)
-		return false;
-	if (repo->newest < row->lsn)
-		repo->newest = row->lsn;
-	return true;
-}
-
 static enum fold_want wants(void *arg, const struct journal_row *row)
 {
 	struct verify_rows *rows = arg;
@@ -179,45 +102,13 @@ static enum fold_want wants(void *arg, const struct journal_row *row)
 		rows->shared.lsn = row->lsn;
 		rows->shared.shared_lsn = row->shared_lsn;
 	}
-	if (rows->is_whole && rows->nr_refs > rows->opt->refs_max)
+	if (rows->is_whole && rows->fold.nr_refs > rows->opt->refs_max)
 		halve(rows);
-	if (row->repo == 0 || !is_kept(rows, row->repo))
-		return FOLD_SKIP;
-	if (row->kind != JOURNAL_SLICE || note_newest(rows, row))
-		return FOLD_TAKE;
-	rows->err = -ENOMEM;
-	return FOLD_STOP;
+	return row->repo != 0 && is_kept(rows, row->repo) ? FOLD_TAKE :
+							    FOLD_SKIP;
 }
 
-static int note_member(void *arg, const struct journal_row *row,
-    const struct record *rec, const struct record_member *m)
-{
-	struct verify_rows *rows = arg;
-	struct verify_repo_rows *repo = get_repo(rows, row->repo);
-	struct verify_ref *ref = NULL;
-	uint64_t *grown;
-	size_t i;
-
-	if (repo != NULL)
-		ref = get_ref(rows, repo, m->worktree, m->name);
-	if (ref == NULL)
-		return -ENOMEM;
-	if (!repo->has_format) {
-		repo->object_format = rec->object_format;
-		repo->has_format = true;
-	}
-	grown = array_room(ref->lsns, ref->nr, &ref->size, sizeof(*ref->lsns));
-	if (grown == NULL)
-		return -ENOMEM;
-	ref->lsns = grown;
-	/* Only rows that were written since then come in front. */
-	for (i = ref->nr++; i > 0 && grown[i - 1] < row->lsn; i--)
-		grown[i] = grown[i - 1];
-	grown[i] = row->lsn;
-	return 0;
-}
-
-static void fold(struct verify_rows *rows, uint64_t after)
+static void read_after(struct verify_rows *rows, uint64_t after)
 {
 	int r;
 
@@ -230,7 +121,7 @@ static void fold(struct verify_rows *rows, uint64_t after)
 }
 
 /* The journal is read again only for what was dropped. */
-static void fold_all(struct verify_rows *rows, uint64_t id)
+static void read_all(struct verify_rows *rows, uint64_t id)
 {
 	rows->last = 0;
 	drop_others(rows);
@@ -239,94 +130,38 @@ static void fold_all(struct verify_rows *rows, uint64_t id)
 	rows->err = 0;
 	rows->nr_reads++;
 	memset(&rows->shared, 0, sizeof(rows->shared));
-	fold(rows, 0);
+	read_after(rows, 0);
 }
 
 int verify_rows_of(struct verify_rows *rows, uint64_t id,
-    struct verify_repo_rows **repo)
+    struct fold_repo **repo)
 {
 	rows->wanted = id;
 	if (is_kept(rows, id))
 		verify_rows_read_on(rows);
 	else
-		fold_all(rows, id);
-	*repo = get_repo(rows, id);
+		read_all(rows, id);
+	*repo = fold_repo(&rows->fold, id);
 	return *repo == NULL ? -ENOMEM : rows->err;
 }
 
 void verify_rows_read_on(struct verify_rows *rows)
 {
-	fold(rows, rows->newest);
-}
-
-/* ---- a row ---- */
-
-static int keep_row(void *arg, const struct journal_row *row)
-{
-	struct verify_rows *rows = arg;
-
-	rows->row = *row;
-	rows->row.body = NULL;
-	return record_decode(row->body, row->len, &rows->rec);
-}
-
-/* Most refs of a row are asked for one after the other, in the order of the
- * members. The daemon may have trimmed the row meanwhile. */
-static int read_row(struct verify_rows *rows, uint64_t lsn)
-{
-	int r;
-
-	if (rows->row.lsn == lsn)
-		return 0;
-	record_done(&rows->rec);
-	memset(&rows->rec, 0, sizeof(rows->rec));
-	rows->row.lsn = 0;
-	rows->at = 0;
-	r = journal_read(rows->fold.reader, lsn - 1, lsn + 1, false, 1,
-	    keep_row, rows);
-	if (r < 0)
-		rows->err = r;
-	return r;
-}
-
-static const struct record_member *find_member(struct verify_rows *rows,
-    const char *worktree, const char *name)
-{
-	const size_t nr = rows->rec.nr_members;
-	const struct record_member *m;
-	size_t i;
-
-	for (i = 0; i < nr; i++) {
-		m = &rows->rec.members[(rows->at + i) % nr];
-		if (m->status == REFD_OK &&
-		    (m->action == RECORD_WRITE || m->action == RECORD_DELETE) &&
-		    strcmp(m->name, name) == 0 &&
-		    strcmp(m->worktree, worktree) == 0) {
-			rows->at = (rows->at + i) % nr;
-			return m;
-		}
-	}
-	return NULL;
+	read_after(rows, rows->newest);
 }
 
 int verify_each_row(struct verify *v, const struct verify_place *place,
     const char *name, fold_member_fn *fn, void *arg)
 {
-	struct verify_rows *rows = v->rows;
-	const struct record_member *m;
-	struct verify_ref *ref = NULL;
-	size_t i;
+	const struct fold_ref *ref = NULL;
 	int r = 0;
 
 	if (v->repo_rows != NULL)
-		ref = find_ref(v->repo_rows, place->worktree, name);
-	for (i = 0; ref != NULL && i < ref->nr && r == 0; i++) {
-		r = read_row(rows, ref->lsns[i]);
-		m = r == 0 ? find_member(rows, place->worktree, name) : NULL;
-		if (m != NULL &&
-		    !fold_is_taken_back(&rows->fold, rows->row.lsn, m))
-			r = fn(arg, &rows->row, &rows->rec, m);
-	}
+		ref = fold_ref(v->repo_rows, place->worktree, name);
+	if (ref != NULL)
+		r = fold_each(&v->rows->fold, ref, fn, arg);
+	if (r < 0)
+		v->rows->err = r;
 	return r;
 }
 
@@ -342,8 +177,7 @@ struct verify_rows *verify_rows_new(const struct verify_options *opt,
 	rows->opt = opt;
 	rows->is_alone = is_alone;
 	rows->first = 1;
-	rows->fold =
-	    (struct fold){ .wants = wants, .member = note_member, .arg = rows };
+	rows->fold = (struct fold){ .wants = wants, .arg = rows };
 	return rows;
 }
 
@@ -365,7 +199,7 @@ int verify_rows_open(struct verify_rows *rows, char **why)
 
 /* The journal as it was opened may be of a time before a recovery. */
 bool verify_rows_await(const struct verify_rows *rows,
-    const struct verify_repo_rows *repo)
+    const struct fold_repo *repo)
 {
 	struct journal *now = NULL;
 	char *why = NULL;
@@ -382,10 +216,7 @@ void verify_rows_free(struct verify_rows *rows)
 {
 	if (rows == NULL)
 		return;
-	rows->last = 0;
-	drop_others(rows);
 	fold_done(&rows->fold);
-	record_done(&rows->rec);
 	free(rows->wrong_shared);
 	journal_reader_close(rows->fold.reader);
 	journal_view_close(rows->journal);

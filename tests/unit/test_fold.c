@@ -1,7 +1,8 @@
 /*
- * Proves what the fold of the log hands out (fold.h): the newest row first, no
- * member that was taken back, whether the abort record refers to the row or to
- * a deferred copy of the row, and nothing behind the row that ends the reading.
+ * Proves what the fold of the log knows of each ref (fold.h): the newest row
+ * first, no member that was taken back, whether the abort record refers to the
+ * row or to a deferred copy of the row, and nothing behind the row that ends
+ * the reading. Rows that were written since then are read on their own.
  */
 #include <check.h>
 #include <stdio.h>
@@ -82,21 +83,32 @@ static int note(void *arg, const struct journal_row *row,
 	ck_assert_ptr_nonnull(rec->members);
 	snprintf(seen + len, sizeof(seen) - len, "%llu%s ",
 	    (unsigned long long)row->lsn, m->name);
-	return 0;
+	return m->name[0] == 'z';
 }
 
-/* Each member that was handed out, after the LSN of its row. */
-static const char *folded(uint64_t after, uint64_t before)
+static void read_rows(uint64_t after, uint64_t before)
 {
-	seen[0] = '\0';
 	nr_rows = 0;
 	ck_assert_int_eq(fold_rows(&fold, after, before), 0);
+}
+
+/* The rows of the refs of repository 1, each with its LSN and the ref. */
+static const char *folded(void)
+{
+	struct fold_ref *ref, *next;
+	struct fold_repo *repo;
+
+	seen[0] = '\0';
+	repo = fold_repo(&fold, 1);
+	HASH_ITER(hh, repo->refs, ref, next)
+		ck_assert_int_eq(fold_each(&fold, ref, note, NULL),
+		    ref->name[0] == 'z');
 	return seen;
 }
 
 static void open_fold(void)
 {
-	fold = (struct fold){ .wants = wants, .member = note };
+	fold = (struct fold){ .wants = wants };
 	most = 1000000;
 	ck_assert_int_eq(journal_reader_open(journal, &fold.reader), 0);
 }
@@ -104,21 +116,28 @@ static void open_fold(void)
 static void close_fold(void)
 {
 	fold_done(&fold);
+	ck_assert_uint_eq(fold.nr_refs, 0);
 	journal_reader_close(fold.reader);
 }
 
 START_TEST(newest_first)
 {
-	put(JOURNAL_SLICE, 1, 0, "a-b");
+	put(JOURNAL_SLICE, 1, 0, "a-bz");
 	put(JOURNAL_SLICE, 2, 0, "a");
-	put(JOURNAL_SLICE, 1, 0, "a");
+	put(JOURNAL_SLICE, 1, 0, "az");
 	open_fold();
-	ck_assert_str_eq(folded(0, UINT64_MAX), "3a 1a 1b ");
-	ck_assert_str_eq(folded(1, 3), "");
-	ck_assert_str_eq(folded(2, 4), "3a ");
+	read_rows(0, UINT64_MAX);
+	ck_assert_str_eq(folded(), "3a 1a 3z 1b ");
+	ck_assert_uint_eq(fold.nr_refs, 3);
+	ck_assert_uint_eq(fold_repo(&fold, 1)->newest, 3);
+	ck_assert_ptr_nonnull(fold_ref(fold_repo(&fold, 1), "", "b"));
+	ck_assert_ptr_null(fold_ref(fold_repo(&fold, 1), "w", "b"));
+	close_fold();
+	open_fold();
 	most = 2;
-	ck_assert_str_eq(folded(0, UINT64_MAX), "3a ");
+	read_rows(0, UINT64_MAX);
 	ck_assert_uint_eq(nr_rows, 3);
+	ck_assert_str_eq(folded(), "3a 3z ");
 	close_fold();
 }
 END_TEST
@@ -129,15 +148,15 @@ START_TEST(taken_back)
 	put(JOURNAL_SLICE, 1, 0, "abc");
 	put(JOURNAL_ABORT, 1, 2, "ab");
 	open_fold();
-	ck_assert_str_eq(folded(0, UINT64_MAX), "2c 1a 1b 1c ");
+	read_rows(0, UINT64_MAX);
+	ck_assert_str_eq(folded(), "2c 1c 1a 1b ");
 	/* What came later is read on its own. */
 	put(JOURNAL_ABORT, 1, 1, "a");
-	ck_assert_str_eq(folded(3, UINT64_MAX), "");
-	ck_assert(fold_is_taken_back(&fold, 1,
-	    &(struct record_member){ .index = 0 }));
-	ck_assert(!fold_is_taken_back(&fold, 1,
-	    &(struct record_member){ .index = 1 }));
-	ck_assert_str_eq(folded(0, 4), "2c 1b 1c ");
+	put(JOURNAL_SLICE, 1, 0, "bd");
+	put(JOURNAL_SLICE, 1, 0, "b");
+	read_rows(3, UINT64_MAX);
+	ck_assert_uint_eq(nr_rows, 3);
+	ck_assert_str_eq(folded(), "2c 1c 6b 5b 1b 5d ");
 	close_fold();
 }
 END_TEST
@@ -151,7 +170,8 @@ START_TEST(a_deferred_copy_taken_back)
 	put(JOURNAL_DEFERRED, 1, 1, "ab");
 	put(JOURNAL_ABORT, 1, 3, "a");
 	open_fold();
-	ck_assert_str_eq(folded(0, UINT64_MAX), "1b ");
+	read_rows(0, UINT64_MAX);
+	ck_assert_str_eq(folded(), "1b ");
 	close_fold();
 }
 END_TEST
@@ -159,14 +179,18 @@ END_TEST
 /* More rows than one read of the journal has. */
 START_TEST(many_rows)
 {
+	struct fold_ref *ref;
 	unsigned i;
 
 	for (i = 0; i < 600; i++)
 		put(JOURNAL_SLICE, 1 + i / 599, 0, "a");
 	open_fold();
-	folded(0, UINT64_MAX);
+	read_rows(0, UINT64_MAX);
 	ck_assert_uint_eq(nr_rows, 600);
-	ck_assert_int_eq(strncmp(seen, "599a 598a ", 10), 0);
+	ref = fold_ref(fold_repo(&fold, 1), "", "a");
+	ck_assert_uint_eq(ref->nr, 599);
+	ck_assert_uint_eq(ref->lsns[0], 599);
+	ck_assert_uint_eq(ref->lsns[598], 1);
 	close_fold();
 }
 END_TEST

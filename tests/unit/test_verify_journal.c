@@ -404,7 +404,7 @@ START_TEST(many_that_do_not_fit)
 	nothing_is_found();
 	ck_assert_uint_gt(rows->nr_reads, 1);
 	ck_assert_uint_le(rows->nr_reads, MANY);
-	ck_assert_uint_le(rows->nr_refs, 3);
+	ck_assert_uint_le(rows->fold.nr_refs, 3);
 	nothing_is_found();
 	tmp_run("rm r0.git/refs/heads/c r0.git/logs/refs/heads/c");
 	sr_close();

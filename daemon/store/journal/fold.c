@@ -1,9 +1,11 @@
 #include "daemon/store/journal/fold.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "daemon/base/hash.h"
+#include "proto/lib/array.h"
 
 /* A read must not hold the WAL for long. */
 #define SLICE_ROWS 256
@@ -72,21 +74,139 @@ static int take_back(struct fold *f, uint64_t lsn,
 	return -ENOMEM;
 }
 
-static int hand_out(struct fold *f, const struct journal_row *row,
-    const struct record *rec, const struct record_member *m)
+/* ---- repositories and refs ---- */
+
+struct fold_repo *fold_repo(struct fold *f, uint64_t id)
 {
-	if (m->status != REFD_OK ||
-	    (m->action != RECORD_WRITE && m->action != RECORD_DELETE) ||
-	    fold_is_taken_back(f, row->lsn, m))
+	struct fold_repo *repo;
+
+	HASH_FIND(hh, f->repos, &id, sizeof(id), repo);
+	if (repo != NULL)
+		return repo;
+	repo = calloc(1, sizeof(*repo));
+	if (repo == NULL)
+		return NULL;
+	repo->id = id;
+	HASH_ADD(hh, f->repos, id, sizeof(id), repo);
+	if (repo->hh.tbl != NULL)
+		return repo;
+	free(repo);
+	return NULL;
+}
+
+void fold_drop(struct fold *f, struct fold_repo *repo)
+{
+	struct fold_ref *ref, *next;
+
+	HASH_ITER(hh, repo->refs, ref, next) {
+		HASH_DEL(repo->refs, ref);
+		free(ref->lsns);
+		free(ref);
+		f->nr_refs--;
+	}
+	HASH_DEL(f->repos, repo);
+	free(repo);
+}
+
+struct fold_ref *fold_ref(const struct fold_repo *repo, const char *worktree,
+    const char *name)
+{
+	char key[2 * REFD_PATH_MAX];
+	struct fold_ref *ref;
+
+	snprintf(key, sizeof(key), "%s/%s", worktree, name);
+	HASH_FIND_STR(repo->refs, key, ref);
+	return ref;
+}
+
+static struct fold_ref *get_ref(struct fold *f, struct fold_repo *repo,
+    const struct record_member *m)
+{
+	const size_t len = strlen(m->worktree);
+	struct fold_ref *ref = fold_ref(repo, m->worktree, m->name);
+
+	if (ref != NULL)
+		return ref;
+	ref = calloc(1, sizeof(*ref) + len + strlen(m->name) + 2);
+	if (ref == NULL)
+		return NULL;
+	ref->name = ref->key + len + 1;
+	strcpy(ref->key, m->worktree);
+	strcat(ref->key, "/");
+	strcat(ref->key, m->name);
+	HASH_ADD_STR(repo->refs, key, ref);
+	if (ref->hh.tbl != NULL) {
+		f->nr_refs++;
+		return ref;
+	}
+	free(ref);
+	return NULL;
+}
+
+static bool is_plan(const struct record_member *m)
+{
+	return m->status == REFD_OK &&
+	    (m->action == RECORD_WRITE || m->action == RECORD_DELETE);
+}
+
+/* ---- reading ---- */
+
+static int note(struct fold *f, struct fold_repo *repo, uint64_t lsn,
+    const struct record_member *m)
+{
+	struct fold_ref *ref;
+	uint64_t *grown;
+	size_t i;
+
+	if (!is_plan(m) || find(f, lsn, m) != NULL)
 		return 0;
-	return f->member(f->arg, row, rec, m);
+	ref = get_ref(f, repo, m);
+	if (ref == NULL)
+		return -ENOMEM;
+	grown = array_room(ref->lsns, ref->nr, &ref->size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	ref->lsns = grown;
+	/* Only a row that was written since then comes in front. */
+	for (i = ref->nr++; i > 0 && grown[i - 1] < lsn; i--)
+		grown[i] = grown[i - 1];
+	grown[i] = lsn;
+	return 0;
+}
+
+static int note_all(struct fold *f, const struct journal_row *row,
+    const struct record *rec)
+{
+	struct fold_repo *repo = fold_repo(f, row->repo);
+	size_t i;
+	int r = 0;
+
+	if (repo == NULL)
+		return -ENOMEM;
+	if (repo->newest < row->lsn) {
+		repo->newest = row->lsn;
+		repo->object_format = rec->object_format;
+	}
+	for (i = 0; i < rec->nr_members && r == 0; i++)
+		r = note(f, repo, row->lsn, &rec->members[i]);
+	return r;
+}
+
+static int take_back_all(struct fold *f, const struct journal_row *row,
+    const struct record *rec)
+{
+	const uint64_t origin = origin_of(f, row->refers_to);
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < rec->nr_members && r == 0; i++)
+		r = take_back(f, origin, &rec->members[i]);
+	return r;
 }
 
 static int take_row(struct fold *f, const struct journal_row *row)
 {
-	uint64_t origin = 0;
 	struct record rec;
-	size_t i;
 	int r;
 
 	if (row->kind != JOURNAL_SLICE && row->kind != JOURNAL_ABORT)
@@ -94,12 +214,8 @@ static int take_row(struct fold *f, const struct journal_row *row)
 	r = record_decode(row->body, row->len, &rec);
 	if (r < 0)
 		return r;
-	if (row->kind == JOURNAL_ABORT)
-		origin = origin_of(f, row->refers_to);
-	for (i = 0; i < rec.nr_members && r == 0; i++)
-		r = row->kind == JOURNAL_ABORT ?
-		    take_back(f, origin, &rec.members[i]) :
-		    hand_out(f, row, &rec, &rec.members[i]);
+	r = row->kind == JOURNAL_ABORT ? take_back_all(f, row, &rec) :
+					 note_all(f, row, &rec);
 	record_done(&rec);
 	return r;
 }
@@ -136,18 +252,78 @@ int fold_rows(struct fold *f, uint64_t after, uint64_t before)
 	return r > 0 ? -EIO : r;
 }
 
-bool fold_is_taken_back(const struct fold *f, uint64_t lsn,
-    const struct record_member *m)
+/* ---- a row again ---- */
+
+static int keep_row(void *arg, const struct journal_row *row)
 {
-	return find(f, lsn, m) != NULL;
+	struct fold *f = arg;
+
+	f->row = *row;
+	f->row.body = NULL;
+	return record_decode(row->body, row->len, &f->rec);
+}
+
+static int read_again(struct fold *f, uint64_t lsn)
+{
+	int r;
+
+	if (f->row.lsn == lsn)
+		return 0;
+	record_done(&f->rec);
+	memset(&f->rec, 0, sizeof(f->rec));
+	f->row.lsn = 0;
+	f->at = 0;
+	r = journal_read(f->reader, lsn - 1, lsn + 1, false, 1, keep_row, f);
+	return r > 0 ? -EIO : r;
+}
+
+/* Most refs of a row are asked for one after the other, in the order of the
+ * members. */
+static const struct record_member *find_member(struct fold *f, const char *key)
+{
+	const size_t nr = f->rec.nr_members;
+	const struct record_member *m;
+	size_t i, len;
+
+	for (i = 0; i < nr; i++) {
+		m = &f->rec.members[(f->at + i) % nr];
+		len = strlen(m->worktree);
+		if (is_plan(m) && strncmp(m->worktree, key, len) == 0 &&
+		    key[len] == '/' && strcmp(m->name, key + len + 1) == 0) {
+			f->at = (f->at + i) % nr;
+			return m;
+		}
+	}
+	return NULL;
+}
+
+int fold_each(struct fold *f, const struct fold_ref *ref, fold_member_fn *fn,
+    void *arg)
+{
+	const struct record_member *m;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < ref->nr && r == 0; i++) {
+		r = read_again(f, ref->lsns[i]);
+		m = r == 0 ? find_member(f, ref->key) : NULL;
+		/* Perhaps by a row that was read later. */
+		if (m != NULL && find(f, f->row.lsn, m) == NULL)
+			r = fn(arg, &f->row, &f->rec, m);
+	}
+	return r;
 }
 
 void fold_done(struct fold *f)
 {
+	struct fold_repo *repo, *next_repo;
 	struct fold_taken *taken, *next;
 
+	HASH_ITER(hh, f->repos, repo, next_repo)
+		fold_drop(f, repo);
 	HASH_ITER(hh, f->taken, taken, next) {
 		HASH_DEL(f->taken, taken);
 		free(taken);
 	}
+	record_done(&f->rec);
 }

@@ -1,51 +1,84 @@
 /*
- * Folds the log: the rows of the journal, newest first, so that the first
- * member of a ref file is the last plan of the file, and the members behind are
- * the rows that led there. Old rows need not be read once the newer ones have
- * answered the question. For recovery, for the daemon's search for returned
- * refs, and for `refd verify`.
+ * Folds the log: the last plan of each ref file, and the rows that led there.
+ * The rows are read from the newest one back, because the newer rows answer
+ * most questions alone. For a node that looks for an older copy, for the
+ * daemon's search for returned refs, and for `refd verify`. Recovery needs the
+ * rows themselves, in their order, and reads them in recover_read.c.
  *
  * Happy path: a few rows at a time, without a read transaction in between. An
  * abort record follows the row whose members it takes back, so it is read
- * before that row.
+ * before that row. Each ref file gets the LSNs of its rows. A row is read again
+ * by its LSN when somebody asks for the file.
  *
- * Failure modes: as in journal_read.c. What was handed out before is right,
- * because no older row changes it.
+ * Failure modes: as in journal_reader.c. What was read before is right, because
+ * no older row changes it.
  *
- * One thread at a time for each fold. Blocks; nothing logs.
+ * One thread at a time for each fold. Blocks; nothing logs. 0 or a negative
+ * errno. Memory: some 250 bytes for a ref file with a few rows, and at most 16
+ * for each further row.
  */
 #ifndef STORE_FOLD_H
 #define STORE_FOLD_H
 
+#include "daemon/base/hash.h"
 #include "daemon/store/journal/journal.h"
 #include "daemon/store/journal/record.h"
 
-enum fold_want { FOLD_SKIP, FOLD_TAKE, FOLD_STOP };
+/* A ref file that a row writes or deletes. */
+struct fold_ref {
+	uint64_t *lsns; /* of its rows, the newest first */
+	size_t nr, size;
+	const char *name; /* in KEY */
+	UT_hash_handle hh;
+	char key[]; /* worktree, "/", name */
+};
 
-/* M belongs to REC. A result other than 0 ends the reading. */
-typedef int fold_member_fn(void *arg, const struct journal_row *row,
-    const struct record *rec, const struct record_member *m);
+struct fold_repo {
+	uint64_t id; /* in the journal */
+	struct fold_ref *refs;
+	uint64_t newest; /* the last row; 0: none was read */
+	enum refd_object_format object_format; /* of the last row */
+	UT_hash_handle hh;
+};
+
+enum fold_want { FOLD_SKIP, FOLD_TAKE, FOLD_STOP };
 
 struct fold {
 	struct journal_reader *reader;
 	/* Is called for every row. Without the abort records of a repository,
 	 * the members that they take back seem to stand. */
 	enum fold_want (*wants)(void *arg, const struct journal_row *row);
-	/* A write or a deletion of a ref file, in a wanted row, that was not
-	 * taken back. */
-	fold_member_fn *member;
 	void *arg;
 
-	struct fold_taken *taken; /* private; NULL at first */
+	/* What was read. */
+	struct fold_repo *repos;
+	size_t nr_refs;
+
+	/* Private; zeros at first. */
+	struct fold_taken *taken;
+	struct journal_row row; /* read again; no LSN: none */
+	struct record rec;      /* of ROW */
+	size_t at;              /* the last member */
 };
 
-/* Reads the rows with AFTER < lsn < BEFORE. Several calls for ranges that lie
- * apart share what they know of abort records. 0, also after FOLD_STOP; or a
- * negative errno. */
+/* Reads the rows with AFTER < lsn < BEFORE, for several calls in ranges that
+ * lie apart. 0 also after FOLD_STOP. */
 int fold_rows(struct fold *f, uint64_t after, uint64_t before);
-/* Does an abort record that was read take member M of the row LSN back? */
-bool fold_is_taken_back(const struct fold *f, uint64_t lsn,
-    const struct record_member *m);
+/* The repository ID, which is made if no row has it. NULL: no memory. */
+struct fold_repo *fold_repo(struct fold *f, uint64_t id);
+void fold_drop(struct fold *f, struct fold_repo *repo);
+/* NULL: none. */
+struct fold_ref *fold_ref(const struct fold_repo *repo, const char *worktree,
+    const char *name);
+
+/* M belongs to REC. */
+typedef int fold_member_fn(void *arg, const struct journal_row *row,
+    const struct record *rec, const struct record_member *m);
+/* Calls FN for the rows of REF that were not taken back, the newest first,
+ * until the result is not 0, which is returned. Row, record and member stay
+ * until the next call. A row that was trimmed meanwhile is left out. */
+int fold_each(struct fold *f, const struct fold_ref *ref, fold_member_fn *fn,
+    void *arg);
 void fold_done(struct fold *f);
 
 #endif

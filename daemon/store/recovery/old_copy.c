@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/hash.h"
 #include "daemon/store/files/recovery/rule.h"
 #include "daemon/store/journal/fold.h"
 #include "daemon/store/repos/repo_checkpoint.h"
@@ -13,25 +12,15 @@
 #include "proto/refname.h"
 
 #define ROWS_MAX 50000
-#define LOOK_NS  (3 * 1000000000LL)
-
-/* A ref whose newest row was compared. */
-struct seen {
-	/* The ref has the value OID, and not from its newest row. */
-	bool is_foreign;
-	struct refd_oid oid;
-	UT_hash_handle hh;
-	char key[]; /* the number of the repository, "/", name */
-};
+/* Of the reading, and of the comparison. */
+#define LOOK_NS (3 * 1000000000LL / 2)
 
 struct look {
 	struct repos *repos;
 	struct journal *journal;
 	struct fold fold;
-	struct seen *seen;
-	uint64_t upto; /* old_copy_look() */
 	unsigned nr_rows;
-	int64_t end_ns;
+	int64_t end_ns; /* of reading, then of comparing */
 	const struct store_report *report;
 	char **why;
 	/* The owners of older repositories, and of refs with their newest
@@ -47,6 +36,12 @@ struct look {
 	int64_t packed_mtime_ns;
 	/* Of its reftables; 0: it has none that can be read. */
 	uint64_t max_index;
+
+	/* The ref at hand. */
+	bool is_newest; /* its newest row comes next */
+	/* The ref has the value OID, and not from its newest row. */
+	bool is_foreign;
+	struct refd_oid oid;
 };
 
 /* ---- the repository ---- */
@@ -180,7 +175,7 @@ static void compare_in_tables(struct look *l, const struct journal_row *row,
 
 /* M is the newest record of its ref. */
 static void compare(struct look *l, const struct journal_row *row,
-    const struct record_member *m, struct seen *seen)
+    const struct record_member *m)
 {
 	const struct rule_files files = { .sys = l->repos->sys,
 		.dirfd = l->repo->fd,
@@ -208,31 +203,38 @@ static void compare(struct look *l, const struct journal_row *row,
 		note_older(l, row->lsn, m->name);
 		return;
 	}
-	seen->is_foreign = found.has_oid;
-	seen->oid = found.oid;
-}
-
-static struct seen *add_seen(struct look *l, const char *key)
-{
-	struct seen *seen = calloc(1, sizeof(*seen) + strlen(key) + 1);
-
-	if (seen == NULL)
-		return NULL;
-	strcpy(seen->key, key);
-	HASH_ADD_STR(l->seen, key, seen);
-	if (seen->hh.tbl != NULL)
-		return seen;
-	free(seen);
-	return NULL;
+	l->is_foreign = found.has_oid;
+	l->oid = found.oid;
 }
 
 /* Is the foreign value of the ref from M, or from before M? */
-static bool is_earlier(const struct seen *seen, const struct record_member *m)
+static bool is_earlier(const struct look *l, const struct record_member *m)
 {
-	return seen->is_foreign &&
-	    ((m->action == RECORD_WRITE && m->target == NULL &&
-		 refd_oid_eq(&m->new_oid, &seen->oid)) ||
-		(m->had_old && refd_oid_eq(&m->old_oid, &seen->oid)));
+	return (m->action == RECORD_WRITE && m->target == NULL &&
+		   refd_oid_eq(&m->new_oid, &l->oid)) ||
+	    (m->had_old && refd_oid_eq(&m->old_oid, &l->oid));
+}
+
+/* 1: older rows tell no more. */
+static int look_at(void *arg, const struct journal_row *row,
+    const struct record *rec, const struct record_member *m)
+{
+	struct look *l = arg;
+	int r = open_repo(l, row->repo, rec->object_format);
+
+	if (r != 0 || l->repo == NULL)
+		return r != 0 ? r : 1;
+	if (l->is_newest && rec->has_indices)
+		compare_in_tables(l, row, m);
+	else if (l->is_newest)
+		compare(l, row, m);
+	l->is_newest = false;
+	if (!l->is_foreign)
+		return 1;
+	if (!is_earlier(l, m))
+		return 0;
+	note_older(l, row->lsn, m->name);
+	return 1;
 }
 
 static bool is_over(const struct look *l)
@@ -241,38 +243,26 @@ static bool is_over(const struct look *l)
 }
 
 /* A copy of another node's repository lacks the values that this node kept. */
-static int look_at(void *arg, const struct journal_row *row,
-    const struct record *rec, const struct record_member *m)
+static int look_at_all(struct look *l, uint64_t upto)
 {
-	char key[REFD_PATH_MAX + 32];
-	struct look *l = arg;
-	struct seen *seen;
-	int r = 0;
+	struct fold_repo *repo, *next_repo;
+	struct fold_ref *ref, *next;
+	int r;
 
-	if (m->worktree[0] != '\0' || refd_refname_is_kept(m->name) ||
-	    is_over(l))
-		return 0;
-	snprintf(key, sizeof(key), "%llu/%s", (unsigned long long)row->repo,
-	    m->name);
-	HASH_FIND_STR(l->seen, key, seen);
-	if (seen == NULL) {
-		seen = add_seen(l, key);
-		if (seen == NULL)
-			return -ENOMEM;
-		if (row->lsn > l->upto)
-			return 0;
-		r = open_repo(l, row->repo, rec->object_format);
-		if (r == 0 && l->repo != NULL && rec->has_indices)
-			compare_in_tables(l, row, m);
-		else if (r == 0 && l->repo != NULL)
-			compare(l, row, m, seen);
-	}
-	if (r == 0 && is_earlier(seen, m)) {
-		r = open_repo(l, row->repo, rec->object_format);
-		if (r == 0 && l->repo != NULL)
-			note_older(l, row->lsn, m->name);
-	}
-	return r;
+	HASH_ITER(hh, l->fold.repos, repo, next_repo)
+		HASH_ITER(hh, repo->refs, ref, next) {
+			if (is_over(l))
+				return 0;
+			if (ref->key[0] != '/' || ref->lsns[0] > upto ||
+			    refd_refname_is_kept(ref->name))
+				continue;
+			l->is_newest = true;
+			l->is_foreign = false;
+			r = fold_each(&l->fold, ref, look_at, l);
+			if (r < 0)
+				return r;
+		}
+	return 0;
 }
 
 /* ---- the rows ---- */
@@ -286,27 +276,13 @@ static enum fold_want wants(void *arg, const struct journal_row *row)
 	return row->repo != 0 ? FOLD_TAKE : FOLD_SKIP;
 }
 
-static void look_done(struct look *l)
-{
-	struct seen *seen, *next;
-
-	put_repo(l);
-	HASH_ITER(hh, l->seen, seen, next) {
-		HASH_DEL(l->seen, seen);
-		free(seen);
-	}
-	fold_done(&l->fold);
-	journal_reader_close(l->fold.reader);
-}
-
 int old_copy_look(struct repos *repos, struct journal *j,
     const struct store_report *report, uint64_t after, uint64_t upto,
     char **why)
 {
 	struct look l = { .repos = repos,
 		.journal = j,
-		.fold = { .wants = wants, .member = look_at, .arg = &l },
-		.upto = upto,
+		.fold = { .wants = wants, .arg = &l },
 		.end_ns = SYS(repos->sys, now_mono) + LOOK_NS,
 		.report = report,
 		.why = why };
@@ -315,14 +291,16 @@ int old_copy_look(struct repos *repos, struct journal *j,
 	if (!journal_shares_rows(j))
 		return 0;
 	r = journal_reader_open(j, &l.fold.reader);
-	if (r == 0) {
+	if (r == 0)
 		r = fold_rows(&l.fold, after, UINT64_MAX);
-		look_done(&l);
-	}
-	/* A damaged row is reported to readers of history. All rows behind were
+	l.end_ns += LOOK_NS;
+	/* A damaged row is reported to readers of history. All rows behind are
 	 * compared. */
-	if (r == -EUCLEAN || r == -EBADMSG)
-		r = 0;
+	if (r == 0 || r == -EUCLEAN || r == -EBADMSG)
+		r = look_at_all(&l, upto);
+	put_repo(&l);
+	fold_done(&l.fold);
+	journal_reader_close(l.fold.reader);
 	if (r == 0 && are_older(&l))
 		return -ENOTRECOVERABLE;
 	free(*why);

@@ -10,8 +10,7 @@
 #ifndef STORE_RETURNED_H
 #define STORE_RETURNED_H
 
-#include "daemon/store/journal/journal.h"
-#include "daemon/store/journal/record.h"
+#include "daemon/store/journal/fold.h"
 #include "daemon/store/repos/repo.h"
 
 struct returned {
@@ -22,10 +21,9 @@ struct returned {
 	bool is_deleted;       /* by that record */
 };
 
-/* Takes a record of the ref into R, with VALUE, and zeros at first. The newest
- * record is the first one. True: the older records can say no more. */
-bool returned_is_decided(struct returned *r, const struct journal_row *row,
-    const struct record *rec, const struct record_member *m);
+/* Takes a record of the ref into the struct returned with a NAME and a VALUE.
+ * The older records can say no more if the result is 1. */
+fold_member_fn returned_note;
 /* Does the log of the ref end with the value? Git adds a line with each value
  * that it writes, if there is a log, so somebody meant it. Blocks. */
 bool returned_is_logged(const struct sys *sys, int dirfd,

@@ -11,12 +11,6 @@
 #include "daemon/store/objects/row_objects.h"
 #include "daemon/store/repos/repo_id.h"
 
-static void refuse(struct txn *txn, enum refd_status status, char *why)
-{
-	txn->refused = status;
-	txn->why = why;
-}
-
 bool group_admit(struct replica *r, struct txn *txn)
 {
 	struct group *g = group_of(r);
@@ -35,10 +29,11 @@ bool group_admit(struct replica *r, struct txn *txn)
 	}
 	txn_lay_out(txn);
 	if (epoch != 0)
-		refuse(txn, busy_cause_count(BUSY_MEMORY),
+		admit_refuse(txn, busy_cause_count(BUSY_MEMORY),
 		    strdup(busy_cause_text(BUSY_MEMORY)));
 	else
-		refuse(txn, busy_cause_count(BUSY_GROUP), group_refusal(g));
+		admit_refuse(txn, busy_cause_count(BUSY_GROUP),
+		    group_refusal(g));
 	return false;
 }
 
@@ -70,7 +65,7 @@ static bool may_all(struct txn *txn)
 	if (!txn->is_own && txn->req.verb != REFD_VERB_PACK)
 		what = not_in_group(txn);
 	if (what != NULL)
-		refuse(txn, REFD_DENIED,
+		admit_refuse(txn, REFD_DENIED,
 		    repo_why("'%s' is in a group of nodes, and groups have no "
 			     "%s yet",
 			txn->repo->path, what));

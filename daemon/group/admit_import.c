@@ -16,6 +16,7 @@
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/group/group_internal.h"
+#include "daemon/store/admission/admit.h"
 #include "daemon/store/looking/seen_refs.h"
 #include "proto/refname.h"
 
@@ -23,13 +24,6 @@
  * are not looked at: the work depends on the size of the request. */
 #define OTHERS_MAX 1000
 #define LINKS_MAX  5 /* git's SYMREF_MAXDEPTH */
-
-static bool refuse(struct txn *txn, enum refd_status status, char *why)
-{
-	txn->refused = status;
-	txn->why = why;
-	return false;
-}
 
 static bool keeps_value(const struct refd_update *ask)
 {
@@ -111,14 +105,14 @@ static bool compare(struct txn *txn, const struct seen_refs *refs)
 	size_t i;
 
 	if (names == NULL)
-		return refuse(txn, busy_cause_count(BUSY_MEMORY), NULL);
+		return admit_refuse(txn, busy_cause_count(BUSY_MEMORY), NULL);
 	for (i = 0; i < txn->nr_updates; i++)
 		names[i] = txn->updates[i].ask->name;
 	qsort(names, txn->nr_updates, sizeof(*names), by_name);
 	has_all = !is_missing(refs, names, txn->nr_updates, &missing);
 	free(names);
 	return has_all ||
-	    refuse(txn, REFD_STALE,
+	    admit_refuse(txn, REFD_STALE,
 		repo_why(missing.is_unknown ?
 			"the ref '%s' of '%s' is damaged: remove its file" :
 			"'%s' of '%s' is missing in the import: run 'refd "
@@ -133,16 +127,16 @@ static bool has_all_refs(const struct sys *sys, struct txn *txn)
 	int r;
 
 	if (refs == NULL)
-		return refuse(txn, busy_cause_count(BUSY_MEMORY), NULL);
+		return admit_refuse(txn, busy_cause_count(BUSY_MEMORY), NULL);
 	r = seen_refs_read(sys, txn->repo, refs);
 	if (r == -EFBIG)
-		refuse(txn, REFD_STALE,
+		admit_refuse(txn, REFD_STALE,
 		    repo_why("'%s' has more refs than the import, or very many "
 			     "directories below refs/: run 'git pack-refs "
 			     "--all', and 'refd enable' again",
 			txn->repo->path));
 	else if (r < 0)
-		refuse(txn, txn_status_of(r),
+		admit_refuse(txn, txn_status_of(r),
 		    repo_why("can't list the refs of '%s': %s", txn->repo->path,
 			strerror(-r)));
 	else
@@ -161,7 +155,7 @@ bool admit_import(const struct sys *sys, struct txn *txn)
 	if (!group_repo_awaits_import(txn->repo))
 		return true;
 	if (!is_import(txn))
-		return refuse(txn, REFD_DENIED,
+		return admit_refuse(txn, REFD_DENIED,
 		    repo_why(
 			"the other nodes of the group do not have the refs "
 			"of '%s' yet: run 'refd enable %s' here",

@@ -61,16 +61,6 @@ static void note_values(struct group *g, const struct slice *s,
 			group_know(g, kept->epoch, s->repo->uuid, &m->new_oid);
 }
 
-static bool has_value(const struct record *plan)
-{
-	size_t i;
-
-	for (i = 0; i < plan->nr_members; i++)
-		if (plan->members[i].action == RECORD_WRITE)
-			return true;
-	return false;
-}
-
 static void appended(struct group *g, const struct slice *s)
 {
 	if (s->repo == NULL)
@@ -78,7 +68,7 @@ static void appended(struct group *g, const struct slice *s)
 	/* Other nodes may lack what this node lacked. */
 	if (!s->txn->is_own)
 		note_values(g, s, group_txn_of(s->txn));
-	if (has_value(&s->plan))
+	if (record_has_value(&s->plan))
 		group_repo_imported(g->base.host->sys, s->repo);
 }
 
@@ -123,7 +113,7 @@ bool group_is_in_row(const struct slice *s)
 {
 	const struct group_txn *kept = group_txn_of(s->txn);
 
-	return kept != NULL && kept->is_in_row && has_value(&s->plan);
+	return kept != NULL && kept->is_in_row && record_has_value(&s->plan);
 }
 
 bool group_fill(struct replica *r, struct slice *s, struct journal_row *row)

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/base/time.h"
 #include "daemon/group/group_internal.h"
 
 /* refd-group gives the lease up, which needs PostgreSQL. */
@@ -294,7 +295,7 @@ void group_look(struct group *g, struct replica_state *state)
 
 void group_take_role(struct group *g, const struct group_frame *role)
 {
-	const struct timespec until = group_later(g->patience_ns);
+	const struct timespec until = time_after(g->patience_ns);
 	const bool leads = role->role.is_leader;
 
 	pthread_mutex_lock(&g->mutex);
@@ -351,7 +352,7 @@ static struct group_input *take_input(struct group *g)
 
 bool group_next(struct group *g, int64_t wait_ns, struct group_input **next)
 {
-	const struct timespec until = group_later(wait_ns);
+	const struct timespec until = time_after(wait_ns);
 	bool goes_on;
 	int r = 0;
 

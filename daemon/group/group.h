@@ -104,8 +104,6 @@ void group_fetch(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],
 /* The same for one object of a repository that is here. */
 void group_fetch_here(struct group *g, const struct repo *repo,
     const struct refd_oid *oid);
-/* TXN comes back at once if TXN waits here. */
-void group_give_up(struct group *g, struct txn *txn);
 
 /* ---- following: for one thread ---- */
 

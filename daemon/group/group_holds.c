@@ -205,8 +205,9 @@ bool group_hold(void *group, struct txn *txn)
 	return is_taken;
 }
 
-void group_give_up(struct group *g, struct txn *txn)
+void group_give_up(struct replica *r, struct txn *txn)
 {
+	struct group *g = group_of(r);
 	struct group_hold *h;
 
 	pthread_mutex_lock(&g->mutex);

@@ -158,8 +158,6 @@ bool group_are_near(const struct group *g);
 
 /* ---- group_log.c; under MUTEX ---- */
 
-/* The time NS from now. Without MUTEX. */
-struct timespec group_later(int64_t ns);
 /* Waits for a change. The daemon ends when UNTIL has passed. */
 void group_wait(struct group *g, const struct timespec *until);
 
@@ -171,6 +169,8 @@ void group_batch_refused(struct group *g, uint64_t number);
 /* WHY NULL: other nodes hold the objects. Otherwise the transaction is refused
  * with WHY. */
 void group_held(struct group *g, uint64_t number, const char *why);
+/* Without MUTEX: replica.give_up(). */
+void group_give_up(struct replica *r, struct txn *txn);
 /* Refuses all transactions that wait. */
 void group_refuse_holds(struct group *g, const char *why);
 

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/base/time.h"
 #include "daemon/group/group_internal.h"
 
 #define READ_BYTES (256 * 1024)
@@ -84,7 +85,7 @@ void group_drop_output(struct group *g)
  * applied. */
 static void await_output(struct group *g)
 {
-	const struct timespec until = group_later(ALIVE_NS);
+	const struct timespec until = time_after(ALIVE_NS);
 	int r = 0;
 
 	while (g->output == NULL && !g->has_ended && r != ETIMEDOUT)

@@ -24,11 +24,6 @@
 
 /* ---- waiting ---- */
 
-struct timespec group_later(int64_t ns)
-{
-	return time_after(ns);
-}
-
 void group_wait(struct group *g, const struct timespec *until)
 {
 	if (pthread_cond_timedwait(&g->changed, &g->mutex, until) == ETIMEDOUT)
@@ -179,7 +174,7 @@ static int append(struct group *g, struct journal_row *rows, size_t nr,
 static int append_given(struct group *g, struct journal_row *rows, size_t nr,
     struct commit_log_mark *mark)
 {
-	const struct timespec until = group_later(g->patience_ns);
+	const struct timespec until = time_after(g->patience_ns);
 	int r = JOURNAL_UNKNOWN;
 
 	pthread_mutex_lock(&g->mutex);
@@ -220,7 +215,7 @@ static int send(struct group *g, struct group_batch *b,
  * is their turn. */
 static int decide(struct group *g, struct group_batch *b)
 {
-	const struct timespec until = group_later(g->patience_ns);
+	const struct timespec until = time_after(g->patience_ns);
 
 	while (!g->is_dead &&
 	    (b->outcome == GROUP_BATCH_WAITS ||

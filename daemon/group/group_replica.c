@@ -80,11 +80,6 @@ void group_replica_listen(struct replica *r, int fd)
 
 /* ---- operations ---- */
 
-static void give_up(struct replica *r, struct txn *txn)
-{
-	group_give_up(group_of(r), txn);
-}
-
 /* In a later epoch, other nodes may have rows that this node has not seen. */
 static bool may_commit(struct replica *r, const struct txn *txn)
 {
@@ -124,7 +119,7 @@ const struct replica_ops group_replica_ops = {
 	.admit = group_admit,
 	.check = group_check,
 	.collect = group_collect,
-	.give_up = give_up,
+	.give_up = group_give_up,
 	.may_commit = may_commit,
 	.permit = group_permit,
 	.compare_around = group_compare_around,

@@ -118,13 +118,13 @@ const struct metric metrics_table[] = {
 	    "The number of the last record." },
 	{ "forgotten_lsn", "refd_forgotten_lsn", GAUGE, AT(store.forgotten_lsn),
 	    "Up to there nothing is replayed." },
-	{ "group_member", "refd_group_member", GAUGE, AT(group_member),
+	{ "group_member", "refd_group_member", GAUGE, AT(shares_rows),
 	    "1 for a node of a group." },
-	{ "group_connected", "refd_group_connected", GAUGE, AT(group_connected),
+	{ "group_connected", "refd_group_connected", GAUGE, AT(is_connected),
 	    "1 while refd-group is connected." },
-	{ "group_lag_us", "refd_group_lag_seconds", DURATION, AT(group_lag_us),
+	{ "group_lag_us", "refd_group_lag_seconds", DURATION, AT(lag_us),
 	    "For so long the node has not had every row of the group." },
-	{ "group_row_us", "refd_group_row_seconds", DURATION, AT(group_row_us),
+	{ "group_row_us", "refd_group_row_seconds", DURATION, AT(row_us),
 	    "How long the first row that waits, or the row in work, has taken; "
 	    "0: none." },
 	{ "group_waiting_repos", "refd_group_waiting_repositories", GAUGE,
@@ -132,7 +132,7 @@ const struct metric metrics_table[] = {
 	    "Repositories with rows of the group that wait on this node." },
 	{ "group_epoch", "refd_group_epoch", GAUGE, AT(store.replica.epoch),
 	    "The epoch in which the node leads its group; 0: it does not." },
-	{ "group_lsn", "refd_group_last_lsn", GAUGE, AT(group_lsn),
+	{ "group_lsn", "refd_group_last_lsn", GAUGE, AT(shared_lsn),
 	    "The last row of the group that the node has applied." },
 	{ "group_batches", "refd_group_waiting_batches", GAUGE,
 	    AT(store.replica.batches),
@@ -213,11 +213,11 @@ void metrics_complete(struct metrics *m)
 		m->checkpoint_age_s =
 		    (uint64_t)((m->now_ns - store->checkpoint_ns) / NS_PER_S);
 	m->turn_max_us = m->turn.max;
-	m->group_member = store->replica.shares_rows;
-	m->group_lsn = m->group_member != 0 ? store->replica.lsn : 0;
-	m->group_connected = store->replica.is_connected;
-	m->group_lag_us = (uint64_t)store->replica.lag_ns / 1000;
-	m->group_row_us = (uint64_t)store->replica.row_ns / 1000;
+	m->shares_rows = store->replica.shares_rows;
+	m->shared_lsn = m->shares_rows != 0 ? store->replica.lsn : 0;
+	m->is_connected = store->replica.is_connected;
+	m->lag_us = (uint64_t)store->replica.lag_ns / 1000;
+	m->row_us = (uint64_t)store->replica.row_ns / 1000;
 	busy_cause_counts(m->busy);
 	log_counts(&m->errors, &m->warnings);
 	add_process(m);

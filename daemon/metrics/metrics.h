@@ -28,8 +28,8 @@ struct metrics {
 
 	/* Filled in by metrics_complete(). */
 	uint64_t to_replay, checkpoint_age_s, checkpoint_took_us, turn_max_us;
-	uint64_t group_member, group_connected, group_lag_us, group_row_us;
-	uint64_t group_lsn;
+	uint64_t shares_rows, is_connected, lag_us, row_us;
+	uint64_t shared_lsn;
 	uint64_t busy[BUSY_CAUSES];
 	uint64_t errors, warnings; /* lines of the log */
 	uint64_t heap_bytes, peak_rss_bytes, cpu_us;

@@ -28,10 +28,11 @@
 #include "proto/lib/name_key.h"
 #include "proto/refname.h"
 
-static void refuse(struct txn *txn, enum refd_status status, char *why)
+bool admit_refuse(struct txn *txn, enum refd_status status, char *why)
 {
 	txn->refused = status;
 	txn->why = why;
+	return false;
 }
 
 /* ---- the request ---- */
@@ -62,7 +63,7 @@ static bool is_unsure(const struct txn *txn, const struct repo *repo)
 static void refuse_unseen(struct txn *txn)
 {
 	free(txn->why);
-	refuse(txn, REFD_NOREPO,
+	admit_refuse(txn, REFD_NOREPO,
 	    repo_why("'%s' is no repository that uid %u can reach: it is "
 		     "missing, or closed to that uid, or not under a root that "
 		     "refd serves (daemon.root, --root)",
@@ -80,7 +81,7 @@ static void hide_unseen(struct admission_worker *w, struct txn *txn)
 		refuse_unseen(txn);
 	} else if (status != REFD_OK) {
 		free(txn->why);
-		refuse(txn, status,
+		admit_refuse(txn, status,
 		    repo_why("can't look at the directories above '%s' now",
 			txn->req.git_dir));
 	}
@@ -94,14 +95,14 @@ static void check_write(struct admission_worker *w, struct txn *txn)
 	    repo_peer_may_write(w->cfg->sys, repo, &txn->peer);
 
 	if (status == REFD_NOREPO)
-		refuse(txn, REFD_DENIED,
+		admit_refuse(txn, REFD_DENIED,
 		    repo_why("uid %u may not write refs "
 			     "of '%s' (owner %u, mode %04o, and every "
 			     "directory on the way must let it pass)",
 			txn->peer.uid, repo->path, repo->owner,
 			repo->mode & 07777));
 	else if (status != REFD_OK)
-		refuse(txn, status,
+		admit_refuse(txn, status,
 		    repo_why("can't look at the directories above '%s' now",
 			repo->path));
 }
@@ -114,7 +115,7 @@ static bool open_repo(struct admission_worker *w, struct txn *txn)
 	char *why;
 
 	if (txn->req.committer != NULL && !is_committer(txn->req.committer)) {
-		refuse(txn, REFD_BADREQUEST,
+		admit_refuse(txn, REFD_BADREQUEST,
 		    repo_why("the committer '%s' is "
 			     "not of the form \"Name <mail> seconds zone\"",
 			txn->req.committer));
@@ -122,7 +123,7 @@ static bool open_repo(struct admission_worker *w, struct txn *txn)
 	}
 	repo = admission_turn_repo(w, &status, &why);
 	if (repo == NULL) {
-		refuse(txn, status, why);
+		admit_refuse(txn, status, why);
 		hide_unseen(w, txn);
 		return false;
 	}
@@ -132,7 +133,7 @@ static bool open_repo(struct admission_worker *w, struct txn *txn)
 	if (txn->req.common_ino != 0 &&
 	    (txn->req.common_dev != repo->dev ||
 		txn->req.common_ino != repo->ino))
-		refuse(txn, REFD_NOREPO,
+		admit_refuse(txn, REFD_NOREPO,
 		    repo_why("'%s' is another directory "
 			     "for the daemon than for the client: mount the "
 			     "repositories at the same path for both",
@@ -140,14 +141,14 @@ static bool open_repo(struct admission_worker *w, struct txn *txn)
 	else if (!rights_allow(w->cfg->rights, repo->path, &txn->peer,
 		     &given) &&
 	    !admit_is_own(txn))
-		refuse(txn, REFD_DENIED,
+		admit_refuse(txn, REFD_DENIED,
 		    repo_why("uid %u is not among those who may use '%s' "
 			     "(allowUser, allowGroup of its root)",
 			txn->peer.uid, repo->path));
 	else if (!admit_is_own(txn))
 		check_write(w, txn);
 	if (txn->refused == REFD_OK && is_unsure(txn, repo))
-		refuse(txn, REFD_UNSUPPORTED,
+		admit_refuse(txn, REFD_UNSUPPORTED,
 		    repo_why("the configuration of '%s' includes a file that "
 			     "refd does not read (outside of the repository, "
 			     "or under a condition), which may set "
@@ -156,7 +157,7 @@ static bool open_repo(struct admission_worker *w, struct txn *txn)
 			repo->path));
 	if (txn->refused == REFD_OK && !admit_has_no_updates(txn) &&
 	    txn->req.object_format != repo->object_format)
-		refuse(txn, REFD_UNSUPPORTED,
+		admit_refuse(txn, REFD_UNSUPPORTED,
 		    repo_why("the request is for object-format %s, and '%s' "
 			     "has object-format %s",
 			refd_object_format_name(txn->req.object_format),
@@ -352,7 +353,7 @@ bool admit_objects_begin(const struct sys *sys, struct txn *txn, int err)
 		err = -EXDEV;
 	is_gits = err == -EXDEV || err == -EINVAL || err == -ELOOP;
 	if (err < 0)
-		refuse(txn, is_gits ? REFD_UNSUPPORTED : txn_io(err),
+		admit_refuse(txn, is_gits ? REFD_UNSUPPORTED : txn_io(err),
 		    repo_why("'%s' %s", txn->repo->path,
 			object_stores_why(err)));
 	return err == 0;
@@ -526,7 +527,7 @@ static bool retry_deferred(const struct store_parts *cfg, struct txn *txn)
 	if (r == 0 && deferred_blocks_writes(cfg->deferred, txn->repo->id))
 		r = deferred_retry(cfg->deferred, txn->repo, txn);
 	if (r < 0)
-		refuse(txn, txn_io(r),
+		admit_refuse(txn, txn_io(r),
 		    repo_why("updates of '%s' await recovery: %s",
 			txn->repo->path, leftover_locks_why(r)));
 	return r == 0;

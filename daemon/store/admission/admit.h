@@ -11,6 +11,9 @@
  * REPO have the object OID? 1, 0 or negative errno. ARG is not used. */
 int admit_has_object(void *arg, struct repo *repo, const struct refd_oid *oid);
 
+/* Refuses TXN, which owns WHY from now on. Returns false. */
+bool admit_refuse(struct txn *txn, enum refd_status status, char *why);
+
 /* Has U a new value whose objects are looked for? */
 bool admit_wants_object(const struct txn_update *u);
 /* Decides all updates of TXN with a new value: something that the values name

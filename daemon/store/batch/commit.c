@@ -164,16 +164,6 @@ static int make_plan(struct pass *p, struct slice *slice)
 	return 0;
 }
 
-static bool has_value(const struct record *plan)
-{
-	size_t i;
-
-	for (i = 0; i < plan->nr_members; i++)
-		if (plan->members[i].action == RECORD_WRITE)
-			return true;
-	return false;
-}
-
 static bool is_final(const struct slice *slice)
 {
 	size_t i, decided = 0, nr_decided = 0;
@@ -228,7 +218,7 @@ static int make_row(struct pass *p, struct slice *slice,
 	row->final = is_final(slice);
 	if (!REPLICA(p->ap->replica, fill, slice, row))
 		return 1;
-	if (has_value(&slice->plan))
+	if (record_has_value(&slice->plan))
 		row->objects = txn_objects(slice->txn, &row->objects_len);
 	slice->plan.has_objects = row->objects != NULL;
 	row->body = record_encode(&slice->plan, &row->len);

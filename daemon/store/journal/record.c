@@ -479,3 +479,13 @@ void record_strip(struct record *rec)
 	}
 	rec->nr_members = nr;
 }
+
+bool record_has_value(const struct record *rec)
+{
+	size_t i;
+
+	for (i = 0; i < rec->nr_members; i++)
+		if (rec->members[i].action == RECORD_WRITE)
+			return true;
+	return false;
+}

@@ -101,6 +101,8 @@ uint8_t *record_encode(const struct record *rec, size_t *len);
 /* 0, -EBADMSG, -ENOMEM. Strings point into REC's own copy. */
 int record_decode(const uint8_t *bytes, size_t len, struct record *rec);
 void record_done(struct record *rec);
+/* Does REC give a ref a value? */
+bool record_has_value(const struct record *rec);
 
 /* Keeps only the parts for a look-up by id: the outcome of each update. */
 void record_strip(struct record *rec);

@@ -24,6 +24,8 @@
 /* An attempt costs other nodes a fetch. */
 #define NAP_MOST_MS 800
 #define LAST_MS     200 /* of the last attempt, at least */
+/* Between two questions whether the node follows. */
+#define ASK_MS 2000
 
 static bool is_own(const char *path)
 {
@@ -377,7 +379,7 @@ void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
     int grace_ms, struct refd_answer *ans)
 {
 	uint32_t nap_ms = NAP_MS, left_ms;
-	bool has_asked = false;
+	uint64_t ask_ms = 0;
 	int err;
 
 	for (;;) {
@@ -390,10 +392,14 @@ void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
 		left_ms = connect_ms_left(deadline);
 		if (err < 0 || !is_put_off(ans) || left_ms < NAP_MS + LAST_MS)
 			return;
-		/* Once: a busy daemon shall not get more to do. */
-		if (!has_asked && follows(r, (int)left_ms))
-			return;
-		has_asked = true;
+		/* Seldom: a busy daemon shall not get much more to do. A leader
+		 * that has lost its lease follows as soon as another one leads.
+		 */
+		if (refd_now_ms() >= ask_ms) {
+			if (follows(r, (int)left_ms))
+				return;
+			ask_ms = refd_now_ms() + ASK_MS;
+		}
 		left_ms = connect_ms_left(deadline);
 		if (left_ms < NAP_MS + LAST_MS)
 			return;

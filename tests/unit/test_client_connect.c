@@ -385,11 +385,39 @@ static void follows(struct fake *f)
 	tell_role(f, "follower");
 }
 
+/* Its lease is over, and then another node leads. */
+static void follows_later(struct fake *f)
+{
+	struct refd_pair pair = { "role", "waits" };
+	struct refd_answer role = { .kind = REFD_ANSWER_PAIRS,
+		.pairs = &pair,
+		.nr_pairs = 1 };
+	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
+		.status = REFD_BUSY };
+	struct refd_answer *ans;
+	struct refd_request got;
+	unsigned asked = 0, nr;
+
+	fake_serve(f);
+	for (nr = 0; asked < 2 && nr < 100; nr++) {
+		fake_read(f, &got);
+		ans = got.verb == REFD_VERB_STATUS ? &role : &no;
+		if (ans == &role && ++asked == 2)
+			pair.value = "follower";
+		ans->request_id = got.request_id;
+		fake_answer(f, ans);
+		refd_request_done(&got);
+	}
+}
+
 /* Its answer names the leader, and would be the same for a minute. */
 START_TEST(test_follower)
 {
 	struct refd_answer ans = call(follows, 60000);
 
+	ck_assert_int_eq(ans.status, REFD_BUSY);
+	refd_answer_done(&ans);
+	ans = call(follows_later, 20000);
 	ck_assert_int_eq(ans.status, REFD_BUSY);
 	refd_answer_done(&ans);
 }

@@ -419,9 +419,47 @@ def test_former_leader():
     promote(a)
 
 
+def test_lost_leader():
+    """The machine of the leader is lost while c fetches from it for a row. Both
+    other nodes lack a row, so nobody can lead."""
+    repo = Repo('leader.git')
+    restart(a, lease='2s')
+    c = make_node('c', ['a', 'b'])
+    c.start()
+    try:
+        assert c.await_role(False), c.message()
+        with Shut(c):
+            oid = repo.commit()
+            same('b has the objects', 'HELD', a.outcome(repo.hold(a, oid)))
+            report('b has all', repo.is_whole(b, oid))
+            for node in (b, c):
+                node.send_applied = lambda: None
+            same('a row', 'COMMITTED', a.outcome(a.batch(new_row())))
+            number = repo.hold(c, oid)
+            time.sleep(1)
+            same('the fetch does not end', [], c.outcomes[number])
+            a.end()
+            began = time.monotonic()
+            same('c gets them from b', 'HELD', c.outcome(number, 20) +
+                 c.reasons.get(number, ''))
+            took = time.monotonic() - began
+            report('soon after the lease', took < 8, took)
+            report('nobody leads', not b.role[0] and not c.role[0])
+    finally:
+        for node in (b, c):
+            del node.send_applied
+        c.end()
+    b.send_applied()
+    assert b.await_role(True), b.message()
+    pg.sql("DELETE FROM refd.node WHERE node = 'c'")
+    write_config('a', ['b'])
+    a.start()
+    assert a.await_role(False), a.message()
+    promote(a)
+
+
 run_cases(pg, (a, b), begin, test_held, test_claimed, test_half_made,
           test_guard, test_many, test_own, test_replaced, test_renamed, test_refused,
           test_follower_killed, test_leader_killed, test_stop, test_restart,
           test_old_primary, test_clean, test_two, test_former_leader,
-          test_lost_by_leader,
-          test_away)
+          test_lost_by_leader, test_lost_leader, test_away)

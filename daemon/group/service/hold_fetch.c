@@ -30,12 +30,13 @@ static bool ask_next(struct hold_fetches *h, struct fetch_job *job)
 	if (!fetch_job_is_of_daemon(job) || job->is_held ||
 	    job->epoch < h->epoch || config->nr_roots == 0)
 		return false;
-	while (job->nr_asked < config->nr_sources && job->source == last)
+	while (job->nr_asked < config->nr_sources &&
+	    (job->source == last || job->source == h->lost))
 		job->source = config->sources[job->nr_asked++].url;
-	if (job->source == last)
+	if (job->source == last || job->source == h->lost)
 		return false;
 	text_adds(&job->why, "; then: ");
-	job->is_taken = false;
+	job->is_taken = job->is_late = false;
 	fetch_pool_add(h->pool, job);
 	return true;
 }
@@ -45,7 +46,7 @@ static void begin(struct hold_fetches *h, struct fetch_job *job,
     const char *node)
 {
 	job->source = group_config_source(h->config, node);
-	if (job->source && h->config->nr_roots > 0) {
+	if (job->source && job->source != h->lost && h->config->nr_roots > 0) {
 		fetch_pool_add(h->pool, job);
 		return;
 	}
@@ -53,6 +54,9 @@ static void begin(struct hold_fetches *h, struct fetch_job *job,
 		text_addf(&job->why,
 		    "group.source in the configuration here does not name the "
 		    "node '%s'",
+		    node);
+	else if (job->source == h->lost)
+		text_addf(&job->why, "the lease of the node '%s' is over",
 		    node);
 	else
 		text_adds(&job->why,
@@ -67,6 +71,19 @@ void hold_fetch_begin_epoch(struct hold_fetches *h, uint64_t epoch)
 		return;
 	h->epoch = epoch;
 	fetch_pool_begin_epoch(h->pool, epoch);
+}
+
+/* A node that lacks objects cannot lead, and no later epoch would end its fetch:
+ * it gets them from a third node. The second look is for a leader that renews
+ * its lease as soon as PostgreSQL is back. */
+void hold_fetch_lose(struct hold_fetches *h, const char *node)
+{
+	const char *url = node ? group_config_source(h->config, node) : NULL;
+
+	if (url && url == h->suspected && url != h->lost)
+		fetch_pool_begin_epoch(h->pool, h->epoch + 1);
+	h->lost = url == h->suspected ? url : NULL;
+	h->suspected = url;
 }
 
 /* The path of the repository by its last row: on the leader, it may have been

@@ -21,7 +21,10 @@ struct hold_fetches {
 	const struct group_config *config;
 	struct daemon_link *link;
 	struct fetch_pool *pool;
-	uint64_t epoch;            /* of the last ROLE */
+	uint64_t epoch; /* of the last ROLE */
+	/* The source of a leader without a lease, at two looks and at the last
+	 * one; or NULL. */
+	const char *lost, *suspected;
 	struct text ids;           /* of rows without an answer in refd.held */
 	struct fetch_job *answers; /* that refd.held does not have yet */
 	uint64_t told_ms;          /* of the last report; 0: none */
@@ -29,6 +32,9 @@ struct hold_fetches {
 
 /* EPOCH has begun, for this node. */
 void hold_fetch_begin_epoch(struct hold_fetches *h, uint64_t epoch);
+/* A look at the lease: that of the leader NODE is over; NULL: it is not. After
+ * two looks, its machine may be lost: fetches from there end, and none begins. */
+void hold_fetch_lose(struct hold_fetches *h, const char *node);
 /* A HOLD of the daemon; the objects come from the node LEADER. S is open, or
  * closed. */
 void hold_fetch_add(struct hold_fetches *h, struct session *s,

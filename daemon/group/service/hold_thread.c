@@ -219,6 +219,8 @@ static void tell_state(struct hold_thread *t, const struct lease *lease)
 	const char *path;
 	enum room room = find_room(t, &path);
 
+	hold_fetch_lose(&t->fetches,
+	    lease->is_over && !is_leader ? lease->owner : NULL);
 	if (room != ROOM_NONE)
 		t->room_ms = refd_now_ms();
 	is_damaged = tell_near(t, is_leader, room);

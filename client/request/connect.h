@@ -108,10 +108,10 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
  * Sends REQ through the connected R. If the daemon is busy or stops, REQ is
  * sent again under its id until shortly before DEADLINE: after 50 ms, and then
  * after longer pauses, up to 800 ms. A node that follows is not asked again,
- * because its answer names the leader: the client looks each two seconds. The daemon has to finish by then, and
- * the answer is awaited for GRACE_MS longer. *ANS is always filled in: the
- * outcome is "unknown" without an answer; a session without an answer has
- * REFD_DEADLINE.
+ * because its answer names the leader: the client looks each two seconds. The
+ * daemon has to finish by then, and the answer is awaited for GRACE_MS longer.
+ * *ANS is always filled in: the outcome is "unknown" without an answer; a
+ * session without an answer has REFD_DEADLINE.
  */
 void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
     int grace_ms, struct refd_answer *ans);

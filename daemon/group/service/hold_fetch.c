@@ -73,9 +73,9 @@ void hold_fetch_begin_epoch(struct hold_fetches *h, uint64_t epoch)
 	fetch_pool_begin_epoch(h->pool, epoch);
 }
 
-/* A node that lacks objects cannot lead, and no later epoch would end its fetch:
- * it gets them from a third node. The second look is for a leader that renews
- * its lease as soon as PostgreSQL is back. */
+/* A node that lacks objects cannot lead, and no later epoch would end its
+ * fetch: it gets them from a third node. The second look is for a leader that
+ * renews its lease as soon as PostgreSQL is back. */
 void hold_fetch_lose(struct hold_fetches *h, const char *node)
 {
 	const char *url = node ? group_config_source(h->config, node) : NULL;

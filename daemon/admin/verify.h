@@ -32,7 +32,7 @@ struct verify_options {
 	void (*restored)(void *arg, const char *repo, const char *ref,
 	    const char *value, const char *from);
 	void *arg;
-	/* The journal, read once for several repositories; NULL: for one. */
+	/* The journal, read once for all repositories. NULL: no memory. */
 	struct verify_rows *rows;
 };
 

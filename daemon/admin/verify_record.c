@@ -223,10 +223,10 @@ void verify_records(struct verify *v)
 	struct verify_place common;
 	char *damage;
 
-	if (v->repo_rows == NULL || v->awaits)
+	if (v->repo_rows == NULL)
 		return;
 	HASH_ITER(hh, v->repo_rows->refs, ref, next) {
-		place = place_of(v, ref, &common);
+		place = v->awaits ? NULL : place_of(v, ref, &common);
 		if (place != NULL)
 			verify_check(v, check_record, place, ref->name);
 	}

@@ -381,11 +381,7 @@ static int verify_opened(struct verify *v, char **why)
 int verify_repo(const struct verify_options *opt, const char *path, char **why)
 {
 	static const char *const roots[] = { "/" };
-	struct verify_rows *own =
-	    opt->rows == NULL ? verify_rows_new(opt, true) : NULL;
-	struct verify v = { .opt = opt,
-		.sys = opt->sys,
-		.rows = own != NULL ? own : opt->rows };
+	struct verify v = { .opt = opt, .sys = opt->sys, .rows = opt->rows };
 	int r;
 
 	*why = NULL;
@@ -403,6 +399,5 @@ int verify_repo(const struct verify_options *opt, const char *path, char **why)
 				"directories can't be read",
 		    path);
 	close_all(&v);
-	verify_rows_free(own);
 	return r < 0 ? -1 : 0;
 }

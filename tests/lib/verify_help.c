@@ -58,15 +58,20 @@ void vh_reset(void)
 
 size_t vh_look(const char *path)
 {
+	struct verify_options opt = vh_opt;
 	char full[4096];
 
 	findings_done(&findings);
 	free(why);
 	snprintf(full, sizeof(full), "%s/%s", tmp_root, path);
-	if (verify_repo(&vh_opt, full, &why) < 0)
+	if (opt.rows == NULL)
+		opt.rows = verify_rows_new(&vh_opt, true);
+	if (verify_repo(&opt, full, &why) < 0)
 		ck_assert_ptr_nonnull(why);
 	else
 		ck_assert_ptr_null(why);
+	if (vh_opt.rows == NULL)
+		verify_rows_free(opt.rows);
 	return findings.nr;
 }
 

@@ -8,7 +8,7 @@
 
 #include "daemon/admin/verify.h"
 
-/* For the next look. */
+/* For the next look. Without rows, each look reads the journal. */
 extern struct verify_options vh_opt;
 /* Called in place of waiting between the two looks; may be NULL. */
 extern void (*vh_meanwhile)(void);

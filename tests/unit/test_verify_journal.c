@@ -315,6 +315,31 @@ START_TEST(a_deferred_update_given_up)
 }
 END_TEST
 
+/* The newer rows are right, and are compared. */
+START_TEST(a_damaged_row)
+{
+	char path[4200];
+	sqlite3 *db;
+
+	sr_close();
+	snprintf(path, sizeof(path), "%s/journal.db", sr_state);
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(db,
+			     "UPDATE record SET time_us = 7 WHERE lsn = 2",
+			     NULL, NULL, NULL),
+	    SQLITE_OK);
+	sqlite3_close(db);
+	tmp_run("rm r.git/refs/heads/[ab] r.git/logs/refs/heads/[ab]");
+	FINDS(2);
+	HAS("journal-unreadable ", "record 2 is not what was written");
+	HAS("ref-gone refs/heads/b", sr_commit);
+	commit_row(JOURNAL_SLICE, 0, "refs/heads/p");
+	FINDS(2);
+	HAS("journal-unreadable ", "record 2 is not what was written");
+	HAS("awaits-recovery ", "no daemon runs");
+}
+END_TEST
+
 /* ---- many repositories ---- */
 
 #define MANY 4
@@ -546,6 +571,7 @@ int main(void)
 	tcase_add_test(tc, more_than_fit);
 	tcase_add_test(tc, what_awaits_recovery);
 	tcase_add_test(tc, a_deferred_update_given_up);
+	tcase_add_test(tc, a_damaged_row);
 	tcase_add_test(tc, one_reading_for_many);
 	tcase_add_test(tc, recovered_meanwhile);
 	tcase_add_test(tc, many_that_do_not_fit);

@@ -14,6 +14,16 @@ from group_log_nodes import (LEASE, TOP, a, cancel_all, check, console,
 
 # ---- the administrator ----
 
+def second_s1():
+    """The standby s1 has two rows, as after a connection that was cut."""
+    receiver = subprocess.Popen(pg.account(
+        'pg_receivewal', '-D', TOP, '--synchronous', '-d',
+        f'host={TOP} port=5601 user=postgres application_name=s1'),
+        stderr=subprocess.DEVNULL)
+    await_standbys(pg, 2)
+    return receiver
+
+
 def test_create():
     make_role(pg)
     # A session must not depend on the defaults of its role.
@@ -41,11 +51,7 @@ def test_create():
            console.run('create', node='b'))
     expect('status: no leader', 1, 'the lease is over',
            console.run('status'))
-    receiver = subprocess.Popen(pg.account(
-        'pg_receivewal', '-D', TOP, '--synchronous', '-d',
-        f'host={TOP} port=5601 user=postgres application_name=s1'),
-        stderr=subprocess.DEVNULL)
-    await_standbys(pg, 2)
+    receiver = second_s1()
     expect('status: two standbys of one name count once', 1,
            'copies: 1 synchronous standbys, 1 needed',
            console.run('status'))
@@ -99,6 +105,22 @@ def test_commit():
         a.outcome(a.batch(new_row(objects=12000000))) for _ in range(10)})
     expect('status', 0, 'leader: a, epoch 2', console.run('status'))
     check('commit')
+
+
+def test_copies():
+    a.end()
+    console.config('a', copies=2)
+    receiver = second_s1()
+    a.start()
+    report('two rows of one standby are one copy', wait_for(
+        20, lambda: '1 of 2 standbys have flushed' in a.message()),
+        a.message()[-700:])
+    a.end()
+    receiver.terminate()
+    receiver.wait()
+    console.config('a')
+    a.start()
+    report('the node leads with one copy', a.await_role(True), a.message())
 
 
 def test_empty_setting():
@@ -259,6 +281,6 @@ def test_killed():
     check('killed')
 
 
-CASES = (test_create, test_commit, test_defaults, test_empty_setting,
-         test_doubts, test_late_checkpointer, test_absent, test_restart,
-         test_standby_away, test_lease_end, test_killed)
+CASES = (test_create, test_commit, test_copies, test_defaults,
+         test_empty_setting, test_doubts, test_late_checkpointer, test_absent,
+         test_restart, test_standby_away, test_lease_end, test_killed)

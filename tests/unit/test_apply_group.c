@@ -21,15 +21,14 @@
 #include "daemon/store/batch/pass.h"
 #include "daemon/group/own_txn.h"
 #include "proto/refname.h"
+#include "tests/lib/leader_rig.h"
 #include "tests/lib/suite.h"
-#include "tests/lib/tables_rig.h"
 
 /* The syncs of packed-refs.new, and of the table, the list and the
  * directory. */
 #define FILES_SYNCS  1
 #define TABLES_SYNCS 3
 
-static int (*commit)(void *, struct journal_row *, size_t, bool);
 static unsigned nr_writes; /* committed to the log */
 
 /* The log of the group takes every row. A row has the LSN of the follower's
@@ -48,32 +47,14 @@ static int count_writes(void *arg, struct journal_row *rows, size_t nr,
 			nr_writes += rec.members[k].status == REFD_OK;
 		record_done(&rec);
 	}
-	return commit(arg, rows, nr, flush);
-}
-
-/* The value of a ref is not the group's. */
-static void tell(struct group *g, const struct repo *repo, const char *name);
-
-static void share_rows(void)
-{
-	static struct group g;
-
-	g = (struct group){ .base = { &group_replica_ops, &w->store.parts },
-		.diverged = tell };
-	w->store.pipeline->applier.replica = &g.base;
+	return ldr_commit(arg, rows, nr, flush);
 }
 
 /* The repository has been opened before. */
 static void join(void)
 {
-	static const uint8_t group[16] = "a group";
-	struct applier *ap = &w->store.pipeline->applier;
-
 	wr_ok("x=1;y=1");
-	journal_set_shared(w->store.journal, group);
-	commit = ap->commit;
-	ap->commit = count_writes;
-	share_rows();
+	ldr_join(count_writes);
 	nr_writes = 0;
 }
 
@@ -245,89 +226,6 @@ END_TEST
 
 /* ---- values of other programs ---- */
 
-static unsigned nr_told;
-static const char *told; /* the name to be told */
-static bool are_tables;
-
-static void begin(void)
-{
-	if (are_tables)
-		tbl_setup();
-	else
-		wr_setup();
-}
-
-static void begin_files(void)
-{
-	are_tables = false;
-	begin();
-}
-
-static void begin_tables(void)
-{
-	are_tables = true;
-	begin();
-}
-
-static void end(void)
-{
-	if (are_tables)
-		tbl_teardown();
-	else
-		wr_teardown();
-}
-
-static void tell(struct group *g, const struct repo *repo, const char *name)
-{
-	(void)g;
-	ck_assert_str_eq(repo->path, WORLD_REPO);
-	ck_assert_str_eq(name, told);
-	nr_told++;
-}
-
-/* Gives each row the next LSN of the group, except those of this node. */
-static int number(void *arg, struct journal_row *rows, size_t nr, bool flush)
-{
-	uint64_t lsn = journal_shared_lsn(w->store.journal);
-	size_t i;
-
-	for (i = 0; i < nr; i++)
-		if (rows[i].slice == NULL ||
-		    !group_txn_is_of_node(rows[i].slice->txn))
-			rows[i].shared_lsn = ++lsn;
-	return commit(arg, rows, nr, flush);
-}
-
-static void lead_group(void)
-{
-	struct applier *ap = &w->store.pipeline->applier;
-
-	journal_set_shared(w->store.journal,
-	    (const uint8_t *)"a group of nodes");
-	commit = ap->commit;
-	ap->commit = number;
-	share_rows();
-	nr_told = 0;
-	told = "refs/heads/a";
-}
-
-/* Another program does SPEC. */
-static void write_beside(const char *spec)
-{
-	struct applier *ap = &w->store.pipeline->applier;
-
-	ap->replica = &w->store.alone;
-	ap->commit = commit;
-	wr_ok(spec);
-	ap->commit = number;
-	share_rows();
-}
-
-static char value(const char *name)
-{
-	return are_tables ? tbl_ref(name) : world_ref(w, name);
-}
-
 /* SPEC changes refs/heads/a, which has another value. */
 static void expect_given_back(const char *spec)
 {
@@ -337,7 +235,7 @@ static void expect_given_back(const char *spec)
 	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
 	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_DIVERGED);
 	ck_assert_uint_eq(journal_last_lsn(w->store.journal), lsn);
-	ck_assert_uint_gt(nr_told, 0);
+	ck_assert_uint_gt(ldr_nr_told, 0);
 	world_done(w, txn);
 }
 
@@ -376,69 +274,69 @@ static const char kept[] = "@" REFD_DIVERGED "1/heads/a";
 
 START_TEST(an_older_value)
 {
-	lead_group();
+	ldr_lead();
 	wr_ok("a=1:0;b=1:0");
 	wr_ok("a=2:1");
-	write_beside("a=1:2");
+	ldr_write_beside("a=1:2");
 	expect_given_back("a=3:1");
 	expect_given_back("a=3:2");
-	ck_assert_int_eq(value("a"), '1');
+	ck_assert_int_eq(ldr_value("a"), '1');
 	/* Other refs go on. */
 	wr_ok("b=2:1");
 	ck_assert(mend('1', '2'));
 	wr_ok("a=3:2");
-	ck_assert_int_eq(value("a"), '3');
-	ck_assert_int_eq(value(kept), '1');
+	ck_assert_int_eq(ldr_value("a"), '3');
+	ck_assert_int_eq(ldr_value(kept), '1');
 }
 END_TEST
 
 /* An update ends after the value of the group was read for mending. */
 START_TEST(mending_comes_late)
 {
-	lead_group();
+	ldr_lead();
 	wr_ok("a=1:0");
 	wr_ok("a=2:1");
 	ck_assert(!mend('2', '1'));
 	ck_assert(!mend('2', '0'));
-	ck_assert_int_eq(value("a"), '2');
-	ck_assert_int_eq(value(kept), '0');
+	ck_assert_int_eq(ldr_value("a"), '2');
+	ck_assert_int_eq(ldr_value(kept), '0');
 	wr_ok("-a:2");
 	wr_ok("a=1:0");
 	ck_assert(!mend('1', '2'));
-	ck_assert_int_eq(value("a"), '1');
+	ck_assert_int_eq(ldr_value("a"), '1');
 }
 END_TEST
 
 START_TEST(a_deleted_ref_is_back)
 {
-	lead_group();
+	ldr_lead();
 	wr_ok("a=1:0");
 	wr_ok("-a:1");
-	write_beside("a=1:0");
+	ldr_write_beside("a=1:0");
 	expect_given_back("a=2:0");
 	expect_given_back("a=2:1");
 	expect_given_back("-a:1");
 	ck_assert(mend('1', '0'));
 	wr_ok("a=2:0");
-	ck_assert_int_eq(value(kept), '1');
+	ck_assert_int_eq(ldr_value(kept), '1');
 }
 END_TEST
 
 /* The new name would have no room beside it. */
 START_TEST(a_missing_ref_keeps_its_room)
 {
-	lead_group();
+	ldr_lead();
 	wr_ok("a=1:0");
-	write_beside("-a:1");
+	ldr_write_beside("-a:1");
 	expect_given_back("a/b=2:0");
 	expect_given_back("a/b/c=2:0");
 	wr_ok("ab=2:0");
-	write_beside("a=1:0");
+	ldr_write_beside("a=1:0");
 	wr_ok("-a:1");
 	wr_ok("a/b=2:0");
-	write_beside("-a/b:2");
-	told = "refs/heads/a/b";
-	nr_told = 0;
+	ldr_write_beside("-a/b:2");
+	ldr_told = "refs/heads/a/b";
+	ldr_nr_told = 0;
 	expect_given_back("a=1:0");
 	wr_ok("a-b=1:0");
 }
@@ -446,19 +344,19 @@ END_TEST
 
 START_TEST(a_ref_is_missing_or_symbolic)
 {
-	lead_group();
+	ldr_lead();
 	wr_ok("a=1:0;b=1:0");
-	write_beside("-a:1");
+	ldr_write_beside("-a:1");
 	expect_given_back("a=2:0");
-	write_beside("a/b=1:0");
+	ldr_write_beside("a/b=1:0");
 	expect_given_back("a=2:1");
-	write_beside("-a/b:1");
+	ldr_write_beside("-a/b:1");
 	world_write(w->fs, WORLD_REPO "/refs/heads/a", "ref: refs/heads/b\n");
 	expect_given_back("a=2:1");
 	expect_given_back("!a=2:1");
 	world_write(w->fs, WORLD_REPO "/refs/heads/a", "@1\n");
 	wr_ok("a=2:1");
-	ck_assert_int_eq(value("b"), '1');
+	ck_assert_int_eq(ldr_value("b"), '1');
 }
 END_TEST
 
@@ -466,11 +364,11 @@ END_TEST
 START_TEST(a_base_line_is_on_the_disk)
 {
 	wr_ok("x=1");
-	lead_group();
-	write_beside("x=2:1");
+	ldr_lead();
+	ldr_write_beside("x=2:1");
 	wr_ok("x=3:2");
-	write_beside("x=2:3");
-	ck_assert_int_eq(value("x"), '2');
+	ldr_write_beside("x=2:3");
+	ck_assert_int_eq(ldr_value("x"), '2');
 }
 END_TEST
 
@@ -486,13 +384,13 @@ static int count_commits(void *arg, struct journal_row *rows, size_t nr,
     bool flush)
 {
 	nr_commits++;
-	return commit(arg, rows, nr, flush);
+	return ldr_commit(arg, rows, nr, flush);
 }
 
 /* Rows 2 to 4 delete a, and move b and c from 1 to 2. */
 static void begin_together(void)
 {
-	lead_group();
+	ldr_lead();
 	wr_ok("a=1:0;b=1:0;c=1:0");
 	w->store.pipeline->applier.commit = count_commits;
 	nr_commits = 0;
@@ -522,9 +420,9 @@ static bool apply_together(void)
 
 static void expect_together(bool are_applied)
 {
-	ck_assert_int_eq(value("a"), are_applied ? '0' : '1');
-	ck_assert_int_eq(value("b"), are_applied ? '2' : '1');
-	ck_assert_int_eq(value("c"), are_applied ? '2' : '1');
+	ck_assert_int_eq(ldr_value("a"), are_applied ? '0' : '1');
+	ck_assert_int_eq(ldr_value("b"), are_applied ? '2' : '1');
+	ck_assert_int_eq(ldr_value("c"), are_applied ? '2' : '1');
 	ck_assert_uint_eq(journal_shared_lsn(w->store.journal),
 	    are_applied ? 4 : 1);
 	wr_expect_locks("");
@@ -543,22 +441,22 @@ END_TEST
 /* The journal takes no row before the row that precedes it. */
 START_TEST(one_row_holds_all_back)
 {
-	const char *lock = are_tables ? WORLD_REPO
+	const char *lock = ldr_has_tables ? WORLD_REPO
 	    "/reftable/tables.list.lock" :
-					WORLD_REPO "/refs/heads/b.lock";
+					    WORLD_REPO "/refs/heads/b.lock";
 
 	begin_together();
 	memfs_write(w->fs, lock, "");
 	ck_assert(!apply_together());
 	wr_unlink(lock);
 	expect_together(false);
-	write_beside("c=3:1");
+	ldr_write_beside("c=3:1");
 	w->store.pipeline->applier.commit = count_commits;
 	ck_assert(!apply_together());
-	ck_assert_int_eq(value("a"), '1');
-	ck_assert_int_eq(value("b"), '1');
+	ck_assert_int_eq(ldr_value("a"), '1');
+	ck_assert_int_eq(ldr_value("b"), '1');
 	ck_assert_uint_eq(nr_commits, 0);
-	write_beside("c=1:3");
+	ldr_write_beside("c=1:3");
 	ck_assert(apply_together());
 	expect_together(true);
 }
@@ -593,19 +491,19 @@ static void start_again(void)
 {
 	memfs_crash(w->fs);
 	world_crash(w);
-	if (are_tables)
+	if (ldr_has_tables)
 		tbl_reopen();
 	wr_start();
-	lead_group();
+	ldr_lead();
 }
 
 START_TEST(values_outlive_the_daemon)
 {
-	lead_group();
+	ldr_lead();
 	wr_ok("a=1:0");
 	wr_ok("a=2:1");
 	start_again();
-	write_beside("a=1:2");
+	ldr_write_beside("a=1:2");
 	start_again();
 	expect_given_back("a=3:1");
 	ck_assert(mend('1', '2'));
@@ -624,13 +522,13 @@ static bool kill_at(unsigned long n)
 	is_hit = memfs_was_hit(w->fs);
 	start_again();
 	/* Both, or nothing. */
-	ck_assert_int_eq(value(kept), value("a") == '2' ? '1' : '0');
-	if (value("a") == '1') {
+	ck_assert_int_eq(ldr_value(kept), ldr_value("a") == '2' ? '1' : '0');
+	if (ldr_value("a") == '1') {
 		expect_given_back("a=3:2");
 		ck_assert(mend('1', '2'));
 	}
-	ck_assert_int_eq(value("a"), '2');
-	ck_assert_int_eq(value(kept), '1');
+	ck_assert_int_eq(ldr_value("a"), '2');
+	ck_assert_int_eq(ldr_value(kept), '1');
 	wr_ok("a=3:2");
 	return is_hit;
 }
@@ -642,13 +540,13 @@ START_TEST(killed_while_mending)
 
 	for (n = 0; is_hit; n++) {
 		if (n > 0) {
-			end();
-			begin();
+			ldr_end();
+			ldr_begin();
 		}
-		lead_group();
+		ldr_lead();
 		wr_ok("a=1:0");
 		wr_ok("a=2:1");
-		write_beside("a=1:2");
+		ldr_write_beside("a=1:2");
 		is_hit = kill_at(n);
 	}
 	ck_assert_uint_gt(n, 5);
@@ -663,8 +561,8 @@ START_TEST(killed_while_rows_are_applied)
 
 	for (n = 0; is_hit; n++) {
 		if (n > 0) {
-			end();
-			begin();
+			ldr_end();
+			ldr_begin();
 		}
 		begin_together();
 		memfs_crash_at(w->fs, n);
@@ -692,7 +590,7 @@ int main(void)
 	tcase_add_loop_test(tc, follower_with_tables, 0, TABLES_SYNCS);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("values in files");
-	tcase_add_checked_fixture(tc, begin_files, end);
+	tcase_add_checked_fixture(tc, ldr_begin_files, ldr_end);
 	tcase_add_test(tc, rows_have_one_commit);
 	tcase_add_test(tc, one_row_holds_all_back);
 	tcase_add_test(tc, a_full_journal_takes_no_row_alone);
@@ -707,7 +605,7 @@ int main(void)
 	tcase_add_test(tc, killed_while_mending);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("values in tables");
-	tcase_add_checked_fixture(tc, begin_tables, end);
+	tcase_add_checked_fixture(tc, ldr_begin_tables, ldr_end);
 	tcase_add_test(tc, rows_have_one_commit);
 	tcase_add_test(tc, one_row_holds_all_back);
 	tcase_add_test(tc, a_full_journal_takes_no_row_alone);

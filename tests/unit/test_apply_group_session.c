@@ -5,104 +5,9 @@
  */
 #include <check.h>
 #include <errno.h>
-#include <stdio.h>
 
-#include "daemon/group/group_internal.h"
-#include "daemon/group/own_txn.h"
+#include "tests/lib/leader_rig.h"
 #include "tests/lib/suite.h"
-#include "tests/lib/tables_rig.h"
-
-static int (*commit)(void *, struct journal_row *, size_t, bool);
-static unsigned nr_told;
-static const char *told = "refs/heads/a"; /* the name to be told */
-static bool are_tables;
-
-static void begin_files(void)
-{
-	are_tables = false;
-	wr_setup();
-}
-
-static void begin_tables(void)
-{
-	are_tables = true;
-	tbl_setup();
-}
-
-static char value(const char *name)
-{
-	return are_tables ? tbl_ref(name) : world_ref(w, name);
-}
-
-/* ---- the group ---- */
-
-static void tell(struct group *g, const struct repo *repo, const char *name)
-{
-	(void)g, (void)repo;
-	ck_assert_str_eq(name, told);
-	nr_told++;
-}
-
-static void share_rows(void)
-{
-	static struct group g;
-
-	g = (struct group){ .base = { &group_replica_ops, &w->store.parts },
-		.diverged = tell };
-	w->store.pipeline->applier.replica = &g.base;
-}
-
-static char names[200]; /* answered and changed by the last row */
-
-static void note_names(const struct record *rec)
-{
-	const char *answered = "", *changed = "";
-	size_t i;
-
-	for (i = 0; rec != NULL && i < rec->nr_members; i++) {
-		if (rec->members[i].answers)
-			answered = rec->members[i].name;
-		if (own_txn_changes_ref(&rec->members[i]))
-			changed = rec->members[i].name;
-	}
-	snprintf(names, sizeof(names), "%s %s", answered, changed);
-}
-
-/* Gives each row the next LSN of the group. */
-static int number(void *arg, struct journal_row *rows, size_t nr, bool flush)
-{
-	uint64_t lsn = journal_shared_lsn(w->store.journal);
-	size_t i;
-
-	for (i = 0; i < nr; i++) {
-		rows[i].shared_lsn = ++lsn;
-		note_names(rows[i].record);
-	}
-	return commit(arg, rows, nr, flush);
-}
-
-static void lead_group(void)
-{
-	struct applier *ap = &w->store.pipeline->applier;
-
-	journal_set_shared(w->store.journal,
-	    (const uint8_t *)"a group of nodes");
-	commit = ap->commit;
-	ap->commit = number;
-	share_rows();
-}
-
-/* Another program does SPEC. */
-static void write_beside(const char *spec)
-{
-	struct applier *ap = &w->store.pipeline->applier;
-
-	ap->replica = &w->store.alone;
-	ap->commit = commit;
-	wr_ok(spec);
-	ap->commit = number;
-	share_rows();
-}
 
 /* ---- symbolic refs ---- */
 
@@ -112,25 +17,25 @@ START_TEST(a_symbolic_ref_is_followed)
 {
 	struct txn *txn;
 
-	lead_group();
+	ldr_lead();
 	txn = world_apply(w, "@HEAD=1", false);
 	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_REOPEN);
 	ck_assert_str_eq(txn->updates[0].final_name, "refs/heads/main");
-	ck_assert_int_eq(value("main"), '0');
+	ck_assert_int_eq(ldr_value("main"), '0');
 	world_batch(w, &txn, 1);
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	world_done(w, txn);
-	ck_assert_int_eq(value("main"), '1');
-	ck_assert_str_eq(names, "HEAD refs/heads/main");
+	ck_assert_int_eq(ldr_value("main"), '1');
+	ck_assert_str_eq(ldr_names, "HEAD refs/heads/main");
 	wr_ok("@HEAD=2:1");
-	ck_assert_str_eq(names, "HEAD refs/heads/main");
-	ck_assert_int_eq(value("main"), '2');
+	ck_assert_str_eq(ldr_names, "HEAD refs/heads/main");
+	ck_assert_int_eq(ldr_value("main"), '2');
 	/* The end has another value than the group gave it. */
-	write_beside("main=1:2");
-	told = "refs/heads/main";
+	ldr_write_beside("main=1:2");
+	ldr_told = "refs/heads/main";
 	txn = world_apply(w, "@HEAD=3:2", false);
 	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_DIVERGED);
-	ck_assert_uint_gt(nr_told, 0);
+	ck_assert_uint_gt(ldr_nr_told, 0);
 	world_done(w, txn);
 }
 END_TEST
@@ -158,17 +63,18 @@ static void end_session(struct txn *txn, enum refd_status status, char is)
 	world_session_end(w, txn, true);
 	ck_assert_int_eq(txn->updates[0].status, status);
 	world_done(w, txn);
-	ck_assert_int_eq(value("a"), is);
+	ck_assert_int_eq(ldr_value("a"), is);
 	wr_expect_locks("");
 }
 
 START_TEST(a_session_is_a_row)
 {
 	struct applier *ap = &w->store.pipeline->applier;
+	ldr_commit_fn *commit;
 	uint64_t lsn;
 	struct txn *txn;
 
-	lead_group();
+	ldr_lead();
 	wr_ok("a=1:0");
 	lsn = journal_shared_lsn(w->store.journal);
 	txn = prepare("a=2:1");
@@ -176,11 +82,12 @@ START_TEST(a_session_is_a_row)
 	ck_assert_uint_eq(journal_shared_lsn(w->store.journal), lsn + 1);
 	end_session(txn, REFD_OK, '2');
 	ck_assert_uint_eq(journal_shared_lsn(w->store.journal), lsn + 2);
-	ck_assert_str_eq(names, "refs/heads/a refs/heads/a");
+	ck_assert_str_eq(ldr_names, "refs/heads/a refs/heads/a");
 	txn = prepare("a=3:2");
+	commit = ap->commit;
 	ap->commit = refuse;
 	end_session(txn, REFD_BUSY, '2');
-	ap->commit = number;
+	ap->commit = commit;
 	wr_ok("a=3:2");
 }
 END_TEST
@@ -190,7 +97,7 @@ START_TEST(a_session_meets_another_value)
 {
 	struct txn *txn;
 
-	lead_group();
+	ldr_lead();
 	wr_ok("a=1:0");
 	txn = prepare("a=2:1");
 	tbl_git("a", '3');
@@ -205,12 +112,12 @@ int main(void)
 	Suite *suite = suite_create("apply group: sessions");
 	TCase *tc = tcase_create("files");
 
-	tcase_add_checked_fixture(tc, begin_files, wr_teardown);
+	tcase_add_checked_fixture(tc, ldr_begin_files, ldr_end);
 	tcase_add_test(tc, a_symbolic_ref_is_followed);
 	tcase_add_test(tc, a_session_is_a_row);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("tables");
-	tcase_add_checked_fixture(tc, begin_tables, tbl_teardown);
+	tcase_add_checked_fixture(tc, ldr_begin_tables, ldr_end);
 	tcase_add_test(tc, a_symbolic_ref_is_followed);
 	tcase_add_test(tc, a_session_is_a_row);
 	tcase_add_test(tc, a_session_meets_another_value);

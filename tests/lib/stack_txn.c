@@ -307,3 +307,35 @@ void stack_txn_ok(struct stack_txn *t, struct world *w, const char *name,
 	r = stack_txn_apply(t, &m, 1);
 	assert(r == 0);
 }
+
+static void drop_indices(const char *log, char *out)
+{
+	for (; *log != '\0'; log++) {
+		if (*log == '@')
+			log += strcspn(log, " ");
+		*out++ = *log;
+	}
+	*out = '\0';
+}
+
+const char *stack_txn_look(struct world *w, const struct stack_txn_ref *ref,
+    bool happened)
+{
+	const char want = happened ? ref->after : ref->before;
+	const char is = stack_txn_value(w, ref->worktree, ref->name, NULL);
+	static char text[400];
+	char log[200];
+
+	if (is != want) {
+		snprintf(text, sizeof(text), "%s:%s is %c, not %c",
+		    ref->worktree, ref->name, is, want);
+		return text;
+	}
+	drop_indices(stack_txn_log(w, ref->worktree, ref->name), log);
+	if (ref->log_after == NULL ||
+	    strcmp(log, happened ? ref->log_after : ref->log_before) == 0)
+		return NULL;
+	snprintf(text, sizeof(text), "the log of %s:%s is %s", ref->worktree,
+	    ref->name, log);
+	return text;
+}

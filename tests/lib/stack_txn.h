@@ -51,6 +51,19 @@ int stack_txn_apply(struct stack_txn *t, const struct record_member *members,
 void stack_txn_ok(struct stack_txn *t, struct world *w, const char *name,
     char new_c);
 
+/* A ref before and after an update. */
+struct stack_txn_ref {
+	uint32_t index; /* of the update */
+	const char *worktree, *name;
+	char before, after;
+	/* The log without the indices; NULL: not looked at. */
+	const char *log_before, *log_after;
+};
+
+/* What is wrong with REF after its update HAPPENED or not; NULL: nothing. */
+const char *stack_txn_look(struct world *w, const struct stack_txn_ref *ref,
+    bool happened);
+
 /* ---- the other writer ---- */
 
 /* The directory of the tables of PLACE, to be closed. */

@@ -17,13 +17,7 @@
 #include "tests/lib/sweep.h"
 #include "tests/lib/tables_rig.h"
 
-static const struct looked_at {
-	uint32_t index;
-	const char *worktree, *name;
-	char before, after;
-	/* The log without the indices; NULL: not looked at. */
-	const char *log_before, *log_after;
-} refs[] = {
+static const struct stack_txn_ref refs[] = {
 	{ 0, "", "refs/heads/a", '1', '2', "0>1 ", "1>2 0>1 " },
 	{ 1, "", "refs/heads/b", '0', '3', "", "0>3 " },
 	{ 2, "", "refs/heads/c", '1', '0', "0>1 ", "" },
@@ -92,38 +86,6 @@ static int start_again(void *state)
 	return r < 0 ? r : remove_lock_of_git(s);
 }
 
-static void drop_indices(const char *log, char *out)
-{
-	for (; *log != '\0'; log++) {
-		if (*log == '@')
-			log += strcspn(log, " ");
-		*out++ = *log;
-	}
-	*out = '\0';
-}
-
-static const char *look_at(struct world *world, const struct looked_at *ref,
-    bool happened)
-{
-	const char want = happened ? ref->after : ref->before;
-	char is = stack_txn_value(world, ref->worktree, ref->name, NULL);
-	static char text[400];
-	char log[200];
-
-	if (is != want) {
-		snprintf(text, sizeof(text), "%s:%s is %c, not %c",
-		    ref->worktree, ref->name, is, want);
-		return text;
-	}
-	drop_indices(stack_txn_log(world, ref->worktree, ref->name), log);
-	if (ref->log_after == NULL ||
-	    strcmp(log, happened ? ref->log_after : ref->log_before) == 0)
-		return NULL;
-	snprintf(text, sizeof(text), "the log of %s:%s is %s", ref->worktree,
-	    ref->name, log);
-	return text;
-}
-
 static const char *look(void *state, const struct sweep_now *now)
 {
 	struct applied *s = state;
@@ -137,7 +99,7 @@ static const char *look(void *state, const struct sweep_now *now)
 		happened = scripted_status(&s->h, refs[i].index) == REFD_OK;
 		if (!happened && s->was_answered[refs[i].index])
 			return "an answered update is lost";
-		what = look_at(s->w, &refs[i], happened);
+		what = stack_txn_look(s->w, &refs[i], happened);
 		if (what != NULL)
 			return what;
 		nr += happened;

@@ -17,13 +17,7 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
 
-static const struct looked_at {
-	uint32_t index;
-	const char *worktree, *name;
-	char before, after;
-	/* The log without the indices. */
-	const char *log_before, *log_after;
-} refs[] = {
+static const struct stack_txn_ref refs[] = {
 	{ 0, "", "refs/heads/main", '1', '2', "0>1 ", "1>2 0>1 " },
 	{ 0, "", "HEAD", '>', '>', "", "1>2 " },
 	{ 1, "", "refs/heads/new", '0', '2', "", "0>2 " },
@@ -80,36 +74,6 @@ static int start_again(void *state)
 	return world_start(s->w);
 }
 
-static void drop_indices(const char *log, char *out)
-{
-	for (; *log != '\0'; log++) {
-		if (*log == '@')
-			log += strcspn(log, " ");
-		*out++ = *log;
-	}
-	*out = '\0';
-}
-
-static const char *look_at(struct world *w, const struct looked_at *ref,
-    bool happened)
-{
-	const char want = happened ? ref->after : ref->before;
-	static char text[400];
-	char log[200];
-
-	if (stack_txn_value(w, ref->worktree, ref->name, NULL) != want)
-		snprintf(text, sizeof(text), "%s:%s is %c, not %c",
-		    ref->worktree, ref->name,
-		    stack_txn_value(w, ref->worktree, ref->name, NULL), want);
-	else
-		text[0] = '\0';
-	drop_indices(stack_txn_log(w, ref->worktree, ref->name), log);
-	if (strcmp(log, happened ? ref->log_after : ref->log_before) != 0)
-		snprintf(text, sizeof(text), "the log of %s:%s is %s",
-		    ref->worktree, ref->name, log);
-	return text[0] != '\0' ? text : NULL;
-}
-
 static const char *look(void *state, const struct sweep_now *now)
 {
 	struct swept *s = state;
@@ -123,7 +87,7 @@ static const char *look(void *state, const struct sweep_now *now)
 		happened = scripted_status(&s->t.h, refs[i].index) == REFD_OK;
 		if (!now->was_hit && !happened)
 			return "it was done and the journal does not know it";
-		what = look_at(s->w, &refs[i], happened);
+		what = stack_txn_look(s->w, &refs[i], happened);
 		if (what != NULL)
 			return what;
 	}
@@ -221,7 +185,7 @@ static void expect_redone(struct swept *s, bool after_power_loss,
 	size_t i;
 
 	for (i = 0; i < NR_REFS && what == NULL; i++)
-		what = look_at(s->w, &refs[i], true);
+		what = stack_txn_look(s->w, &refs[i], true);
 	if (what == NULL)
 		what = after_power_loss ? world_litter(s->w) :
 					  stack_txn_litter(s->w);

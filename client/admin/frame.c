@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/request/rows.h"
 #include "client/admin/show.h"
+#include "client/request/rows.h"
 
 #define HEAD_LINES 6
 /* An empty line and the heading of a table. */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/request/rows.h"
 #include "client/admin/show.h"
 #include "client/refd.h"
+#include "client/request/rows.h"
 
 #define REMEDY_INDENT 4
 #define LOG_LINES     3

@@ -24,9 +24,9 @@
 #include <unistd.h>
 
 #include "client/push/chain.h"
-#include "client/push/push_send.h"
-#include "client/push/push_fallback.h"
 #include "client/push/push.h"
+#include "client/push/push_fallback.h"
+#include "client/push/push_send.h"
 #include "client/push/rules.h"
 #include "client/request/connect.h"
 #include "proto/lib/cli.h"

@@ -5,8 +5,8 @@
 #ifndef CLIENT_RESTORE_RESTORE_PLAN_H
 #define CLIENT_RESTORE_RESTORE_PLAN_H
 
-#include "client/request/changes.h"
 #include "client/git/refs_now.h"
+#include "client/request/changes.h"
 
 /*
  * The values of a repository's refs at a point in time, from its history.

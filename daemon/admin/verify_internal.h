@@ -25,8 +25,8 @@
 #include "daemon/store/files/format/loose.h"
 #include "daemon/store/files/format/packed.h"
 #include "daemon/store/journal/fold.h"
-#include "daemon/store/tables/stack/stack_look.h"
 #include "daemon/store/repos/repo.h"
+#include "daemon/store/tables/stack/stack_look.h"
 
 struct verify_rows {
 	const struct verify_options *opt;

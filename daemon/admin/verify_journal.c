@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "daemon/admin/verify_internal.h"
-#include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_checkpoint.h"
+#include "daemon/store/repos/repo_id.h"
 
 /* ---- the daemon ---- */
 

@@ -15,8 +15,8 @@
 #include <time.h>
 
 #include "daemon/admin/verify_internal.h"
-#include "daemon/store/recovery/returned.h"
 #include "daemon/store/files/recovery/rule.h"
+#include "daemon/store/recovery/returned.h"
 #include "daemon/store/tables/recovery/stack_rule.h"
 
 #define AT_WORK_US (10 * INT64_C(1000000))

@@ -24,8 +24,8 @@
 #include "daemon/store/tables/format/reftable_check.h"
 #include "daemon/store/tables/format/reftable_merged.h"
 #include "daemon/store/tables/format/reftable_stack.h"
-#include "daemon/store/tables/stack/stack_mend.h"
 #include "daemon/store/tables/stack/stack_look.h"
+#include "daemon/store/tables/stack/stack_mend.h"
 #include "proto/lib/interrupt.h"
 #include "proto/refname.h"
 

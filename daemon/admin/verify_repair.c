@@ -21,12 +21,12 @@
 #include <sys/stat.h>
 
 #include "daemon/admin/verify_internal.h"
-#include "daemon/store/publish/edit.h"
 #include "daemon/store/files/format/loose.h"
 #include "daemon/store/files/format/reflog.h"
-#include "daemon/store/repos/repo_internal.h"
+#include "daemon/store/publish/edit.h"
 #include "daemon/store/recovery/leftover_locks.h"
 #include "daemon/store/recovery/saved.h"
+#include "daemon/store/repos/repo_internal.h"
 
 /* ---- locks ---- */
 

@@ -15,8 +15,8 @@
 #ifndef GROUP_FOLLOWER_H
 #define GROUP_FOLLOWER_H
 
-#include "daemon/store/admission/admissions.h"
 #include "daemon/group/group.h"
+#include "daemon/store/admission/admissions.h"
 
 struct follower;
 

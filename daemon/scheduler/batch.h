@@ -6,9 +6,9 @@
 #ifndef SCHEDULER_BATCH_H
 #define SCHEDULER_BATCH_H
 
+#include "daemon/scheduler/fairness.h"
 #include "daemon/scheduler/ref_queue.h"
 #include "daemon/scheduler/unrecorded.h"
-#include "daemon/scheduler/fairness.h"
 
 struct batch_former {
 	struct fairness *fairness;

@@ -50,8 +50,8 @@
 #include <utlist.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/scheduler/state.h"
 #include "daemon/scheduler/batch.h"
+#include "daemon/scheduler/state.h"
 
 /* With so many unrecorded updates a flush of their own is worth the cost. */
 #define UNRECORDED_MAX 1000

@@ -10,13 +10,13 @@
 
 #include "daemon/scheduler/answer.h"
 #include "daemon/scheduler/direct.h"
-#include "daemon/scheduler/gate.h"
-#include "daemon/scheduler/scheduler.h"
-#include "daemon/scheduler/ref_queue.h"
-#include "daemon/scheduler/unrecorded.h"
-#include "daemon/scheduler/quota.h"
-#include "daemon/scheduler/table.h"
 #include "daemon/scheduler/fairness.h"
+#include "daemon/scheduler/gate.h"
+#include "daemon/scheduler/quota.h"
+#include "daemon/scheduler/ref_queue.h"
+#include "daemon/scheduler/scheduler.h"
+#include "daemon/scheduler/table.h"
+#include "daemon/scheduler/unrecorded.h"
 
 /* on_batch_done.c: the return of one batch. Everything before update NR of
  * slice SLICE is back. */

@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "daemon/base/hash.h"
-#include "daemon/scheduler/waiter.h"
 #include "daemon/scheduler/heap.h"
+#include "daemon/scheduler/waiter.h"
 #include "daemon/store/txn.h"
 
 struct ref_queue;

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/parts.h"
+#include "daemon/store/pipeline/pipeline.h"
 
 static int open_alone(struct replica *r, char **why)
 {

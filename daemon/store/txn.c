@@ -12,8 +12,8 @@
  */
 #include "daemon/store/txn.h"
 
-#include <errno.h>
 #include <assert.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

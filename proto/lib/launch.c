@@ -14,8 +14,8 @@
  * Only functions that are safe after a fork of a process with threads stand
  * there. Memory, and the look-up of the account, come before the fork.
  */
-#include "proto/lib/clock.h"
 #include "proto/lib/launch.h"
+#include "proto/lib/clock.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -7,9 +7,9 @@
 
 #include <stdbool.h>
 
+#include "client/refd.h"
 #include "tests/bench/job.h"
 #include "tests/bench/load.h"
-#include "client/refd.h"
 
 struct load_refd {
 	const char *socket;

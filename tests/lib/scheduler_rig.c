@@ -7,9 +7,9 @@
 
 #include <utlist.h>
 
+#include "daemon/scheduler/state.h"
 #include "proto/arena.h"
 #include "proto/digest.h"
-#include "daemon/scheduler/state.h"
 #include "tests/lib/scheduler_rig_internal.h"
 
 #define ASKS_MAX 200000

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/store/publish/edit.h"
 #include "daemon/store/files/format/reflog.h"
+#include "daemon/store/publish/edit.h"
 
 #define MEMBERS_MAX 16
 

@@ -18,8 +18,8 @@
 #include <stdlib.h>
 
 #include "daemon/group/group_internal.h"
-#include "daemon/store/batch/pass.h"
 #include "daemon/group/own_txn.h"
+#include "daemon/store/batch/pass.h"
 #include "proto/refname.h"
 #include "tests/lib/leader_rig.h"
 #include "tests/lib/suite.h"

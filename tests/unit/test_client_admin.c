@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "client/admin/frame.h"
-#include "client/request/rows.h"
 #include "client/admin/show.h"
+#include "client/request/rows.h"
 #include "daemon/scheduler/slow.h"
 #include "tests/lib/suite.h"
 

@@ -17,8 +17,8 @@
 
 #include "client/librefd/conn.h"
 #include "client/request/connect.h"
-#include "tests/lib/fake_refd.h"
 #include "tests/lib/connect_rig.h"
+#include "tests/lib/fake_refd.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 

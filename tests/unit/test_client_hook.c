@@ -7,8 +7,8 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "tests/lib/hook_rig.h"
 #include "tests/lib/suite.h"

@@ -5,8 +5,8 @@
  * transactions the gate passes over such names in all phases, and says so.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

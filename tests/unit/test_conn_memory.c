@@ -33,9 +33,9 @@ static int counting_munmap(void *p, size_t size);
 #define mmap    counting_mmap
 #define mremap  counting_mremap
 #define munmap  counting_munmap
+#include "daemon/server/conn.c"
 #include "proto/arena.c"
 #include "proto/request.c"
-#include "daemon/server/conn.c"
 #undef malloc
 #undef calloc
 #undef realloc

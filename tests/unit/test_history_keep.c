@@ -14,8 +14,8 @@
 
 #include "daemon/store/history/history_internal.h"
 #include "daemon/store/journal/journal_index_internal.h"
-#include "tests/lib/journal_help.h"
 #include "tests/lib/history_fixture.h"
+#include "tests/lib/journal_help.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 

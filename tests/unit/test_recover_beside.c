@@ -6,8 +6,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "tests/lib/scripted_txn.h"
 #include "tests/lib/plaingit.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
 

@@ -21,12 +21,12 @@ static void *test_realloc(void *p, size_t size);
 #define calloc  test_calloc
 #define realloc test_realloc
 #include "daemon/scheduler/ask.c"
-#include "daemon/scheduler/waiter.c"
-#include "daemon/scheduler/scheduler.c"
-#include "daemon/scheduler/ref_queue.c"
-#include "daemon/scheduler/table.c"
-#include "daemon/scheduler/fairness.c"
 #include "daemon/scheduler/batch.c"
+#include "daemon/scheduler/fairness.c"
+#include "daemon/scheduler/ref_queue.c"
+#include "daemon/scheduler/scheduler.c"
+#include "daemon/scheduler/table.c"
+#include "daemon/scheduler/waiter.c"
 #undef malloc
 #undef calloc
 #undef realloc

@@ -20,8 +20,8 @@
 #include <string.h>
 
 #include "tests/lib/failing_malloc.h"
-#include "tests/lib/scripted_txn.h"
 #include "tests/lib/memfs_internal.h"
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 
 static struct world *w;

@@ -15,8 +15,8 @@
 
 #include "daemon/admin/verify_internal.h"
 #include "daemon/store/journal/journal_internal.h"
-#include "daemon/store/refs/token.h"
 #include "daemon/store/journal/record.h"
+#include "daemon/store/refs/token.h"
 #include "tests/lib/journal_help.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/librefd/conn.h"
 #include "daemon/group/service/fetch_git.h"
 #include "daemon/group/service/fetch_repo.h"
-#include "client/librefd/conn.h"
 
 /* A longer fetch is a first copy, which is made with other programs. */
 #define FETCH_MS (10 * 60 * 1000)

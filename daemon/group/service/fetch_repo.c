@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "client/base/tree.h"
+#include "client/librefd/conn.h"
 #include "daemon/group/service/fetch_find.h"
 #include "daemon/group/service/fetch_git.h"
 #include "daemon/group/service/fetch_id.h"
-#include "client/librefd/conn.h"
 
 #define INIT_MS 30000
 #define ASIDE   ".refd-%s"

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/librefd/conn.h"
 #include "daemon/group/service/fetch_git.h"
 #include "daemon/group/service/fetch_repo.h"
-#include "client/librefd/conn.h"
 
 #define DEPTH_MAX   32
 #define LOOSE_MAX   20000 /* directory entries */

@@ -8,12 +8,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "client/librefd/conn.h"
+#include "client/program.h"
 #include "daemon/group/service/hold_ask.h"
 #include "daemon/group/service/hold_fetch.h"
 #include "daemon/group/service/lease.h"
 #include "daemon/group/service/lister.h"
-#include "client/librefd/conn.h"
-#include "client/program.h"
 
 #define TURN_MS  1000
 #define CLEAN_MS 30000

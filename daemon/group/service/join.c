@@ -41,13 +41,13 @@
 
 #include "client/base/child.h"
 #include "client/enable/scan.h"
+#include "client/program.h"
 #include "daemon/group/service/console_session.h"
 #include "daemon/group/service/fetch_git.h"
 #include "daemon/group/service/join_ask.h"
 #include "daemon/group/service/join_copy.h"
 #include "daemon/group/service/lease.h"
 #include "daemon/group/service/verbs.h"
-#include "client/program.h"
 
 #define CLOCK_MOST_S 5
 #define FAILURES     3 /* a repository can be renamed meanwhile */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/librefd/conn.h"
 #include "daemon/group/service/console_session.h"
 #include "daemon/group/service/lister.h"
-#include "client/librefd/conn.h"
 
 #define AGAIN_MS  5000
 #define SILENT_MS 60000

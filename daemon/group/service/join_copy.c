@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/librefd/conn.h"
 #include "daemon/group/service/fetch_git.h"
 #include "daemon/group/service/fetch_repo.h"
-#include "client/librefd/conn.h"
 #include "proto/refname.h"
 
 /* A source that is lost ends sooner. */

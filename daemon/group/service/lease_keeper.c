@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/group/service/lease.h"
 #include "client/librefd/conn.h"
+#include "daemon/group/service/lease.h"
 
 #define STEP_MS 100
 #define OPEN_MS 1000

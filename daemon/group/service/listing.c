@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/group/service/fetch_git.h"
 #include "client/librefd/conn.h"
+#include "daemon/group/service/fetch_git.h"
 #include "proto/refname.h"
 
 #define LIST_MS  (10 * 60 * 1000)

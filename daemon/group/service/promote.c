@@ -17,10 +17,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/librefd/conn.h"
 #include "daemon/group/service/console_session.h"
 #include "daemon/group/service/lease.h"
 #include "daemon/group/service/verbs.h"
-#include "client/librefd/conn.h"
 
 #define LAG_MOST  1000
 #define LOOK_MS   20

@@ -23,10 +23,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "client/librefd/conn.h"
 #include "daemon/group/service/guard.h"
 #include "daemon/group/service/service_internal.h"
 #include "daemon/group/service/verbs.h"
-#include "client/librefd/conn.h"
 
 #define TURN_MS  200 /* between two looks at lease and log */
 #define PAUSE_MS 200

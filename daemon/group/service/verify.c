@@ -27,11 +27,11 @@
 
 #include "client/base/tree.h"
 #include "client/enable/scan.h"
+#include "client/librefd/conn.h"
 #include "daemon/group/service/console_session.h"
 #include "daemon/group/service/listing.h"
 #include "daemon/group/service/verbs.h"
 #include "daemon/group/service/whole.h"
-#include "client/librefd/conn.h"
 #include "proto/lib/interrupt.h"
 
 #define ROUNDS_MOST 6

@@ -23,8 +23,8 @@
 #include <stdlib.h>
 
 #include "daemon/base/probe.h"
-#include "daemon/store/repos/repo_moved.h"
 #include "daemon/store/deferred/deferred_fs.h"
+#include "daemon/store/repos/repo_moved.h"
 #include "daemon/store/sync_failures/suspect_store.h"
 
 /* The number of objects of one repository that are read per turn: about a

@@ -30,8 +30,8 @@
  */
 #include <errno.h>
 
-#include "daemon/store/sync_failures/suspect_store.h"
 #include "daemon/store/barrier/barrier_internal.h"
+#include "daemon/store/sync_failures/suspect_store.h"
 
 /* ---- clean? ---- */
 

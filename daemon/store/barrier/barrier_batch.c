@@ -18,10 +18,10 @@
 
 #include "daemon/base/fs_type.h"
 #include "daemon/base/probe.h"
-#include "daemon/store/repos/repo_moved.h"
-#include "daemon/store/sync_failures/suspect_store.h"
 #include "daemon/store/barrier/barrier_internal.h"
 #include "daemon/store/repos/repo_id.h"
+#include "daemon/store/repos/repo_moved.h"
+#include "daemon/store/sync_failures/suspect_store.h"
 
 /* More flushes of single files cost more than a syncfs. */
 #define FSYNCS_MAX 8

@@ -12,8 +12,8 @@
 
 #include <stdatomic.h>
 
-#include "daemon/store/refs/flush.h"
 #include "daemon/store/journal/journal.h"
+#include "daemon/store/refs/flush.h"
 #include "daemon/store/replica.h"
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/txn.h"

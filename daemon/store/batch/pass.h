@@ -15,11 +15,11 @@
 
 #include "daemon/base/hash.h"
 #include "daemon/base/sys_dirs.h"
-#include "daemon/store/publish/edit.h"
 #include "daemon/store/batch/apply.h"
-#include "daemon/store/refs/token.h"
 #include "daemon/store/files/format/loose.h"
 #include "daemon/store/journal/record.h"
+#include "daemon/store/publish/edit.h"
+#include "daemon/store/refs/token.h"
 #include "daemon/store/tables/format/reftable_table.h"
 
 /* The git-dir of a linked worktree. Opened at the first use. */

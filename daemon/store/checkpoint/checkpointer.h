@@ -21,10 +21,10 @@
 #include "daemon/store/deferred/deferred.h"
 #include "daemon/store/journal/commit_log.h"
 #include "daemon/store/packing/packer.h"
+#include "daemon/store/parts.h"
 #include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/repos/rights.h"
-#include "daemon/store/parts.h"
 
 /* The maximum of syncs at a time, and the number of workers that other work
  * leaves to syncs. */

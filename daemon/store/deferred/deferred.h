@@ -34,8 +34,8 @@
 #define STORE_DEFERRED_H
 
 #include "daemon/store/journal/journal.h"
-#include "daemon/store/repos/repo.h"
 #include "daemon/store/parts.h"
+#include "daemon/store/repos/repo.h"
 
 /*
  * The work of a retry in one repository. A note never lowers the state: the

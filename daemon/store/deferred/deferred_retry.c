@@ -25,9 +25,9 @@
 #include "daemon/store/deferred/deferred_fs.h"
 #include "daemon/store/deferred/deferred_internal.h"
 #include "daemon/store/deferred/deferred_retry.h"
-#include "daemon/store/recovery/recover.h"
-#include "daemon/store/recovery/leftover_locks.h"
 #include "daemon/store/files/format/loose.h"
+#include "daemon/store/recovery/leftover_locks.h"
+#include "daemon/store/recovery/recover.h"
 #include "proto/refname.h"
 
 static void no_progress(void *arg, uint64_t done, uint64_t total)

@@ -15,8 +15,8 @@
  * no values, and a node that leaves the others drops them.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/store/journal/journal_internal.h"

@@ -17,8 +17,8 @@
 
 #include "daemon/base/workers.h"
 #include "daemon/store/completions.h"
-#include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/parts.h"
+#include "daemon/store/pipeline/pipeline.h"
 
 /* The maximum of looks at a time, and the number of workers that other work
  * leaves to them. */

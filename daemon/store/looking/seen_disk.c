@@ -19,8 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/looking/seen_refs.h"
 #include "daemon/store/files/format/loose.h"
+#include "daemon/store/looking/seen_refs.h"
 #include "daemon/store/tables/stack/stack_look.h"
 #include "proto/refname.h"
 

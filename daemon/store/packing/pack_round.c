@@ -20,8 +20,8 @@
 #include <stdlib.h>
 
 #include "daemon/base/sys_dirs.h"
-#include "daemon/store/packing/pack_names.h"
 #include "daemon/store/files/format/loose.h"
+#include "daemon/store/packing/pack_names.h"
 #include "daemon/store/refs/token.h"
 
 /* Git waits for a second too (core.packedRefsTimeout). */

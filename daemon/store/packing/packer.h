@@ -19,9 +19,9 @@
 #include "daemon/base/workers.h"
 #include "daemon/store/completions.h"
 #include "daemon/store/deferred/deferred.h"
+#include "daemon/store/parts.h"
 #include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/repos/repo.h"
-#include "daemon/store/parts.h"
 
 /* The maximum of rounds at a time, and the number of workers that other work
  * leaves to them. */

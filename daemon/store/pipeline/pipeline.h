@@ -37,9 +37,9 @@
 #include "daemon/store/completions.h"
 #include "daemon/store/deferred/deferred.h"
 #include "daemon/store/journal/commit_log.h"
+#include "daemon/store/parts.h"
 #include "daemon/store/replica.h"
 #include "daemon/store/repos/repo.h"
-#include "daemon/store/parts.h"
 
 /* The maximum of batches at a time, the maximum of batches that prepare, and
  * the number of workers that other work leaves to batches. */

@@ -6,9 +6,9 @@
 
 #include <pthread.h>
 
+#include "daemon/store/batch/apply.h"
 #include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/stages.h"
-#include "daemon/store/batch/apply.h"
 
 #define PIPELINE_SLOTS (PIPELINE_BATCHES + 2)
 

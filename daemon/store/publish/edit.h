@@ -14,10 +14,10 @@
 #include <stdbool.h>
 
 #include "daemon/base/sys.h"
-#include "daemon/store/journal/record.h"
-#include "daemon/store/refs/token.h"
 #include "daemon/store/files/format/loose.h"
 #include "daemon/store/files/format/reflog.h"
+#include "daemon/store/journal/record.h"
+#include "daemon/store/refs/token.h"
 
 /*
  * Which facts are reliable when a row of the log is published. A row has one

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/store/repos/repo_internal.h"
 #include "daemon/store/recovery/leftover_locks.h"
+#include "daemon/store/repos/repo_internal.h"
 
 static int remove_locks(const struct sys *sys, struct repo *repo,
     size_t *unlocked)

@@ -31,8 +31,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/store/journal/journal.h"
 #include "daemon/store/files/format/reflog.h"
+#include "daemon/store/journal/journal.h"
 #include "daemon/store/refs/token.h"
 #include "daemon/store/tables/stack/stack.h"
 #include "proto/lib/array.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/files/recovery/rule.h"
 #include "daemon/store/files/format/reflog.h"
+#include "daemon/store/files/recovery/rule.h"
 #include "proto/lib/array.h"
 
 static struct ref_records *records_of_ref(struct ref_records **all,

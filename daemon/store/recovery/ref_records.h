@@ -12,8 +12,8 @@
 #define STORE_REF_RECORDS_H
 
 #include "daemon/base/hash.h"
-#include "daemon/store/recovery/replay.h"
 #include "daemon/store/files/format/loose.h"
+#include "daemon/store/recovery/replay.h"
 
 struct ref_record {
 	const struct replay_row *row;

@@ -21,11 +21,11 @@
 #define STORE_REPLAY_H
 
 #include "daemon/store/journal/journal.h"
-#include "daemon/store/publish/edit.h"
 #include "daemon/store/journal/record.h"
-#include "daemon/store/repos/repo.h"
+#include "daemon/store/publish/edit.h"
 #include "daemon/store/recovery/leftover_locks.h"
 #include "daemon/store/refs/this_boot.h"
+#include "daemon/store/repos/repo.h"
 #include "daemon/store/store.h"
 
 /* A journal row with a decoded body; owned by its list. */

@@ -19,8 +19,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/store/files/recovery/rule.h"
 #include "daemon/store/files/format/reflog.h"
+#include "daemon/store/files/recovery/rule.h"
 
 /* Some 50 ms of work. */
 #define ROWS_MAX 20000

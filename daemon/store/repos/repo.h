@@ -23,11 +23,11 @@
 
 #include "daemon/base/fs_type.h"
 #include "daemon/base/sys.h"
+#include "daemon/store/files/format/packed.h"
+#include "daemon/store/files/format/reflog.h"
 #include "daemon/store/journal/journal.h"
 #include "daemon/store/objects/objects.h"
 #include "daemon/store/objects/odb.h"
-#include "daemon/store/files/format/packed.h"
-#include "daemon/store/files/format/reflog.h"
 #include "daemon/store/repos/fs.h"
 #include "daemon/store/sync_failures/sync_failures.h"
 #include "daemon/store/txn.h"

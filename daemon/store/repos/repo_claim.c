@@ -27,9 +27,9 @@
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/replica.h"
+#include "daemon/store/repos/repo_checkpoint.h"
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_internal.h"
-#include "daemon/store/repos/repo_checkpoint.h"
 
 static int make_refd_dir(const struct repos *repos, struct repo *repo)
 {

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 void repo_id_hex(const uint8_t uuid[16], char hex[33])
 {

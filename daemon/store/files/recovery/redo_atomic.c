@@ -23,9 +23,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "daemon/store/files/recovery/rule.h"
-#include "daemon/store/files/recovery/redo_files.h"
 #include "daemon/store/files/format/loose.h"
+#include "daemon/store/files/recovery/redo_files.h"
+#include "daemon/store/files/recovery/rule.h"
 
 /* 1: below the name of MEMBER is a packed ref or any file, for example a
  * lock. */

@@ -16,9 +16,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/store/files/format/loose.h"
 #include "daemon/store/files/recovery/rule.h"
 #include "daemon/store/recovery/saved.h"
-#include "daemon/store/files/format/loose.h"
 
 const char redo_taken_text[] =
     "another reference stood where its name had to go";

@@ -5,8 +5,8 @@
 #ifndef STORE_REDO_FILES_H
 #define STORE_REDO_FILES_H
 
-#include "daemon/store/recovery/redo.h"
 #include "daemon/store/files/format/loose.h"
+#include "daemon/store/recovery/redo.h"
 
 struct redo {
 	struct ref_records *records;

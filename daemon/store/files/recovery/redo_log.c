@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/store/files/recovery/redo_files.h"
 #include "daemon/store/files/format/loose.h"
+#include "daemon/store/files/recovery/redo_files.h"
 
 bool redo_is_no_log(int err)
 {

@@ -30,9 +30,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/files/format/loose.h"
 #include "daemon/store/files/recovery/redo_files.h"
 #include "daemon/store/files/recovery/rule.h"
-#include "daemon/store/files/format/loose.h"
 #include "proto/lib/array.h"
 
 static const char no_line_text[] =

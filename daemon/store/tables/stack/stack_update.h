@@ -36,8 +36,8 @@
 #define STORE_STACK_UPDATE_H
 
 #include "daemon/store/publish/edit.h"
-#include "daemon/store/tables/format/reftable_writer.h"
 #include "daemon/store/refs/flush.h"
+#include "daemon/store/tables/format/reftable_writer.h"
 #include "daemon/store/tables/stack/stack.h"
 
 /* A table of more records than fit into so many bytes is not made again under

@@ -85,7 +85,7 @@ class RepoFaults:
                 self.shut_down(node)
             for repo in REPOS:
                 path = f'{node.root}/{repo}'
-                shutil.rmtree(f'{path}/hooks')
+                shutil.rmtree(f'{path}/hooks', ignore_errors=True)
                 if is_off:
                     subprocess.run(['git', '-C', path, 'config',
                                     '--unset-all', 'receive.procReceiveRefs'],

@@ -7,7 +7,6 @@ import pty
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 
@@ -17,6 +16,7 @@ from group_nodes import GROUP  # noqa: E402
 from group_pair import (REPO, TOP, a, b, back, lock_of, log,  # noqa: E402
                         make_repo, refused, report, run, same, same_refs,
                         stdin, updated)
+import journal_copy  # noqa: E402
 
 MARK = f'{REPO}/refd/group'
 
@@ -133,8 +133,7 @@ def test_waiting():
 
 
 def in_journal(sql):
-    with sqlite3.connect(f'{b.state}/journal.db') as db:
-        return db.execute(sql).fetchone()[0]
+    return journal_copy.ask(b.state, sql)[0][0]
 
 
 # ---- one machine ----

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from group_pair import (REPO, TABLES, TOP, a, b, back,  # noqa: E402
                         both_connect, both_start, in_background, is_traced,
                         log, make_repo, metric, refused, report, run, same,
                         same_refs, stdin, updated)
+import journal_copy  # noqa: E402
 
 OTHER = 65534   # an account
 BUSY = 'busy_total{cause="group"}'
@@ -269,10 +269,9 @@ def test_part():
     a.link.close()
     b.link.send_rows()
     report('b leads', b.lead())
-    with sqlite3.connect(f'{b.state}/journal.db') as db:
-        same('b has the row so', [(0,)], db.execute(
-            'SELECT final FROM record WHERE txid = ?',
-            [bytes.fromhex(txid)]).fetchall())
+    same('b has the row so', [(0,)], journal_copy.ask(
+        b.state, 'SELECT final FROM record WHERE txid = ?',
+        [bytes.fromhex(txid)]))
     asked = b.run('query', txid).stdout
     report('b knows the part', 'ok refs/heads/part' in asked
            and f'txn {txid} partial' in asked, asked)

@@ -5,7 +5,6 @@ import collections
 import os
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from group import wait_for  # noqa: E402
 from group_disks import NodeDisk  # noqa: E402
 import group_net  # noqa: E402
 import group_nodes  # noqa: E402
+import journal_copy  # noqa: E402
 
 LEASE = int(os.environ.get('GROUP_LEASE', '2'))
 # A service manager waits so long before it starts a program again.
@@ -242,12 +242,9 @@ class RealNode(group_nodes.Node):
 
     def journal(self):
         """LSN of the group to the id of the transaction."""
-        db = sqlite3.connect(f'file:{self.state}/journal.db?mode=ro', uri=True,
-                             timeout=20)
-        rows = db.execute('SELECT group_lsn, hex(txid) FROM record WHERE'
-                          ' group_lsn > 0').fetchall()
-        db.close()
-        return dict(rows)
+        return dict(journal_copy.ask(
+            self.state, 'SELECT group_lsn, hex(txid) FROM record WHERE'
+            ' group_lsn > 0'))
 
     def group_lsn(self):
         """The last row that this node has, or 0 while it is away."""

@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../lib')
 from group import Postgres, wait_for  # noqa: E402
 from group_console import (await_standbys, make_role, report,  # noqa: E402
                            run_cases, same)
+import journal_copy  # noqa: E402
 
 PROGRAM, TOP, BINARIES, UID = sys.argv[1:]
 REFD = f'{os.path.dirname(PROGRAM)}/refd'
@@ -272,11 +272,10 @@ def test_join():
     for repo in REPOS[:4]:
         same(f'c has kept nothing of {repo}', '', c.git(
             repo, 'for-each-ref', 'refs/refd/diverged'))
-    with sqlite3.connect(f'file:{c.state}/journal.db?mode=ro', uri=True) as db:
-        same('c has values of refs that no row has changed since', 2000, int(
-            db.execute("SELECT count(*) FROM value WHERE ref LIKE "
-                       "'refs/tags/t%' AND repo = (SELECT id FROM repo WHERE "
-                       "path LIKE '%/long.git')").fetchone()[0]))
+    same('c has values of refs that no row has changed since', [(2000,)],
+         journal_copy.ask(c.state, "SELECT count(*) FROM value WHERE ref LIKE "
+                          "'refs/tags/t%' AND repo = (SELECT id FROM repo "
+                          "WHERE path LIKE '%/long.git')"))
 
 
 def test_lead():

@@ -79,12 +79,9 @@ another_s_id() {
 	is 'with his id' ok "$(update $ALICE y.git refs/heads/b "$one")"
 	check 'it was not believed' test "$(head -n 1 "$id")" != \
 		"$(head -n 1 "$T/of$BOB/b.git/refd/id")"
-	is 'his is where it was' "$T/of$BOB/b.git" "$(python3 -c '
-import sqlite3, sys
-uuid = bytes.fromhex(sys.argv[2])
-print(sqlite3.connect(sys.argv[1]).execute(
-    "SELECT path FROM repo WHERE uuid = ?", (uuid,)).fetchone()[0])' \
-		"$STATE/journal.db" \
+	is 'his is where it was' "$T/of$BOB/b.git" "$(python3 \
+		"$ROOT/tests/lib/journal_copy.py" "$STATE" \
+		'SELECT path FROM repo WHERE lower(hex(uuid)) = ?' \
 		"$(sed -n 's/^uuid //p' "$T/of$BOB/b.git/refd/id")")"
 }
 

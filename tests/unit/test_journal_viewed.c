@@ -1,94 +1,392 @@
 /*
- * Proves that the journal survives a viewer such as refd verify. First, a sync
- * fails and the journal is opened again while it is viewed: the index of the
- * WAL stays, and lists frames that the disk never got. Second, a viewer has
- * just begun to open the journal and holds the lock for opening.
+ * Proves that a view of the journal in another process, such as refd verify,
+ * sees whole and consistent rows while the daemon commits, checkpoints and
+ * begins its WAL anew all the time. A view that is stopped in the middle costs
+ * the daemon only its checkpoints, and no commit. A view changes no file and
+ * makes none.
  */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/lib/journal_world.h"
+#include "daemon/base/time.h"
+#include "tests/lib/journal_help.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-START_TEST(a_failed_sync_while_it_is_viewed)
+static struct journal *view_here(void)
 {
-	struct journal_world *w = journal_world_new();
-	struct journal_config cfg = { .sys = &w->sys,
-		.dir = WORLD_DIR,
-		.vfs = WORLD_VFS,
+	const struct journal_config cfg = { .sys = &sys_kernel,
+		.dir = tmp_root,
 		.boot_id = "",
 		.adopt = true };
 	struct journal *view;
-	unsigned row, later;
 	char *why = NULL;
-	size_t bytes;
-	bool was_there;
-	int r;
+	int r = journal_view(&cfg, &view, &why);
 
-	world_prepare(w, _i == 0 ? APPENDS : LARGE, &bytes);
-	ck_assert_int_eq(journal_view(&cfg, &view, &why), 0);
-	row = w->next;
-	world_arm(w, SYNC_FAILS, 0, -EIO);
-	r = world_add(w, 2, bytes);
-	ck_assert(world_disarm(w));
-	ck_assert_int_eq(r, JOURNAL_UNKNOWN);
-	r = journal_reopen(w->j, &why);
 	ck_assert_msg(r == 0, "%d: %s", r, why != NULL ? why : "");
-	was_there = world_check(w, row, 2, JOURNAL_UNKNOWN, "reopened");
-	later = w->next;
-	ck_assert_int_eq(world_add(w, 3, bytes), 0);
-	ck_assert(help_has(w->j, later) && help_has(w->j, later + 2));
-	journal_view_close(view);
-	world_power_loss(w, MEMFS_DATA_NONE);
-	world_open(w);
-	ck_assert(world_check(w, row, 2, JOURNAL_UNKNOWN, "cut") == was_there);
-	ck_assert(help_has(w->j, later) && help_has(w->j, later + 2));
-	journal_world_free(w);
-}
-END_TEST
-
-#define DMS_BYTE 128 /* os_unix.c: UNIX_SHM_DMS */
-#define HOLD_US  200000
-
-/* In a separate process, because all locks of a process are shared. */
-static void hold_lock(int told)
-{
-	struct flock lock = { .l_type = F_WRLCK,
-		.l_whence = SEEK_SET,
-		.l_start = DMS_BYTE,
-		.l_len = 1 };
-	int fd = openat(tmp_fd, "journal.db-shm", O_RDWR | O_CREAT | O_CLOEXEC,
-	    0600);
-
-	if (fd < 0 || fcntl(fd, F_SETLK, &lock) != 0 || write(told, "", 1) != 1)
-		_exit(1);
-	usleep(HOLD_US);
-	_exit(0);
+	return view;
 }
 
-START_TEST(opened_while_a_viewer_opens_it)
+/* ---- beside a daemon ---- */
+
+#define SECONDS      3
+#define CHECKPOINTED 3 /* commits for each checkpoint */
+
+/* Some pages for each row, so that a commit overwrites many old frames. */
+#define ROW_BYTES 9000
+
+/* A process of its own, as a daemon is. Ends with its parent's pipe. */
+static void commit_for_ever(int ready, int end)
 {
-	int tell[2], status;
+	struct journal *j = help_open_here();
+	unsigned row;
+	char c;
+
+	fcntl(end, F_SETFL, O_NONBLOCK);
+	for (row = 0; read(end, &c, 1) < 0; row++) {
+		if (help_commit(j, row, 1, ROW_BYTES) != 0)
+			_exit(1);
+		if (row % CHECKPOINTED == 0 && journal_checkpoint(j, 0) != 0)
+			_exit(2);
+		if (row == 0 && write(ready, "", 1) != 1)
+			_exit(3);
+	}
+	_exit(journal_close(j) != 0);
+}
+
+struct seen {
+	size_t rows;
+	uint64_t last;
+};
+
+/* From the first row on, without a gap. */
+static int next_row(void *arg, const struct journal_row *row)
+{
+	struct seen *seen = arg;
+
+	ck_assert_uint_eq(row->lsn, seen->last + 1);
+	ck_assert_uint_eq(row->len, ROW_BYTES);
+	seen->last = row->lsn;
+	seen->rows++;
+	return 0;
+}
+
+/* Downwards, a few rows at a time, as a fold reads. */
+static int row_before(void *arg, const struct journal_row *row)
+{
+	uint64_t *before = arg;
+
+	ck_assert_uint_eq(row->lsn, *before - 1);
+	*before = row->lsn;
+	return 0;
+}
+
+static void read_down(struct journal *view, uint64_t from)
+{
+	struct journal_reader *reader;
+	uint64_t before = from + 1, last;
+
+	ck_assert_int_eq(journal_reader_open(view, &reader), 0);
+	do {
+		last = before;
+		ck_assert_int_eq(journal_read(reader, 0, before, true, 256,
+				     row_before, &before),
+		    0);
+	} while (before != last);
+	ck_assert_uint_eq(before, 1);
+	for (before = from + 1; before > from / 2 + 1;)
+		ck_assert_int_eq(journal_read(reader, before - 2, before, false,
+				     1, row_before, &before),
+		    0);
+	journal_reader_close(reader);
+}
+
+START_TEST(a_view_beside_a_daemon)
+{
+	int64_t until = time_now_ns(CLOCK_MONOTONIC) + SECONDS * 1000000000LL;
+	int ready[2], end[2], status;
+	struct seen seen, before = { 0 };
+	struct journal *view;
+	unsigned views = 0;
 	pid_t pid;
 	char c;
 
-	help_close(help_open_here());
-	ck_assert_int_eq(pipe(tell), 0);
+	ck_assert_int_eq(pipe(ready), 0);
+	ck_assert_int_eq(pipe(end), 0);
 	pid = fork();
-	if (pid == 0)
-		hold_lock(tell[1]);
-	ck_assert_int_eq(read(tell[0], &c, 1), 1);
-	help_close(help_open_here());
+	if (pid == 0) {
+		close(end[1]);
+		commit_for_ever(ready[1], end[0]);
+	}
+	ck_assert_int_eq(read(ready[0], &c, 1), 1);
+	while (time_now_ns(CLOCK_MONOTONIC) < until) {
+		view = view_here();
+		seen = (struct seen){ 0 };
+		ck_assert_int_eq(journal_scan(view, 0, next_row, &seen), 0);
+		ck_assert_uint_ge(seen.rows, before.rows);
+		ck_assert_uint_ge(seen.last, journal_last_lsn(view));
+		read_down(view, seen.last);
+		journal_view_close(view);
+		before = seen;
+		views++;
+	}
+	close(end[1]);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
-	close(tell[0]);
-	close(tell[1]);
+	ck_assert_uint_gt(views, 1);
+	ck_assert_uint_gt(before.rows, CHECKPOINTED * 5);
+}
+END_TEST
+
+/* ---- a WAL that begins anew ---- */
+
+#define ROWS 40
+
+static struct journal *writer;
+static unsigned reads, restart_at;
+
+/* The next commit overwrites the frames from the first on. */
+static void fill_and_copy(size_t bytes)
+{
+	unsigned i;
+
+	writer = help_open_here();
+	for (i = 0; i < ROWS; i++)
+		ck_assert_int_eq(help_commit(writer, i, 1, bytes), 0);
+	ck_assert_int_eq(journal_checkpoint(writer, 0), 0);
+}
+
+static ssize_t pread_and_commit(const struct sys *sys, int fd, void *buf,
+    size_t len, off_t offset)
+{
+	if (reads++ == restart_at)
+		ck_assert_int_eq(help_commit(writer, ROWS, 1, 300000), 0);
+	return sys_kernel.pread(sys, fd, buf, len, offset);
+}
+
+/* In each place of the copying. */
+START_TEST(it_begins_anew_while_it_is_copied)
+{
+	struct sys sys = sys_kernel;
+	const struct journal_config cfg = { .sys = &sys,
+		.dir = tmp_root,
+		.boot_id = "",
+		.adopt = true };
+	struct journal *view;
+	char *why;
+
+	fill_and_copy(16);
+	restart_at = UINT_MAX;
+	sys.pread = pread_and_commit;
+	ck_assert_int_eq(journal_view(&cfg, &view, &why), 0);
+	reads = 0;
+	restart_at = (unsigned)_i;
+	ck_assert_uint_ge(help_scan(view, NULL, 0), ROWS);
+	ck_assert_uint_gt(reads, restart_at);
+	journal_view_close(view);
+	ck_assert_uint_eq(help_scan(writer, NULL, 0), ROWS + 1);
+	help_close(writer);
+}
+END_TEST
+
+static int commit_at_the_first(void *arg, const struct journal_row *row)
+{
+	uint64_t *last = arg;
+
+	ck_assert_uint_eq(row->lsn, *last + 1);
+	if (*last == 0)
+		ck_assert_int_eq(help_commit(writer, ROWS, 1, ROW_BYTES * ROWS),
+		    0);
+	*last = row->lsn;
+	return 0;
+}
+
+START_TEST(it_begins_anew_while_rows_are_read)
+{
+	struct journal *view;
+	uint64_t last = 0;
+
+	fill_and_copy(ROW_BYTES);
+	view = view_here();
+	ck_assert_int_eq(journal_scan(view, 0, commit_at_the_first, &last), 0);
+	ck_assert_uint_eq(last, ROWS);
+	journal_view_close(view);
+	help_close(writer);
+}
+END_TEST
+
+/* ---- a view that is stopped ---- */
+
+static int lock_as_a_view(void)
+{
+	int fd = openat(tmp_fd, "journal.db-wal", O_RDONLY | O_CLOEXEC);
+
+	ck_assert_int_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
+	return fd;
+}
+
+static void do_not_wait(const struct sys *sys, int64_t ns)
+{
+	(void)sys;
+	(void)ns;
+}
+
+START_TEST(a_view_that_is_stopped)
+{
+	struct journal *j = help_open_here();
+	struct sys impatient = sys_kernel;
+	struct journal_stats before, after;
+	char *why;
+	int fd;
+
+	ck_assert_int_eq(help_commit(j, 0, 1, 16), 0);
+	journal_stats(j, &before);
+	fd = lock_as_a_view();
+	ck_assert_int_eq(journal_checkpoint(j, 0), 0);
+	ck_assert_int_eq(help_commit(j, 1, 1, 16), 0);
+	journal_stats(j, &after);
+	ck_assert_uint_eq(after.checkpoints, before.checkpoints);
+	close(fd);
+	ck_assert_int_eq(journal_checkpoint(j, 0), 0);
+	journal_stats(j, &after);
+	ck_assert_uint_eq(after.checkpoints, before.checkpoints + 1);
+	help_close(j);
+	impatient.sleep_ns = do_not_wait;
+	fd = lock_as_a_view();
+	ck_assert_int_eq(help_try_open(&impatient, tmp_root, NULL, &why),
+	    -EBUSY);
+	free(why);
+	close(fd);
+	j = help_open_here();
+	ck_assert_uint_eq(help_scan(j, NULL, 0), 2);
+	help_close(j);
+}
+END_TEST
+
+/* ---- without a daemon ---- */
+
+static void view_two_rows(void)
+{
+	struct journal *view = view_here();
+
+	ck_assert_uint_eq(journal_last_lsn(view), 2);
+	ck_assert_uint_eq(help_scan(view, NULL, 0), 2);
+	journal_view_close(view);
+}
+
+/* With frames in the WAL; with an empty WAL; without a WAL. */
+START_TEST(a_view_changes_nothing)
+{
+	struct journal *j = help_open_here();
+	char *before, *after;
+
+	ck_assert_int_eq(help_commit(j, 0, 2, 16), 0);
+	if (_i > 0)
+		help_close(j);
+	if (_i == 2)
+		tmp_run("rm journal.db-wal");
+	before = tmp_output("ls -l --time-style=full-iso; sha1sum journal.db*");
+	view_two_rows();
+	after = tmp_output("ls -l --time-style=full-iso; sha1sum journal.db*");
+	ck_assert_str_eq(before, after);
+	free(before);
+	free(after);
+	if (_i == 0)
+		help_close(j);
+}
+END_TEST
+
+START_TEST(opened_again_while_it_is_viewed)
+{
+	struct journal *j = help_open_here(), *view;
+	char *why;
+
+	ck_assert_int_eq(help_commit(j, 0, 1, 16), 0);
+	view = view_here();
+	ck_assert_int_eq(journal_reopen(j, &why), 0);
+	ck_assert_int_eq(help_commit(j, 1, 1, 16), 0);
+	ck_assert_uint_eq(help_scan(view, NULL, 0), 2);
+	journal_view_close(view);
+	help_close(j);
+}
+END_TEST
+
+/* A commit right after a read is seen by the next one. */
+START_TEST(a_reader_sees_what_came)
+{
+	struct journal *j = help_open_here(), *view = view_here();
+	struct journal_reader *reader;
+	uint64_t before, last;
+	unsigned i;
+
+	ck_assert_int_eq(journal_reader_open(view, &reader), 0);
+	for (i = 1; i <= 100; i++) {
+		ck_assert_int_eq(help_commit(j, i, 1, 16), 0);
+		if (i % 10 == 0)
+			ck_assert_int_eq(journal_checkpoint(j, 0), 0);
+		before = i + 1;
+		do {
+			last = before;
+			ck_assert_int_eq(journal_read(reader, 0, before, true,
+					     64, row_before, &before),
+			    0);
+		} while (before != last);
+		ck_assert_uint_eq(before, 1);
+	}
+	journal_reader_close(reader);
+	journal_view_close(view);
+	help_close(j);
+}
+END_TEST
+
+static ssize_t count_preads(const struct sys *sys, int fd, void *buf,
+    size_t len, off_t offset)
+{
+	reads++;
+	return sys_kernel.pread(sys, fd, buf, len, offset);
+}
+
+/* Of a journal at rest, the WAL is copied once. */
+START_TEST(a_reader_keeps_its_connection)
+{
+	struct sys sys = sys_kernel;
+	const struct journal_config cfg = { .sys = &sys,
+		.dir = tmp_root,
+		.boot_id = "",
+		.adopt = true };
+	struct journal *j = help_open_here(), *view;
+	struct journal_reader *reader;
+	uint64_t before;
+	char *why;
+	unsigned i, copied = 0;
+
+	ck_assert_int_eq(help_commit(j, 0, 2, 16), 0);
+	usleep(100000);
+	sys.pread = count_preads;
+	ck_assert_int_eq(journal_view(&cfg, &view, &why), 0);
+	ck_assert_int_eq(journal_reader_open(view, &reader), 0);
+	for (i = 0; i < 10; i++) {
+		before = 3;
+		ck_assert_int_eq(journal_read(reader, 0, before, true, 64,
+				     row_before, &before),
+		    0);
+		ck_assert_uint_eq(before, 1);
+		if (i == 0)
+			copied = reads;
+	}
+	ck_assert_uint_gt(copied, 0);
+	ck_assert_uint_eq(reads, copied);
+	journal_reader_close(reader);
+	journal_view_close(view);
+	help_close(j);
 }
 END_TEST
 
@@ -97,11 +395,16 @@ int main(void)
 	Suite *s = suite_create("journal_viewed");
 	TCase *tc = tcase_create("viewed");
 
-	tcase_add_loop_test(tc, a_failed_sync_while_it_is_viewed, 0, 2);
-	suite_add_tcase(s, tc);
-	tc = tcase_create("opening");
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_test(tc, opened_while_a_viewer_opens_it);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, a_view_beside_a_daemon);
+	tcase_add_loop_test(tc, it_begins_anew_while_it_is_copied, 0, ROWS + 2);
+	tcase_add_test(tc, it_begins_anew_while_rows_are_read);
+	tcase_add_test(tc, a_view_that_is_stopped);
+	tcase_add_loop_test(tc, a_view_changes_nothing, 0, 3);
+	tcase_add_test(tc, opened_again_while_it_is_viewed);
+	tcase_add_test(tc, a_reader_sees_what_came);
+	tcase_add_test(tc, a_reader_keeps_its_connection);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

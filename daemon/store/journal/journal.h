@@ -9,9 +9,12 @@
  * of the journal beside its writer.
  *
  * Rules that keep SQLite safe here, with their reasons:
- *  - wal_autocheckpoint=0, mmap_size=0, no chunk size, no size hint: a COMMIT
- *    must never include a checkpoint; a read error must not be SIGBUS;
- *    fallocate is very slow on XFS.
+ *  - wal_autocheckpoint=0, no chunk size, no size hint: a COMMIT must never
+ *    include a checkpoint; fallocate is very slow on XFS.
+ *  - mmap_size=0, and the VFS unix-excl, which keeps the index of the WAL in
+ *    the memory of this process: no file is mapped, because a full or dying
+ *    disk would end the process by SIGBUS. The database is locked against other
+ *    processes, except for a view.
  *  - A commit that fails before its sync is definite (-ENOSPC, -EIO). A failed
  *    *sync* is JOURNAL_UNKNOWN whatever the errno: the frames may or may not be
  *    on disk, and the journal must be reopened.
@@ -70,7 +73,7 @@ struct journal_config {
 	/* the state directory; the caller holds its flock; "journal.db" is made
 	 * there */
 	const char *dir;
-	const char *vfs;     /* NULL: SQLite's own */
+	const char *vfs;     /* NULL: SQLite's unix-excl */
 	const char *boot_id; /* /proc/sys/kernel/random/boot_id */
 	bool adopt;          /* take over another machine's journal */
 	/* The least size of an opened journal's WAL, with zeros at the end. A
@@ -94,15 +97,16 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
 /* Registers this start of the daemon, durably. Once. 0 or negative errno, and
  * *WHY, to be freed. */
 int journal_claim(struct journal *j, char **why);
-/* Opens the journal for reading beside a writer: registers no start, makes no
- * checkpoint, and rows need not be durable. Only for journal_scan,
- * journal_each_*, _uuid, _forgotten, _last_lsn and _shared_lsn (the last three
- * as of now). -ENOENT: no journal. */
+/* Opens the journal for reading beside a daemon in another process: changes no
+ * file, registers no start, and rows need not be durable. The daemon makes no
+ * checkpoint during a callback. Only for journal_scan, journal_each_*, readers,
+ * _uuid, _forgotten, _last_lsn and _shared_lsn (the last three as of now), all
+ * in one thread. -ENOENT: no journal. -EBUSY: a checkpoint takes long. */
 int journal_view(const struct journal_config *cfg, struct journal **journal,
     char **why);
 void journal_view_close(struct journal *j);
 /* Writes the pending journal_forget(), checkpoints fully and closes; the WAL is
- * gone afterwards, if possible. J is closed and freed whatever the result;
+ * empty afterwards, if possible. J is closed and freed whatever the result;
  * JOURNAL_UNKNOWN: J needed journal_reopen(). Close the readers first. */
 int journal_close(struct journal *j);
 /* After JOURNAL_UNKNOWN: closes everything, drops the files from the page

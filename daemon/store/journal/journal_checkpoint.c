@@ -16,7 +16,8 @@
  * left alone until the next commit.
  *
  * Failure modes:
- *	a reader blocks the copying	the rest is copied next time
+ *	a reader, or a view of another process, blocks the copying
+ *					the rest is copied next time
  *	no room in the database file	-ENOSPC; nothing is lost, the WAL
  *					grows until there is room
  *	any other I/O error		JOURNAL_UNKNOWN, and no new attempt:
@@ -33,6 +34,11 @@
 /* Few enough frames to make the committer wait; the number of attempts. */
 #define FEW_FRAMES 500
 #define ROUNDS_MAX 5
+
+/* The wait for a view that reads a slice of rows, or was stopped there. A start
+ * can't do without its checkpoint. */
+#define VIEW_NS         100000000
+#define STOPPED_VIEW_NS 10000000000
 
 static int failed(struct journal *j, int rc)
 {
@@ -141,24 +147,34 @@ static int catch_up(struct journal *j)
 
 int journal_checkpoint(struct journal *j, uint64_t wal_max_bytes)
 {
-	int r;
+	int r, fd;
 
 	pthread_mutex_lock(&j->ckpt_lock);
-	r = passive(j);
+	r = journal_lock_wal(j, VIEW_NS, &fd);
+	if (r == 0)
+		r = passive(j);
 	if (r == 0 && is_beyond(j, wal_max_bytes))
 		r = catch_up(j);
+	if (fd >= 0)
+		SYS(j->sys, close, fd);
 	pthread_mutex_unlock(&j->ckpt_lock);
-	return r == -EAGAIN ? 0 : r;
+	return r == -EAGAIN || r == -EBUSY ? 0 : r;
 }
 
 int journal_truncate_wal(struct journal *j)
 {
-	int rc, log = -1, copied = -1;
+	int rc, fd, log = -1, copied = -1;
 
 	if (journal_forget_room(j) < 0)
 		return SQLITE_IOERR;
+	/* Without a WAL there is nothing to copy. */
+	rc = journal_lock_wal(j, STOPPED_VIEW_NS, &fd);
+	if (rc < 0 && rc != -ENOENT)
+		return rc == -EBUSY ? SQLITE_BUSY : SQLITE_IOERR;
 	rc = sqlite3_wal_checkpoint_v2(j->db, "main",
 	    SQLITE_CHECKPOINT_TRUNCATE, &log, &copied);
+	if (fd >= 0)
+		SYS(j->sys, close, fd);
 	if (rc == SQLITE_OK && log < 0)
 		rc = SQLITE_IOERR;
 	if (rc == SQLITE_OK) {

@@ -238,7 +238,7 @@ static int fill_database(struct journal *j, const char *path, char **why)
 	sqlite3 *db;
 	int rc;
 
-	rc = journal_connect(path, j->cfg.vfs, &db);
+	rc = journal_connect(j, path, &db);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(db, "PRAGMA page_size=4096; BEGIN", NULL,
 		    NULL, NULL);

@@ -215,7 +215,7 @@ static int connect_db(struct journal_index *x)
 	int rc;
 
 	rc = sqlite3_open_v2(x->path, &x->db,
-	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, "unix-excl");
 	if (x->db == NULL)
 		return SQLITE_NOMEM;
 	sqlite3_extended_result_codes(x->db, 1);
@@ -226,7 +226,7 @@ static int connect_db(struct journal_index *x)
 
 static void remove_files(struct journal_index *x)
 {
-	static const char *const suffixes[] = { "", "-wal", "-shm" };
+	static const char *const suffixes[] = { "", "-wal" };
 	char *path;
 	size_t i;
 

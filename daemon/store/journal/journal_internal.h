@@ -5,6 +5,7 @@
  *	journal.c		the committer: transactions, LSNs, forgetting
  *	journal_flush.c		brings commits to disk
  *	journal_open.c		opening, reopening, closing
+ *	journal_view.c		reads beside a daemon, in another process
  *	journal_meta.c		the journal's own data, as read at opening
  *	journal_file.c		the files: made, checked, dropped from memory
  *	journal_checkpoint.c	WAL frames into the database file
@@ -91,10 +92,21 @@ enum journal_reader_stmt {
 	JOURNAL_READER_STMTS
 };
 
+/* The files when the copy of the WAL was made. */
+struct journal_sight {
+	struct sys_stat db, wal;
+	int64_t at_ns; /* sys->now_wall */
+};
+
 struct journal_reader {
 	struct journal *journal;
 	sqlite3 *db;
 	sqlite3_stmt *stmts[JOURNAL_READER_STMTS];
+	/* Of a view: its files, reads at work (one within the other), and why
+	 * the last read did not begin. */
+	struct journal_sight sight;
+	unsigned nr_reads;
+	int failed;
 	LIST_ENTRY(journal_reader) link;
 };
 
@@ -152,6 +164,14 @@ struct journal_found {
 	uint64_t flushed;
 };
 
+/* journal_view.c: the lock, a descriptor of the WAL's file or -1. */
+struct journal_view {
+	bool is_view;
+	int lock;
+	unsigned users; /* of the lock, one within the other */
+	int64_t locked_ns;
+};
+
 /* Of the connection for commits; commit_lock. */
 struct journal_stmts {
 	sqlite3_stmt *begin, *insert, *insert_objects, *defer, *end_deferred,
@@ -197,6 +217,7 @@ struct journal {
 	uint8_t uuid[16]; /* constant after opening, as START */
 	uint64_t start;
 	struct journal_found found;
+	struct journal_view view;
 	/* As in the journal; guarded by commit_lock after opening. */
 	char machine[JOURNAL_MACHINE_MAX];
 
@@ -241,11 +262,13 @@ struct journal {
 
 /* ---- journal_sql.c ---- */
 
-/* Opens a connection and reads nothing. Close *DB even after a failure. */
-int journal_attach(const char *path, const char *vfs, sqlite3 **db);
 /* Opens PATH with the rules of journal.h. Close *DB even after a failure. An
  * SQLite code. */
-int journal_connect(const char *path, const char *vfs, sqlite3 **db);
+int journal_connect(const struct journal *j, const char *path, sqlite3 **db);
+/* The next connection of this thread that opens a WAL gets COPY instead, and
+ * owns the descriptor. -1: the file itself. Returns what was given before and
+ * not taken. */
+int journal_give_wal(int copy);
 int journal_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **stmt);
 /* Steps to the end and resets. SQLITE_OK or an extended code. */
 int journal_run(sqlite3_stmt *stmt);
@@ -260,8 +283,29 @@ int journal_say(char **why, int r, const char *fmt, ...)
 int journal_say_sql(const struct journal *j, char **why, int rc, sqlite3 *db,
     const char *doing);
 
+/* ---- journal_view.c ---- */
+
+/* Keeps checkpoints apart from the views of other processes, for as long as *FD
+ * is open. 0; negative errno, and *FD is -1. -EBUSY: the others had the lock
+ * all the time. */
+int journal_lock_wal(struct journal *j, int64_t wait_ns, int *fd);
+/* The database file stays as it is until _unlock, which follows in any case and
+ * soon, because no checkpoint is made meanwhile. 0 or negative errno. */
+int journal_view_lock(struct journal *j);
+void journal_view_unlock(struct journal *j);
+/* The connection that is opened next reads a copy of the WAL. SIGHT may be
+ * NULL. */
+int journal_view_copy(struct journal *j, struct journal_sight *sight);
+/* Are the files as they were? OLD_ROW: as to rows that were there. */
+bool journal_view_stands(struct journal *j, const struct journal_sight *sight,
+    bool old_row);
+
 /* ---- journal_open.c ---- */
 
+/* Without anything open. CFG is copied. NULL: out of memory. */
+struct journal *journal_new(const struct journal_config *cfg, const char *vfs);
+/* Closes everything. */
+void journal_free(struct journal *j);
 /* The first column of the first row. An SQLite code. */
 int journal_query_int(sqlite3 *db, const char *sql, int64_t *value);
 

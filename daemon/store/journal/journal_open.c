@@ -127,7 +127,7 @@ static int finish_connecting(struct journal *j)
 
 	rc = prepare_all(j);
 	if (rc == SQLITE_OK)
-		rc = journal_connect(j->cfg.path, j->cfg.vfs, &j->ckpt);
+		rc = journal_connect(j, j->cfg.path, &j->ckpt);
 	if (rc == SQLITE_OK)
 		rc = journal_query_int(j->ckpt, "SELECT count(*) FROM meta",
 		    &ignored);
@@ -172,47 +172,6 @@ static int enter_wal_mode(struct journal *j)
 	return rc == SQLITE_OK && !is_wal ? SQLITE_PROTOCOL : rc;
 }
 
-#define INDEX_BYTES  32768 /* of the first part */
-#define HEADER_BYTES 96    /* two copies */
-#define INDEX_TRIES  1000  /* a millisecond each */
-
-/* SQLITE_BUSY: another process is opening the index. SQLite itself retries
- * later, but not in this call. */
-static int map_index(sqlite3_file *file, void volatile **index)
-{
-	int i = 0, rc;
-
-	do {
-		rc = file->pMethods->xShmMap(file, 0, INDEX_BYTES, 0, index);
-	} while (rc == SQLITE_BUSY && i++ < INDEX_TRIES && sqlite3_sleep(1));
-	return rc;
-}
-
-/* Clears the header of the WAL's index. Another process with the journal open,
- * such as refd verify, keeps the index alive. The index knows frames without a
- * later flush, and SQLite would not check them against the disk. Without a
- * header SQLite reads the WAL again. */
-static int drop_index(struct journal *j)
-{
-	void volatile *index = NULL;
-	sqlite3_file *file = NULL;
-	sqlite3 *db = NULL;
-	int rc, i;
-
-	rc = journal_attach(j->cfg.path, j->cfg.vfs, &db);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER,
-		    &file);
-	if (rc == SQLITE_OK)
-		rc = map_index(file, &index);
-	for (i = 0; rc == SQLITE_OK && index != NULL && i < HEADER_BYTES; i++)
-		((volatile char *)index)[i] = 0;
-	if (file != NULL)
-		file->pMethods->xShmUnmap(file, 0);
-	sqlite3_close(db);
-	return rc;
-}
-
 /* Changes nothing in the journal. */
 static int connect_to_read(struct journal *j, char **why)
 {
@@ -222,9 +181,7 @@ static int connect_to_read(struct journal *j, char **why)
 	    (r = journal_check_room(j, why)) != 0 ||
 	    (r = journal_look_at_wal(j, why)) != 0)
 		return r;
-	rc = drop_index(j);
-	if (rc == SQLITE_OK)
-		rc = journal_connect(j->cfg.path, j->cfg.vfs, &j->db);
+	rc = journal_connect(j, j->cfg.path, &j->db);
 	if (rc != SQLITE_OK)
 		return journal_say_sql(j, why, rc, j->db,
 		    "can't open the journal");
@@ -298,7 +255,7 @@ static void disconnect_all(struct journal *j)
 
 /* ---- open, reopen, close ---- */
 
-static void journal_free(struct journal *j)
+void journal_free(struct journal *j)
 {
 	disconnect_all(j);
 	pthread_rwlock_destroy(&j->use_lock);
@@ -312,14 +269,14 @@ static void journal_free(struct journal *j)
 	free(j);
 }
 
-static struct journal *journal_new(const struct journal_config *cfg)
+struct journal *journal_new(const struct journal_config *cfg, const char *vfs)
 {
 	struct journal *j = calloc(1, sizeof(*j));
 
 	if (j == NULL)
 		return NULL;
 	j->sys = cfg->sys;
-	j->wal_fd = -1;
+	j->wal_fd = j->view.lock = -1;
 	time_cond_init(&j->flush.cond);
 	pthread_rwlock_init(&j->use_lock, NULL);
 	pthread_mutex_init(&j->ckpt_lock, NULL);
@@ -333,11 +290,10 @@ static struct journal *journal_new(const struct journal_config *cfg)
 	j->cfg.check = cfg->check;
 	j->cfg.check_arg = cfg->check_arg;
 	j->cfg.dir = strdup(cfg->dir);
-	j->cfg.vfs = cfg->vfs != NULL ? strdup(cfg->vfs) : NULL;
+	j->cfg.vfs = strdup(cfg->vfs != NULL ? cfg->vfs : vfs);
 	if (asprintf(&j->cfg.path, "%s/" JOURNAL_NAME, cfg->dir) < 0)
 		j->cfg.path = NULL;
-	if (j->cfg.dir == NULL || j->cfg.path == NULL ||
-	    (cfg->vfs != NULL && j->cfg.vfs == NULL)) {
+	if (j->cfg.dir == NULL || j->cfg.path == NULL || j->cfg.vfs == NULL) {
 		journal_free(j);
 		return NULL;
 	}
@@ -371,7 +327,9 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
 	int r;
 
 	*why = NULL;
-	j = journal_new(cfg);
+	/* The index of the WAL is in memory: SQLite would map a file, and a
+	 * full or dying disk would end the daemon by SIGBUS. */
+	j = journal_new(cfg, "unix-excl");
 	if (j == NULL)
 		return -ENOMEM;
 	r = connect_all(j, why);
@@ -403,52 +361,6 @@ int journal_claim(struct journal *j, char **why)
 	if (r != 0)
 		say_unwritten(j, r, why);
 	return r;
-}
-
-/* In one transaction: meta has the shared LSN of the last row. */
-static int view_all(struct journal *j, char **why)
-{
-	int r, rc;
-
-	if ((r = journal_check_file(j, why)) != 0 ||
-	    (r = journal_check_room(j, why)) != 0)
-		return r;
-	rc = journal_connect(j->cfg.path, j->cfg.vfs, &j->db);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_exec(j->db, "BEGIN", NULL, NULL, NULL);
-	if (rc != SQLITE_OK)
-		return journal_say_sql(j, why, rc, j->db,
-		    "can't open the journal");
-	if ((r = journal_check_schema(j, why)) != 0 ||
-	    (r = journal_read_meta(j, why)) != 0 ||
-	    (r = journal_read_last(j, why)) != 0)
-		return r;
-	j->lsn.forget_wanted = j->meta.forgotten;
-	return journal_errno(sqlite3_exec(j->db, "COMMIT", NULL, NULL, NULL));
-}
-
-int journal_view(const struct journal_config *cfg, struct journal **journal,
-    char **why)
-{
-	struct journal *j;
-	int r;
-
-	*why = NULL;
-	j = journal_new(cfg);
-	if (j == NULL)
-		return -ENOMEM;
-	r = view_all(j, why);
-	if (r == 0)
-		*journal = j;
-	else
-		journal_free(j);
-	return r;
-}
-
-void journal_view_close(struct journal *j)
-{
-	if (j != NULL)
-		journal_free(j);
 }
 
 static int reconnect_readers(struct journal *j, char **why)
@@ -508,10 +420,6 @@ int journal_close(struct journal *j)
 	r = journal_forget(j, 0, true);
 	if (r == 0)
 		r = journal_errno(journal_truncate_wal(j));
-	/* Closing the last connection may remove the empty WAL. */
-	if (r == 0)
-		sqlite3_db_config(j->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0,
-		    NULL);
 	journal_free(j);
 	return r;
 }

@@ -23,6 +23,9 @@
 #include "daemon/store/journal/journal_internal.h"
 
 #define SLICE_ROWS 256
+/* A view copies the WAL for each connection, and the daemon makes no checkpoint
+ * meanwhile. */
+#define VIEW_ROWS 4096
 
 static uint64_t column_u64(sqlite3_stmt *s, int column)
 {
@@ -113,13 +116,17 @@ struct scan {
 /* Close SCAN even after a failure. */
 static int scan_open(struct scan *scan, struct journal *j, const char *sql)
 {
-	int rc;
+	int r = 0, rc;
 
 	*scan = (struct scan){ .journal = j };
 	pthread_rwlock_rdlock(&j->use_lock);
 	if (journal_is_broken(j))
 		return JOURNAL_UNKNOWN;
-	rc = journal_connect(j->cfg.path, j->cfg.vfs, &scan->db);
+	if (j->view.is_view && (r = journal_view_lock(j)) == 0)
+		r = journal_view_copy(j, NULL);
+	if (r != 0)
+		return r;
+	rc = journal_connect(j, j->cfg.path, &scan->db);
 	if (rc == SQLITE_OK)
 		rc = journal_prepare(scan->db, sql, &scan->stmt);
 	return journal_errno(rc);
@@ -129,25 +136,34 @@ static void scan_close(struct scan *scan)
 {
 	sqlite3_finalize(scan->stmt);
 	sqlite3_close(scan->db);
+	if (scan->journal->view.is_view)
+		journal_view_unlock(scan->journal);
 	pthread_rwlock_unlock(&scan->journal->use_lock);
 }
 
 int journal_scan(struct journal *j, uint64_t after, journal_row_fn *cb,
     void *arg)
 {
+	const unsigned max = j->view.is_view ? VIEW_ROWS : SLICE_ROWS;
 	struct scan scan;
-	unsigned nr = SLICE_ROWS;
+	unsigned nr;
 	int r;
 
-	r = scan_open(&scan, j,
-	    "SELECT " JOURNAL_COLUMNS " FROM record WHERE lsn > ?"
-	    " ORDER BY lsn LIMIT ?");
-	while (r == 0 && nr == SLICE_ROWS && after < INT64_MAX) {
-		sqlite3_bind_int64(scan.stmt, 1, (sqlite3_int64)after);
-		sqlite3_bind_int(scan.stmt, 2, SLICE_ROWS);
-		r = journal_each_row(j, scan.stmt, cb, arg, &nr, &after);
-	}
-	scan_close(&scan);
+	do {
+		nr = 0;
+		r = scan_open(&scan, j,
+		    "SELECT " JOURNAL_COLUMNS " FROM record WHERE lsn > ?"
+		    " ORDER BY lsn LIMIT ?");
+		while (r == 0) {
+			sqlite3_bind_int64(scan.stmt, 1, journal_signed(after));
+			sqlite3_bind_int(scan.stmt, 2, (int)max);
+			r = journal_each_row(j, scan.stmt, cb, arg, &nr,
+			    &after);
+			if (nr < max || j->view.is_view)
+				break;
+		}
+		scan_close(&scan);
+	} while (r == 0 && nr == max);
 	return r;
 }
 

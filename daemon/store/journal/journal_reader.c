@@ -54,7 +54,7 @@ int journal_reader_connect(struct journal_reader *reader)
 	size_t i;
 	int rc;
 
-	rc = journal_connect(j->cfg.path, j->cfg.vfs, &reader->db);
+	rc = journal_connect(j, j->cfg.path, &reader->db);
 	for (i = 0; i < JOURNAL_READER_STMTS && rc == SQLITE_OK; i++)
 		rc = journal_prepare(reader->db, reader_sql[i],
 		    &reader->stmts[i]);
@@ -82,7 +82,7 @@ int journal_reader_open(struct journal *j, struct journal_reader **reader)
 		return -ENOMEM;
 	opened->journal = j;
 	pthread_rwlock_rdlock(&j->use_lock);
-	rc = journal_reader_connect(opened);
+	rc = j->view.is_view ? SQLITE_OK : journal_reader_connect(opened);
 	if (rc == SQLITE_OK) {
 		pthread_mutex_lock(&j->hand_lock);
 		LIST_INSERT_HEAD(&j->readers, opened, link);
@@ -114,20 +114,55 @@ void journal_reader_close(struct journal_reader *reader)
 
 /* ---- reading ---- */
 
-/* NULL: the journal awaits journal_reopen(). Followed by end() in any case. */
-static sqlite3_stmt *begin(struct journal_reader *reader,
-    enum journal_reader_stmt which)
+/* Keeps the connection as long as the files are the same. */
+static int begin_view(struct journal_reader *reader, bool old_row)
 {
-	pthread_rwlock_rdlock(&reader->journal->use_lock);
-	return journal_is_broken(reader->journal) ? NULL : reader->stmts[which];
+	struct journal *j = reader->journal;
+	int r;
+
+	if (reader->nr_reads++ > 0)
+		return 0;
+	r = journal_view_lock(j);
+	if (r == 0 && reader->db != NULL &&
+	    !journal_view_stands(j, &reader->sight, old_row))
+		journal_reader_disconnect(reader);
+	if (r != 0 || reader->db != NULL)
+		return r;
+	r = journal_view_copy(j, &reader->sight);
+	if (r == 0)
+		r = journal_errno(journal_reader_connect(reader));
+	if (r != 0)
+		journal_reader_disconnect(reader);
+	return r;
+}
+
+/* NULL: the journal awaits journal_reopen(), or a view can't read. Followed by
+ * end() in any case. OLD_ROW: of a row that is known to be there. */
+static sqlite3_stmt *begin(struct journal_reader *reader,
+    enum journal_reader_stmt which, bool old_row)
+{
+	struct journal *j = reader->journal;
+	int r = 0;
+
+	pthread_rwlock_rdlock(&j->use_lock);
+	if (journal_is_broken(j))
+		r = JOURNAL_UNKNOWN;
+	else if (j->view.is_view)
+		r = begin_view(reader, old_row);
+	reader->failed = r;
+	return r == 0 ? reader->stmts[which] : NULL;
 }
 
 /* Returns R, the result of the calls with S. */
 static int end(struct journal_reader *reader, sqlite3_stmt *s, int r)
 {
+	struct journal *j = reader->journal;
+
 	sqlite3_reset(s);
-	pthread_rwlock_unlock(&reader->journal->use_lock);
-	return s != NULL ? r : JOURNAL_UNKNOWN;
+	if (j->view.is_view && --reader->nr_reads == 0)
+		journal_view_unlock(j);
+	pthread_rwlock_unlock(&j->use_lock);
+	return s != NULL ? r : reader->failed;
 }
 
 /* All rows of S. */
@@ -146,7 +181,7 @@ static int read_rows(struct journal_reader *reader, sqlite3_stmt *s,
 int journal_lookup(struct journal_reader *reader, int64_t uid,
     const struct refd_txid *txid, journal_row_fn *cb, void *arg)
 {
-	sqlite3_stmt *s = begin(reader, JOURNAL_READ_ID);
+	sqlite3_stmt *s = begin(reader, JOURNAL_READ_ID, false);
 
 	if (s != NULL) {
 		sqlite3_bind_blob(s, 1, txid->bytes, sizeof(txid->bytes),
@@ -160,7 +195,7 @@ int journal_read(struct journal_reader *reader, uint64_t after, uint64_t before,
     bool down, unsigned max, journal_row_fn *cb, void *arg)
 {
 	sqlite3_stmt *s =
-	    begin(reader, down ? JOURNAL_READ_DOWN : JOURNAL_READ_UP);
+	    begin(reader, down ? JOURNAL_READ_DOWN : JOURNAL_READ_UP, max == 1);
 
 	if (s != NULL) {
 		sqlite3_bind_int64(s, 1, journal_signed(after));
@@ -173,7 +208,7 @@ int journal_read(struct journal_reader *reader, uint64_t after, uint64_t before,
 int journal_read_about(struct journal_reader *reader, uint64_t lsn,
     journal_row_fn *cb, void *arg)
 {
-	sqlite3_stmt *s = begin(reader, JOURNAL_READ_ABOUT);
+	sqlite3_stmt *s = begin(reader, JOURNAL_READ_ABOUT, false);
 
 	if (s != NULL)
 		sqlite3_bind_int64(s, 1, journal_signed(lsn));
@@ -182,7 +217,7 @@ int journal_read_about(struct journal_reader *reader, uint64_t lsn,
 
 int journal_newest_id(struct journal_reader *reader, struct refd_txid *newest)
 {
-	sqlite3_stmt *s = begin(reader, JOURNAL_READ_NEWEST_ID);
+	sqlite3_stmt *s = begin(reader, JOURNAL_READ_NEWEST_ID, false);
 	int rc = s != NULL ? sqlite3_step(s) : SQLITE_DONE;
 
 	memset(newest, 0, sizeof(*newest));
@@ -196,7 +231,7 @@ int journal_newest_id(struct journal_reader *reader, struct refd_txid *newest)
 int journal_ends_between(struct journal_reader *reader, uint64_t after,
     uint64_t before, uint64_t *first, uint64_t *last)
 {
-	sqlite3_stmt *s = begin(reader, JOURNAL_READ_ENDS);
+	sqlite3_stmt *s = begin(reader, JOURNAL_READ_ENDS, false);
 	int rc = SQLITE_DONE;
 
 	if (s != NULL) {
@@ -215,7 +250,7 @@ int journal_read_repo(struct journal_reader *reader, uint64_t id,
     const uint8_t *uuid, struct journal_repo *repo)
 {
 	sqlite3_stmt *s = begin(reader,
-	    uuid != NULL ? JOURNAL_READ_REPO_UUID : JOURNAL_READ_REPO);
+	    uuid != NULL ? JOURNAL_READ_REPO_UUID : JOURNAL_READ_REPO, false);
 	int rc = SQLITE_DONE, r;
 
 	if (s != NULL) {

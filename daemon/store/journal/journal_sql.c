@@ -6,9 +6,9 @@
  *
  * In SQLite's table of system calls our pwrite replaces the kernel's. For
  * SQLite, a write stopped by a quota is an I/O error, and a write to a full
- * disk is SQLITE_FULL: our pwrite reports both as a full disk. Our pwrite also
- * writes whole pages of the index of a WAL. Open and pwrite note a full disk:
- * SQLite has one code for all failures to make a file, or to enlarge the index.
+ * disk is SQLITE_FULL: our pwrite reports both as a full disk. Open notes a
+ * full disk, because SQLite has one code for all failures to make a file. Open
+ * also gives a view its copy of the WAL (journal_view.c).
  *
  * Failure modes: an SQLite code each, translated by journal_errno() if nothing
  * happened for certain. The caller decides about a failed COMMIT or checkpoint
@@ -41,9 +41,13 @@ static const char settings[] = "PRAGMA synchronous=FULL;"
 			       "PRAGMA cache_size=-4096;"
 			       "PRAGMA cache_spill=OFF;";
 
-/* ---- writes ---- */
+/* First of all the mode, so that SQLite keeps the index of the WAL in the
+ * memory of the connection. Otherwise SQLite would need shared memory, which
+ * the VFS of a view lacks. */
+static const char view_settings[] = "PRAGMA locking_mode=EXCLUSIVE;"
+				    "PRAGMA mmap_size=0;";
 
-#define PAGE_BYTES 4096
+/* ---- writes ---- */
 
 typedef ssize_t pwrite_fn(int fd, const void *buf, size_t len, off_t offset);
 
@@ -53,69 +57,49 @@ static pwrite_fn *real_pwrite;
 static open_fn *real_open;
 /* The disk, since the last write or open that found no room. */
 static _Thread_local bool is_full;
-
-/*
- * SQLite makes room in the index of a WAL with the last byte of each page. If
- * the blocks of the file system are smaller than a page, the other blocks stay
- * holes, and a store into the mapping finds no room on a full disk: SIGBUS.
- *
- * All files of SQLite come here. The rest of a short write can be such a byte
- * too, so an existing byte is never overwritten.
- */
-static bool is_end_of_page(size_t len, off_t offset)
-{
-	return len == 1 && offset % PAGE_BYTES == PAGE_BYTES - 1;
-}
-
-/* Writes the byte at OFFSET, with zeros before: from the end of the file, or
- * from the start of the page. */
-static ssize_t write_page(int fd, const void *byte, off_t offset)
-{
-	uint8_t page[PAGE_BYTES] = { 0 };
-	off_t from = offset - PAGE_BYTES + 1;
-	struct sys_stat st;
-	size_t len;
-	ssize_t n;
-	int r;
-
-	r = SYS(&sys_kernel, fstat, fd, &st);
-	if (r < 0) {
-		errno = -r;
-		return -1;
-	}
-	if (st.size > (uint64_t)from)
-		from = st.size < (uint64_t)offset ? (off_t)st.size : offset;
-	len = (size_t)(offset - from) + 1;
-	memcpy(page + len - 1, byte, 1);
-	n = real_pwrite(fd, page, len, from);
-	if (n >= 0 && (size_t)n < len) {
-		errno = ENOSPC;
-		return -1;
-	}
-	return n < 0 ? n : 1;
-}
+/* A copy of the WAL, for the next connection of a view. -1: none. */
+static _Thread_local int wal_copy = -1;
 
 static ssize_t pwrite_for_sqlite(int fd, const void *buf, size_t len,
     off_t offset)
 {
 	ssize_t n;
 
-	n = is_end_of_page(len, offset) ? write_page(fd, buf, offset) :
-					  real_pwrite(fd, buf, len, offset);
+	n = real_pwrite(fd, buf, len, offset);
 	if (n < 0 && errno == EDQUOT)
 		errno = ENOSPC;
 	is_full = n < 0 && errno == ENOSPC;
 	return n;
 }
 
+static bool is_wal(const char *path)
+{
+	static const char suffix[] = "-wal";
+	size_t len = strlen(path);
+
+	return len > strlen(suffix) &&
+	    strcmp(path + len - strlen(suffix), suffix) == 0;
+}
+
 /* After a failure, SQLite tries to open the file without O_CREAT. */
 static int open_for_sqlite(const char *path, int flags, int mode)
 {
-	int fd = real_open(path, flags, mode);
+	int fd;
 
+	if (wal_copy >= 0 && is_wal(path))
+		return journal_give_wal(-1);
+	fd = real_open(path, flags, mode);
 	if (fd < 0 && (errno == ENOSPC || errno == EDQUOT))
 		is_full = true;
 	return fd;
+}
+
+int journal_give_wal(int copy)
+{
+	int was = wal_copy;
+
+	wal_copy = copy;
+	return was;
 }
 
 /* A build of SQLite uses one of the two calls for writes, and does not know the
@@ -152,21 +136,16 @@ static void set_up(void)
 	replace_calls();
 }
 
-int journal_attach(const char *path, const char *vfs, sqlite3 **db)
+int journal_connect(const struct journal *j, const char *path, sqlite3 **db)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int rc,
+	    flags =
+		j->view.is_view ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
 
 	pthread_once(&once, set_up);
 	/* A connection belongs to a mutex or a thread of ours. */
-	return sqlite3_open_v2(path, db,
-	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs);
-}
-
-int journal_connect(const char *path, const char *vfs, sqlite3 **db)
-{
-	int rc;
-
-	rc = journal_attach(path, vfs, db);
+	rc = sqlite3_open_v2(path, db, flags | SQLITE_OPEN_NOMUTEX, j->cfg.vfs);
 	if (*db == NULL)
 		return SQLITE_NOMEM;
 	sqlite3_extended_result_codes(*db, 1);
@@ -177,7 +156,9 @@ int journal_connect(const char *path, const char *vfs, sqlite3 **db)
 	 * copied from memory into the database file. */
 	rc = sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	if (rc == SQLITE_OK)
-		rc = sqlite3_exec(*db, settings, NULL, NULL, NULL);
+		rc = sqlite3_exec(*db,
+		    j->view.is_view ? view_settings : settings, NULL, NULL,
+		    NULL);
 	return rc;
 }
 
@@ -199,8 +180,7 @@ int journal_run(sqlite3_stmt *stmt)
 
 int journal_errno(int rc)
 {
-	if (is_full &&
-	    (rc == SQLITE_IOERR_SHMSIZE || (rc & 0xff) == SQLITE_CANTOPEN))
+	if (is_full && (rc & 0xff) == SQLITE_CANTOPEN)
 		return -ENOSPC;
 	switch (rc & 0xff) {
 	case SQLITE_OK:

@@ -1,7 +1,7 @@
 /*
  * The seam to other machines with the same rows: what differs if this store is
- * not alone. The rest of the store calls these operations, and never asks
- * whether other machines exist.
+ * not alone. The rest of the store calls these operations, and asks no more
+ * than shares_rows.
  *
  * A single machine has the null object (replica.c): everything is
  * allowed, and a row goes to the journal alone. daemon/group/ implements a

@@ -17,8 +17,8 @@
  * start reads the log.
  *
  * Threads: any, unless a function says otherwise. MUTEX, the mutex of struct
- * group, is taken under the mutex of the barriers. Under MUTEX only the mutex
- * of the completions is taken.
+ * group, is taken under the mutex of the barriers. The order of all locks is in
+ * docs/architecture.md.
  */
 #ifndef GROUP_H
 #define GROUP_H

@@ -79,11 +79,15 @@ struct group {
 	 */
 	pthread_cond_t has_output, has_input;
 	pthread_cond_t changed; /* all else: outcomes, turns, the end */
-	uint64_t epoch;         /* while it is open for writes; else 0 */
-	bool follows;           /* the last ROLE that was handled */
-	bool may_lead;          /* the last ROLE that has come */
+	/* While it is open for writes; else 0. group_take_role() sets it, on
+	 * the thread of the follower, which gets ROLE also on a leader;
+	 * group_stop() and group_die() clear it. */
+	uint64_t epoch;
+	bool follows;  /* the last ROLE that was handled */
+	bool may_lead; /* the last ROLE that has come */
 	/* The node has every row that existed before this time (now_boot); 0:
-	 * not known. The end of the lease of a leader. */
+	 * not known. The end of the lease of a leader. group_set_current() and
+	 * group_end_lease(), on the reading thread. */
 	int64_t current_ns;
 	int64_t start_ns;                /* now_boot, of this daemon */
 	char leader[GROUP_NAME_MAX + 1]; /* of the last ROLE; or "" */
@@ -93,8 +97,11 @@ struct group {
 	bool has_ended; /* for the writing thread */
 	bool is_sending;
 	uint64_t next_number; /* of BATCH and HOLD */
-	uint64_t next_lsn;    /* of the next row of the journal */
-	uint64_t done_lsn;    /* the last row that is applied, or waits */
+	/* Of the next row of the journal: append() of group_log.c, on a worker
+	 * or on the thread of the follower. */
+	uint64_t next_lsn;
+	/* The last row that is applied, or waits: group_applied(). */
+	uint64_t done_lsn;
 	struct group_waiting waiting;
 	uint64_t near_lsn; /* of the last NEAR */
 	int64_t near_ns;   /* when NEAR came (now_boot); 0: none */

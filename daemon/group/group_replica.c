@@ -13,7 +13,7 @@
 
 /* ---- opening and closing ---- */
 
-/* completions.hold */
+/* completions.hold, after admission and barrier. */
 static bool hold(void *group, struct txn *txn)
 {
 	struct group *g = group;

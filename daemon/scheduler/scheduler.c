@@ -1,16 +1,5 @@
 /*
- * The states of a transaction (table.c has the table of moves):
- *
- *	ADMITTING <-> WAITING <-> IN_BATCH
- *	                 \-> DECIDED
- *
- * If no other transaction is at work, the direct way (direct.c):
- *
- *	ADMITTING -> DIRECT -> IN_BATCH
- *
- * A session, which has all its updates in one batch:
- *
- *	... IN_BATCH -> PREPARED -> IN_BATCH -> DECIDED
+ * The way of a transaction through the states of scheduler.h.
  *
  * Happy path:
  *	submit	a new id is entered in the table and given to the store
@@ -20,9 +9,9 @@
  *		the batch. Otherwise they gather, and no timer is needed
  *	back	outcomes are answered (on_batch_done.c, decide.c); rejections
  *		go along with the next batch (unrecorded.c)
- *	session	a prepared session keeps its locks, but no name here (its
- *		names, too, if it shares rows), until it is committed, aborted
- *		or given up (session.c)
+ *	session	has all its updates in one batch. A prepared session keeps its
+ *		locks, but no name here (its names, too, if it shares rows),
+ *		until it is committed, aborted or given up (session.c)
  *
  * Updates go as soon as the store can prepare them, even a single update:
  * batches that wait for a flush are flushed together. While the store is busy,

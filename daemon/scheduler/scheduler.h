@@ -6,7 +6,8 @@
  * The states of a transaction (table.c has the table of allowed moves):
  *
  *	ADMITTING <-> WAITING <-> IN_BATCH
- *	                 \-> DECIDED
+ *	        \        |  \-> DECIDED
+ *	         \-> ENDING -> DECIDED
  *
  * If no other transaction is at work:
  *
@@ -72,7 +73,8 @@ void scheduler_set_limits(struct scheduler *e,
     const struct scheduler_limits *limits);
 
 /* Called once per request with the answer, or once per part of a long answer.
- * ANS is borrowed for the call. ARG belongs to the connection; see
+ * In the daemon: conn_answer(), which only queues the answer. ANS is borrowed
+ * for the call. ARG belongs to the connection; see
  * scheduler_forget_client(). */
 typedef void scheduler_answer_fn(void *arg, const struct refd_answer *ans);
 

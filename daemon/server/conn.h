@@ -58,7 +58,8 @@ struct conn_host {
 	struct event_base *base;
 	const struct sys *sys; /* the clock */
 	/* REQ is decoded, and the host owns its content. The host answers
-	 * with conn_answer(), at once or later. */
+	 * with conn_answer(), at once or later. In the daemon:
+	 * requests_take(). */
 	void (*request)(void *arg, struct conn *conn, struct refd_request *req);
 	/* CONN sends no more requests, but may wait for answers. */
 	void (*said_all)(void *arg, struct conn *conn);

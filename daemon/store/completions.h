@@ -16,12 +16,14 @@
 
 struct completions {
 	/* As in store_config. Called without MUTEX after something was put
-	 * while all queues were empty. */
+	 * while all queues were empty. In the daemon: server_wake() wakes the
+	 * loop, which then calls server_turn(). */
 	void (*wake)(void *arg);
 	void *wake_arg;
 	/* Called for each transaction before it is put. True: the callee has
 	 * the transaction, and calls completions_put_held() later. Does not
-	 * block. NULL: none. */
+	 * block. On a node: hold() of group_replica.c. NULL: a single machine,
+	 * and the direct way is open. */
 	bool (*hold)(void *arg, struct txn *txn);
 	void *hold_arg;
 

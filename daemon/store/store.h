@@ -194,14 +194,16 @@ void store_tell_awaiting(struct store *store);
 
 int store_start(struct store *store);
 
-/* Looks the id up, opens the repository, checks peer, names and objects,
- * makes the objects durable. Afterwards txn->refused, or statuses on single
- * updates, or all still PENDING. */
+/* By admissions_admit(): looks the id up, opens the repository, checks peer,
+ * names and objects, makes the objects durable. Afterwards txn->refused, or
+ * statuses on single updates, or all still PENDING. */
 void store_admit(struct store *store, struct txn *txn);
 /* Asks for TXN, which is being admitted, to come back soon, admitted or not: it
  * is cancelled, or too late. TXN comes back later only during the look-up of
  * its id, or if a worker has taken this transaction and hangs on the disk. */
 void store_give_up(struct store *store, struct txn *txn);
+/* By pipeline_apply(): locks, commits and publishes B, which comes back decided
+ * (apply.h). */
 void store_apply(struct store *store, struct batch *b);
 /* Can TXN, which was admitted, still commit? (replica.h) */
 bool store_may_commit(struct store *store, const struct txn *txn);

@@ -2,8 +2,8 @@
  * A session for the commands of the administrator: a failure ends the program.
  * Blocking; one thread.
  */
-#ifndef CLIENT_GROUP_CONSOLE_SESSION_H
-#define CLIENT_GROUP_CONSOLE_SESSION_H
+#ifndef GROUP_SERVICE_CONSOLE_SESSION_H
+#define GROUP_SERVICE_CONSOLE_SESSION_H
 
 #include "daemon/group/service/session.h"
 

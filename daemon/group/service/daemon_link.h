@@ -4,8 +4,8 @@
  * thread of lease_keeper.h ends the program. The main thread opens, reads and
  * closes. Any thread may send.
  */
-#ifndef CLIENT_GROUP_DAEMON_LINK_H
-#define CLIENT_GROUP_DAEMON_LINK_H
+#ifndef GROUP_SERVICE_DAEMON_LINK_H
+#define GROUP_SERVICE_DAEMON_LINK_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -24,8 +24,8 @@
  * Any thread, also several at once; blocks for minutes. Out of memory ends the
  * program.
  */
-#ifndef CLIENT_GROUP_FETCH_H
-#define CLIENT_GROUP_FETCH_H
+#ifndef GROUP_SERVICE_FETCH_H
+#define GROUP_SERVICE_FETCH_H
 
 #include "daemon/group/service/guard.h"
 #include "proto/lib/cli.h"

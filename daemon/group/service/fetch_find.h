@@ -6,8 +6,8 @@
  *
  * Any thread; blocks.
  */
-#ifndef CLIENT_GROUP_FETCH_FIND_H
-#define CLIENT_GROUP_FETCH_FIND_H
+#ifndef GROUP_SERVICE_FETCH_FIND_H
+#define GROUP_SERVICE_FETCH_FIND_H
 
 #include "daemon/group/service/fetch.h"
 

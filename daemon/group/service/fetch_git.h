@@ -2,8 +2,8 @@
  * Runs git without a configuration of the repository or of the machine. Any
  * thread; blocks.
  */
-#ifndef CLIENT_GROUP_FETCH_GIT_H
-#define CLIENT_GROUP_FETCH_GIT_H
+#ifndef GROUP_SERVICE_FETCH_GIT_H
+#define GROUP_SERVICE_FETCH_GIT_H
 
 #include "daemon/group/service/fetch.h"
 

@@ -1,8 +1,8 @@
 /*
  * refd/id of a repository (daemon/store/repos/repo_id.h). Any thread; blocks.
  */
-#ifndef CLIENT_GROUP_FETCH_ID_H
-#define CLIENT_GROUP_FETCH_ID_H
+#ifndef GROUP_SERVICE_FETCH_ID_H
+#define GROUP_SERVICE_FETCH_ID_H
 
 #include "daemon/group/service/fetch.h"
 

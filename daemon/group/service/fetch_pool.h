@@ -5,8 +5,8 @@
  *
  * One thread calls; only the last call blocks.
  */
-#ifndef CLIENT_GROUP_FETCH_POOL_H
-#define CLIENT_GROUP_FETCH_POOL_H
+#ifndef GROUP_SERVICE_FETCH_POOL_H
+#define GROUP_SERVICE_FETCH_POOL_H
 
 #include "daemon/group/service/fetch.h"
 #include "proto/group_frame.h"

@@ -2,8 +2,8 @@
  * The repository of a fetch, by descriptors: no path below a root is resolved
  * twice or through a link. Any thread; every call blocks.
  */
-#ifndef CLIENT_GROUP_FETCH_REPO_H
-#define CLIENT_GROUP_FETCH_REPO_H
+#ifndef GROUP_SERVICE_FETCH_REPO_H
+#define GROUP_SERVICE_FETCH_REPO_H
 
 #include "daemon/group/service/fetch.h"
 

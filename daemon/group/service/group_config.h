@@ -14,8 +14,8 @@
  * group.patience and group.max-lag belong to the daemon, and are permitted. One
  * thread; reading blocks.
  */
-#ifndef CLIENT_GROUP_GROUP_CONFIG_H
-#define CLIENT_GROUP_GROUP_CONFIG_H
+#ifndef GROUP_SERVICE_GROUP_CONFIG_H
+#define GROUP_SERVICE_GROUP_CONFIG_H
 
 #include "proto/lib/cli.h"
 

@@ -10,8 +10,8 @@
  * borrowed for the call. One thread at a time; every call blocks. After a
  * failure the session is closed, and log->s.why has the reason.
  */
-#ifndef CLIENT_GROUP_GROUP_LOG_H
-#define CLIENT_GROUP_GROUP_LOG_H
+#ifndef GROUP_SERVICE_GROUP_LOG_H
+#define GROUP_SERVICE_GROUP_LOG_H
 
 #include "daemon/group/service/lease.h"
 #include "daemon/group/service/session.h"

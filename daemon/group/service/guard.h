@@ -8,8 +8,8 @@
  *
  * Any thread; blocks.
  */
-#ifndef CLIENT_GROUP_GUARD_H
-#define CLIENT_GROUP_GUARD_H
+#ifndef GROUP_SERVICE_GUARD_H
+#define GROUP_SERVICE_GUARD_H
 
 #include "daemon/group/service/group_config.h"
 

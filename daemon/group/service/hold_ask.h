@@ -12,8 +12,8 @@
  *
  * One thread; calls with a session block.
  */
-#ifndef CLIENT_GROUP_HOLD_ASK_H
-#define CLIENT_GROUP_HOLD_ASK_H
+#ifndef GROUP_SERVICE_HOLD_ASK_H
+#define GROUP_SERVICE_HOLD_ASK_H
 
 #include "daemon/group/service/daemon_link.h"
 #include "daemon/group/service/session.h"

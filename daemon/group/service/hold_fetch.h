@@ -10,8 +10,8 @@
  *
  * One thread; calls with a session block.
  */
-#ifndef CLIENT_GROUP_HOLD_FETCH_H
-#define CLIENT_GROUP_HOLD_FETCH_H
+#ifndef GROUP_SERVICE_HOLD_FETCH_H
+#define GROUP_SERVICE_HOLD_FETCH_H
 
 #include "daemon/group/service/daemon_link.h"
 #include "daemon/group/service/fetch_pool.h"

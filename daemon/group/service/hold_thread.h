@@ -5,8 +5,8 @@
  *
  * All calls come from the main thread. Only the last one blocks.
  */
-#ifndef CLIENT_GROUP_HOLD_THREAD_H
-#define CLIENT_GROUP_HOLD_THREAD_H
+#ifndef GROUP_SERVICE_HOLD_THREAD_H
+#define GROUP_SERVICE_HOLD_THREAD_H
 
 #include "daemon/group/service/daemon_link.h"
 #include "daemon/group/service/group_config.h"

@@ -1,7 +1,7 @@
 /* Asks the leader for its repositories, for refd group join. Blocking; one
  * thread. */
-#ifndef CLIENT_GROUP_JOIN_ASK_H
-#define CLIENT_GROUP_JOIN_ASK_H
+#ifndef GROUP_SERVICE_JOIN_ASK_H
+#define GROUP_SERVICE_JOIN_ASK_H
 
 #include "daemon/group/service/join_list.h"
 #include "daemon/group/service/session.h"

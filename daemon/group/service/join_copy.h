@@ -3,8 +3,8 @@
  * refs of a moment. Symbolic refs are copied as such, and kept values of other
  * programs (REFD_DIVERGED) are not. Blocking; one thread.
  */
-#ifndef CLIENT_GROUP_JOIN_COPY_H
-#define CLIENT_GROUP_JOIN_COPY_H
+#ifndef GROUP_SERVICE_JOIN_COPY_H
+#define GROUP_SERVICE_JOIN_COPY_H
 
 #include "daemon/group/service/fetch.h"
 

@@ -1,6 +1,6 @@
 /* The repositories of the leader, for refd group join. Nothing blocks. */
-#ifndef CLIENT_GROUP_JOIN_LIST_H
-#define CLIENT_GROUP_JOIN_LIST_H
+#ifndef GROUP_SERVICE_JOIN_LIST_H
+#define GROUP_SERVICE_JOIN_LIST_H
 
 #include "daemon/group/service/fetch_id.h"
 

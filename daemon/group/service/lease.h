@@ -5,8 +5,8 @@
  *
  * One thread at a time for a session; every call blocks.
  */
-#ifndef CLIENT_GROUP_LEASE_H
-#define CLIENT_GROUP_LEASE_H
+#ifndef GROUP_SERVICE_LEASE_H
+#define GROUP_SERVICE_LEASE_H
 
 #include "daemon/group/service/session.h"
 #include "proto/group_frame.h"

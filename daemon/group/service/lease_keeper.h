@@ -5,8 +5,8 @@
  *
  * All calls come from the main thread. Only the last one blocks.
  */
-#ifndef CLIENT_GROUP_LEASE_KEEPER_H
-#define CLIENT_GROUP_LEASE_KEEPER_H
+#ifndef GROUP_SERVICE_LEASE_KEEPER_H
+#define GROUP_SERVICE_LEASE_KEEPER_H
 
 #include "daemon/group/service/daemon_link.h"
 #include "daemon/group/service/group_config.h"

@@ -18,8 +18,8 @@
  *
  * All calls come from one thread. Only the last one blocks.
  */
-#ifndef CLIENT_GROUP_LISTER_H
-#define CLIENT_GROUP_LISTER_H
+#ifndef GROUP_SERVICE_LISTER_H
+#define GROUP_SERVICE_LISTER_H
 
 #include <pthread.h>
 #include <stdatomic.h>

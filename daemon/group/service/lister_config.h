@@ -2,8 +2,8 @@
  * The configuration of a repository, as refd-group tells of it to a node that
  * joins (lister.h). Any thread; nothing blocks.
  */
-#ifndef CLIENT_GROUP_LISTER_CONFIG_H
-#define CLIENT_GROUP_LISTER_CONFIG_H
+#ifndef GROUP_SERVICE_LISTER_CONFIG_H
+#define GROUP_SERVICE_LISTER_CONFIG_H
 
 #include "proto/lib/cli.h"
 

@@ -7,8 +7,8 @@
  * The answer is hostile: at most 64 MiB are taken, every name is checked, and
  * no name comes twice. Any thread; only listing_read() blocks.
  */
-#ifndef CLIENT_GROUP_LISTING_H
-#define CLIENT_GROUP_LISTING_H
+#ifndef GROUP_SERVICE_LISTING_H
+#define GROUP_SERVICE_LISTING_H
 
 #include "daemon/group/service/fetch.h"
 

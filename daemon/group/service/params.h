@@ -3,8 +3,8 @@
  * nothing blocks. Arrays have PostgreSQL's binary format, so no byte needs an
  * escape.
  */
-#ifndef CLIENT_GROUP_PARAMS_H
-#define CLIENT_GROUP_PARAMS_H
+#ifndef GROUP_SERVICE_PARAMS_H
+#define GROUP_SERVICE_PARAMS_H
 
 #include "proto/lib/cli.h"
 

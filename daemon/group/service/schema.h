@@ -13,8 +13,8 @@
  *
  * One thread; every call blocks.
  */
-#ifndef CLIENT_GROUP_SCHEMA_H
-#define CLIENT_GROUP_SCHEMA_H
+#ifndef GROUP_SERVICE_SCHEMA_H
+#define GROUP_SERVICE_SCHEMA_H
 
 #include "daemon/group/service/session.h"
 #include "proto/group_frame.h"

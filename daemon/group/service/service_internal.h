@@ -1,6 +1,6 @@
 /* The state of the service, for its own files. Main thread only. */
-#ifndef CLIENT_GROUP_SERVICE_INTERNAL_H
-#define CLIENT_GROUP_SERVICE_INTERNAL_H
+#ifndef GROUP_SERVICE_SERVICE_INTERNAL_H
+#define GROUP_SERVICE_SERVICE_INTERNAL_H
 
 #include "daemon/group/service/daemon_link.h"
 #include "daemon/group/service/group_log.h"

@@ -10,8 +10,8 @@
  * that now belong to another server. The statement is cancelled, so that the
  * server does not keep its session.
  */
-#ifndef CLIENT_GROUP_SESSION_H
-#define CLIENT_GROUP_SESSION_H
+#ifndef GROUP_SERVICE_SESSION_H
+#define GROUP_SERVICE_SESSION_H
 
 #include <libpq-fe.h>
 

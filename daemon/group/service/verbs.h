@@ -2,8 +2,8 @@
  * The commands of refd-group. Each prints to standard output, and returns the
  * exit status. Blocking; the main thread.
  */
-#ifndef CLIENT_GROUP_VERBS_H
-#define CLIENT_GROUP_VERBS_H
+#ifndef GROUP_SERVICE_VERBS_H
+#define GROUP_SERVICE_VERBS_H
 
 #include "daemon/group/service/group_config.h"
 

@@ -19,8 +19,8 @@
  * git runs as in a fetch (fetch.h). One thread; blocks for as long as git reads
  * all objects, at most six hours.
  */
-#ifndef CLIENT_GROUP_WHOLE_H
-#define CLIENT_GROUP_WHOLE_H
+#ifndef GROUP_SERVICE_WHOLE_H
+#define GROUP_SERVICE_WHOLE_H
 
 #include "daemon/group/service/fetch_git.h"
 #include "daemon/group/service/fetch_repo.h"

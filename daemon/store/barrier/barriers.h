@@ -6,8 +6,8 @@
  * held, and no file system call is made with MUTEX held. The order of all
  * locks is in docs/architecture.md.
  */
-#ifndef STORE_BARRIER_H
-#define STORE_BARRIER_H
+#ifndef STORE_BARRIERS_H
+#define STORE_BARRIERS_H
 
 #include <pthread.h>
 #include <stdbool.h>

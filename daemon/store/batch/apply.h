@@ -40,9 +40,10 @@ struct applier {
 	atomic_uint_fast64_t next_token;
 	atomic_uint_fast64_t large_users[APPLY_LARGE_MAX]; /* uid + 1, or 0 */
 	/*
-	 * Commits ROWS to the log. With FLUSH the rows are durable on return.
-	 * After a failed sync, the callee first reopens the journal. 0;
-	 * negative errno: definitely not committed; JOURNAL_UNKNOWN.
+	 * pipeline_commit(): commits ROWS to the log. With FLUSH the rows are
+	 * durable on return. After a failed sync, the callee first reopens the
+	 * journal. 0; negative errno: definitely not committed;
+	 * JOURNAL_UNKNOWN.
 	 */
 	int (*commit)(void *arg, struct journal_row *rows, size_t nr,
 	    bool flush);

@@ -44,8 +44,8 @@ struct ref_backend {
 	void (*log)(struct pass *p, struct change *c, bool create);
 	/* Only with HAS_ROUNDS: makes and flushes everything large that seal()
 	 * needs, for all repositories before the first lock. true: another
-	 * writer came in between; all undecided changes begin a new round at
-	 * hold(). */
+	 * writer came in between; prepare.c begins a new round of all undecided
+	 * changes at hold(). */
 	bool (*make)(struct pass *p, struct repo_slice *g);
 	/*
 	 * Takes the locks that hold() did not take. After it, publishing needs

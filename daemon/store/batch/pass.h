@@ -1,6 +1,6 @@
 /*
- * The state that prepare*.c, commit.c and publish.c share for one batch.
- * Private to these files and apply.c.
+ * The state that the files of this folder, both backends and the replica share
+ * for one batch.
  *
  * A pass covers the updates of a batch that one journal commit records. A
  * change is one ref file. The first changes are the refs that the updates name.
@@ -134,7 +134,9 @@ struct change {
 	struct change *next_in_repo;
 	const char *worktree; /* the id of EDIT's directory, or "" */
 	enum change_action action;
-	struct edit edit; /* its name is the refname */
+	/* Its name is the refname. In reftables it has only the name and the
+	 * progress: the real lock is tables_part.update.list. */
+	struct edit edit;
 	/* The member in the log. NULL before the commit, and for a change that
 	 * the log does not store. */
 	const struct record_member *plan;
@@ -210,6 +212,7 @@ struct pass {
 	bool has_notes;  /* some updates were decided earlier: record them */
 	enum refd_durability strongest; /* the strongest mode of the slices */
 	struct flush flush;
+	/* When the first lock that stays was taken, and the last one went. */
 	int64_t locked_ns, unlocked_ns;
 	int64_t in_log_ns; /* a part of it: in a log of other machines; or 0 */
 	size_t nr_tables;  /* of reftables: open in all rounds */

@@ -2,7 +2,7 @@
  * Folding: a new table also takes the records of the latest small tables, so
  * that the stack stays short. Readers of git look into every table.
  *
- * Happy path: the plan is that of git, limited to STACK_FOLD_MAX bytes. Under
+ * Happy path: the plan is that of git, limited to FOLD_MAX bytes. Under
  * the list lock, "<table>.lock" of each folded table, from last to first, keeps
  * git from merging the table. After the rename the tables are not listed any
  * more. They are removed after the next checkpoint: until then a power loss may

@@ -153,7 +153,7 @@ static bool is_of_batch(const struct change *c, const struct repo_slice *g)
 				    change_is_committed(c);
 }
 
-static bool slice_wants_flush(const struct pass *p, const struct repo_slice *g)
+static bool repo_wants_flush(const struct pass *p, const struct repo_slice *g)
 {
 	size_t i;
 
@@ -164,7 +164,7 @@ static bool slice_wants_flush(const struct pass *p, const struct repo_slice *g)
 }
 
 /* Repositories on one file system share one flush. */
-static int flush_slice(struct pass *p, struct repo_slice *g)
+static int flush_repo(struct pass *p, struct repo_slice *g)
 {
 	struct repo_slice *other;
 
@@ -176,7 +176,7 @@ static int flush_slice(struct pass *p, struct repo_slice *g)
 	return g->flush_err;
 }
 
-static void flush_slices(struct pass *p)
+static void flush_repos(struct pass *p)
 {
 	struct repo_slice *g;
 	size_t i, k;
@@ -188,7 +188,7 @@ static void flush_slices(struct pass *p)
 		p->repo_slices[i].flushed = false;
 	for (i = 0; i < p->nr_repo_slices; i++) {
 		g = &p->repo_slices[i];
-		if (!slice_wants_flush(p, g) || (r = flush_slice(p, g)) == 0)
+		if (!repo_wants_flush(p, g) || (r = flush_repo(p, g)) == 0)
 			continue;
 		for (k = 0; k < p->nr_changes; k++)
 			if (is_of_batch(p->changes[k], g))
@@ -199,7 +199,7 @@ static void flush_slices(struct pass *p)
 void durability_values(struct pass *p)
 {
 	flush_end(&p->flush);
-	flush_slices(p);
+	flush_repos(p);
 }
 
 /* ---- publishing ---- */
@@ -287,7 +287,7 @@ void durability_finish(struct pass *p)
 
 	flush_end(&p->flush);
 	durability_dirs(p);
-	flush_slices(p);
+	flush_repos(p);
 	for (i = 0; i < p->nr_changes; i++)
 		if (p->changes[i]->is_end && change_is_committed(p->changes[i]))
 			acknowledge(p, p->changes[i]);

@@ -122,7 +122,7 @@ static void add_published(struct dirs *d, const struct change *c)
 		add_log(d, c);
 }
 
-static bool slice_is_synced(const struct pass *p, const struct repo_slice *g)
+static bool repo_is_synced(const struct pass *p, const struct repo_slice *g)
 {
 	size_t i;
 
@@ -282,7 +282,7 @@ void durability_dirs(struct pass *p)
 	if (p->strongest < REFD_DURABILITY_FSYNC)
 		return;
 	for (i = 0; i < p->nr_repo_slices; i++)
-		if (slice_is_synced(p, &p->repo_slices[i]))
+		if (repo_is_synced(p, &p->repo_slices[i]))
 			add_all(&d, &p->repo_slices[i]);
 	sync_all(&d);
 	for (i = 0; i < d.nr; i++)

@@ -165,7 +165,7 @@ static void attach_to(struct repo_slice *g, struct change *c)
 	g->last = c;
 }
 
-static void attach_groups(struct pass *p)
+static void attach_repos(struct pass *p)
 {
 	struct repo_slice *g = NULL;
 	struct change *c;
@@ -448,7 +448,7 @@ bool pass_init(struct pass *p, struct applier *ap, struct batch *b,
 	    take_updates(p, b, slices, places);
 	free(places);
 	if (ok)
-		attach_groups(p);
+		attach_repos(p);
 	return ok;
 }
 

@@ -110,10 +110,10 @@ int pass_need_token(struct pass *p, struct repo_slice *g)
 	return r;
 }
 
-typedef void slice_fn(struct pass *p, struct repo_slice *g);
+typedef void repo_slice_fn(struct pass *p, struct repo_slice *g);
 
 /* A step of all repositories. */
-static void each(struct pass *p, slice_fn *step)
+static void each(struct pass *p, repo_slice_fn *step)
 {
 	size_t i;
 
@@ -123,7 +123,7 @@ static void each(struct pass *p, slice_fn *step)
 }
 
 /* A step of the repositories whose backend has rounds, or has none. */
-static void each_of(struct pass *p, bool has_rounds, slice_fn *step)
+static void each_of(struct pass *p, bool has_rounds, repo_slice_fn *step)
 {
 	size_t i;
 
@@ -140,7 +140,7 @@ static void stage(struct pass *p, struct repo_slice *g)
 
 /* ---- rounds ---- */
 
-static void one(struct pass *p, struct repo_slice *g, slice_fn *step)
+static void one(struct pass *p, struct repo_slice *g, repo_slice_fn *step)
 {
 	step(p, g);
 	pass_settle(p);

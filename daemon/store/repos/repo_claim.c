@@ -466,7 +466,7 @@ struct check {
 static const char a_machine[] =
     "the refs are newer than the journal: run 'refd recover --discard', and "
     "'refd disown' and 'refd verify' for each repository";
-static const char a_group[] = "make the node anew by 'refd group join'";
+static const char a_node[] = "make the node anew by 'refd group join'";
 
 static int check_checkpoint(void *arg, const struct journal_repo *known)
 {
@@ -501,7 +501,7 @@ static int check_checkpoint(void *arg, const struct journal_repo *known)
 	    check->state_dir, (unsigned long long)last, known->path,
 	    (unsigned long long)lsn,
 	    doubt != NULL ? doubt : "it is damaged, or an older copy",
-	    journal_shares_rows(repos->journal) ? a_group : a_machine);
+	    journal_shares_rows(repos->journal) ? a_node : a_machine);
 	free(doubt);
 	return -ESTALE;
 }

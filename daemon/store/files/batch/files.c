@@ -64,7 +64,7 @@ void files_stage(struct pass *p, struct repo_slice *g)
 
 /* ---- the end ---- */
 
-static bool slice_has_rest(const struct repo_slice *g)
+static bool repo_has_rest(const struct repo_slice *g)
 {
 	const struct change *c;
 
@@ -74,9 +74,9 @@ static bool slice_has_rest(const struct repo_slice *g)
 	return false;
 }
 
-static void release_group(const struct pass *p, struct repo_slice *g)
+static void release_repo(const struct pass *p, struct repo_slice *g)
 {
-	bool has_rest = slice_has_rest(g);
+	bool has_rest = repo_has_rest(g);
 
 	/* A deferred deletion keeps the lock of its ref, and recovery rewrites
 	 * packed-refs. Until then packed-refs need not stay locked. */
@@ -137,7 +137,7 @@ void files_release(struct pass *p, struct repo_slice *g)
 		edit_discard(&c->edit);
 		edit_unlock(&c->edit);
 	}
-	release_group(p, g);
+	release_repo(p, g);
 	packed_snapshot_put(g->files.snap);
 	g->files.snap = NULL;
 	p->unlocked_ns = SYS(p->sys, now_mono);

@@ -15,7 +15,7 @@
 
 /* ---- packed-refs ---- */
 
-static void fail_group_packed(struct repo_slice *g, int err)
+static void fail_repo_packed(struct repo_slice *g, int err)
 {
 	struct change *c;
 
@@ -23,7 +23,7 @@ static void fail_group_packed(struct repo_slice *g, int err)
 		change_fail_packed(c, err, "can't read packed-refs");
 }
 
-static void fail_group(struct repo_slice *g, int err, const char *doing)
+static void fail_repo(struct repo_slice *g, int err, const char *doing)
 {
 	struct change *c;
 
@@ -62,12 +62,12 @@ void files_held(struct pass *p, struct repo_slice *g)
 	 * file for a later write. */
 	r = token_locked_at(&g->token, &g->locked_at_ns);
 	if (r < 0) {
-		fail_group(g, r, "can't look at the lock file");
+		fail_repo(g, r, "can't look at the lock file");
 		return;
 	}
 	r = packed_snapshot(g->repo->packed, &g->files.snap);
 	if (r < 0)
-		fail_group_packed(g, r);
+		fail_repo_packed(g, r);
 	for (c = g->changes; c != NULL; c = c->next_in_repo)
 		if (change_is_live(c) && c->edit.dirfd == g->repo->fd)
 			look_up_packed(c);

@@ -22,7 +22,7 @@ int files_has_log(struct pass *p, const struct change *at)
 	return r < 0 ? r : 1;
 }
 
-static int slice_file(struct pass *p, struct change *c, int fd)
+static int share_file(struct pass *p, struct change *c, int fd)
 {
 	struct sys_stat st;
 	mode_t mode;
@@ -42,7 +42,7 @@ static int slice_file(struct pass *p, struct change *c, int fd)
 }
 
 /* As git does, sets the mode of every log with a new line. */
-static int slice_log(struct pass *p, struct change *c, const char *path)
+static int share_log(struct pass *p, struct change *c, const char *path)
 {
 	int fd, r;
 
@@ -51,7 +51,7 @@ static int slice_log(struct pass *p, struct change *c, const char *path)
 	fd = SYS(p->sys, openat, c->edit.dirfd, path, O_RDONLY, 0);
 	if (fd < 0)
 		return fd;
-	r = slice_file(p, c, fd);
+	r = share_file(p, c, fd);
 	SYS(p->sys, close, fd);
 	return r;
 }
@@ -140,7 +140,7 @@ void files_log(struct pass *p, struct change *c, bool create)
 		return;
 	r = reflog_prepare(&log, &c->log, &c->log_made, &c->log_made_dirs);
 	if (r == 0 && c->log && !c->log_made)
-		r = slice_log(p, c, path);
+		r = share_log(p, c, path);
 	if (r == -EISDIR)
 		cant_log(c, REFD_DETAIL_LOGS_BELOW, path);
 	else if (r == -ENOTDIR)

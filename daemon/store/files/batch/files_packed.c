@@ -307,7 +307,7 @@ static int lock_packed(const struct pass *p, struct repo_slice *g,
 }
 
 /* true: values were staged. */
-static bool prepare_group(struct pass *p, struct repo_slice *g,
+static bool prepare_packed(struct pass *p, struct repo_slice *g,
     struct packed_edit *edits)
 {
 	struct slice *s = NULL;
@@ -345,7 +345,7 @@ bool files_seal(struct pass *p, struct repo_slice *g)
 	edits = calloc(nr, sizeof(*edits));
 	p->has_staged |= keep_some_out(p, g);
 	if (edits != NULL)
-		p->has_staged |= prepare_group(p, g, edits);
+		p->has_staged |= prepare_packed(p, g, edits);
 	else
 		p->has_staged |= rewrite_failed(p, g, -ENOMEM);
 	free(edits);

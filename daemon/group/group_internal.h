@@ -220,12 +220,10 @@ void group_collect(struct replica *r, struct txn *txn);
  * refused. Blocks on files. */
 bool admit_import(const struct sys *sys, struct txn *txn);
 
-/* ---- compare.c, compare_row.c ---- */
+/* ---- compare.c ---- */
 
 void group_permit(struct replica *r, struct pass *p, struct change *c);
 void group_compare_around(struct replica *r, struct pass *p, struct change *c);
-/* Is the plan of S as its row in the group? As replica.fill(). */
-bool group_fits(struct slice *s);
 
 /* ---- append.c ---- */
 

@@ -1,7 +1,8 @@
 /*
- * Builds the answers about a transaction. The functions read the transaction
- * and fill an answer. They allocate nothing, so they cannot fail. An answer
- * points into the transaction, and is valid as long as the transaction.
+ * Builds the answers about a transaction (decide.c). The functions read the
+ * transaction and fill an answer. They allocate nothing, so they cannot fail.
+ * An answer points into the transaction, and is valid as long as the
+ * transaction.
  */
 #ifndef SCHEDULER_ANSWER_H
 #define SCHEDULER_ANSWER_H
@@ -26,8 +27,6 @@ struct answer {
  * STORE. */
 void answer_results(struct answer *a, const struct txn *txn,
     struct store *store, const char *text);
-/* For a session whose undecided updates are prepared. */
-void answer_prepared(struct answer *a, const struct txn *txn);
 /* KIND is PENDING, NEVER_SEEN or EXPIRED. */
 void answer_plain(struct refd_answer *ans, enum refd_answer_kind kind,
     const struct refd_txid *txid);

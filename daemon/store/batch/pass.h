@@ -326,8 +326,6 @@ void apply_is_prepared(struct applier *ap, struct batch *b);
 /* The txn slices that one pass takes. */
 enum slices { SLICES_LOOSE, SLICES_PACKED, SLICES_ALL, SLICES_APART };
 
-/* slice.c: false: out of memory. */
-bool slice_init(struct pass *p, struct slice *s, struct txn_slice *txn_slice);
 /* The rule by which TXN creates logs. A linked worktree can have its own
  * rule. */
 enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree);
@@ -386,7 +384,7 @@ void pass_check(struct pass *p, struct repo_slice *g);
  * can't both exist. Conflicting names of different transactions are never in
  * one pass. */
 void change_check_siblings(struct pass *p, struct change *c);
-/* prepare_logs.c */
+/* prepare_check.c */
 void pass_prepare_logs(struct pass *p, struct repo_slice *g);
 /* prepare.c: makes the token of G, once. 0 or negative errno. */
 int pass_need_token(struct pass *p, struct repo_slice *g);

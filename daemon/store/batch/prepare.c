@@ -8,7 +8,7 @@
  *	lock	hold every ref, in order; read the values; follow symbolic refs
  *		(prepare_lock.c)
  *	check	old values, directory/file conflicts (prepare_check.c)
- *	logs	find the log lines (prepare_logs.c)
+ *	logs	find the log lines (prepare_check.c)
  *	make	large files, before the locks of seal
  *	seal	everything else that publishing needs
  * The steps of one format of refs are in backend.h.

@@ -420,13 +420,16 @@ int journal_write_objects(struct journal *j, uint64_t lsn,
 int journal_take_objects(struct journal *j, sqlite3_stmt *s, uint64_t lsn,
     uint8_t **bytes, size_t *len);
 
+/* ---- journal_shared.c; commit_lock is held ---- */
+
+/* Adds the rows of C to SHARED; WANTED: journal_set_shared(). 0 or -EINVAL. */
+int journal_add_shared(const struct journal *j, struct journal_shared *shared,
+    const uint8_t wanted[16], const struct journal_commit *c);
+
 /* ---- journal_waiting.c; commit_lock is held ---- */
 
 /* The journal can have ROW as one that waits. */
 bool journal_is_late(const struct journal *j, const struct journal_row *row);
-/* Adds the rows of C to SHARED; WANTED: journal_set_shared(). 0 or -EINVAL. */
-int journal_add_shared(const struct journal *j, struct journal_shared *shared,
-    const uint8_t wanted[16], const struct journal_commit *c);
 /* Within a transaction. An SQLite code. */
 int journal_write_waiting(struct journal *j, const struct journal_row *row);
 /* ROW has been applied. SQLITE_CONSTRAINT: the row does not wait. */

@@ -1,9 +1,9 @@
 /*
- * Shared rows: their order, and those that wait.
+ * Shared rows that wait.
  *
  * Happy path:
- *	write	the row takes its turn in the shared order, in the
- *		transaction that counts its LSN
+ *	write	the row takes its turn in the shared order
+ *		(journal_add_shared()), in the transaction that counts its LSN
  *	place	a later row of another repository has the same place
  *	end	the transaction that appends the row as a SLICE deletes it here
  *
@@ -26,40 +26,6 @@ bool journal_is_late(const struct journal *j, const struct journal_row *row)
 {
 	return row->kind == JOURNAL_SLICE && row->shared_lsn != 0 &&
 	    row->shared_lsn <= j->meta.shared.lsn;
-}
-
-/* May ROW follow the rows of SHARED? */
-static bool may_follow(const struct journal *j,
-    const struct journal_shared *shared, const struct journal_row *row)
-{
-	if (journal_is_late(j, row))
-		return true;
-	return (row->kind == JOURNAL_SLICE || row->kind == JOURNAL_WAITING) &&
-	    row->shared_lsn == shared->lsn + 1;
-}
-
-int journal_add_shared(const struct journal *j, struct journal_shared *shared,
-    const uint8_t wanted[16], const struct journal_commit *c)
-{
-	static const uint8_t none[16];
-	const struct journal_row *row;
-	size_t i;
-
-	for (i = 0; i < c->nr; i++) {
-		row = &c->rows[i];
-		if (row->shared_lsn == 0)
-			continue;
-		if (!may_follow(j, shared, row) ||
-		    memcmp(wanted, none, sizeof(none)) == 0)
-			return -EINVAL;
-		if (memcmp(shared->uuid, none, sizeof(none)) == 0)
-			memcpy(shared->uuid, wanted, sizeof(none));
-		if (memcmp(shared->uuid, wanted, sizeof(none)) != 0)
-			return -EINVAL;
-		if (row->shared_lsn > shared->lsn)
-			shared->lsn = row->shared_lsn;
-	}
-	return 0;
 }
 
 int journal_write_waiting(struct journal *j, const struct journal_row *row)

@@ -36,17 +36,6 @@ void files_give_turn(struct repo_slice *g);
 /* Writes packed-refs.new again if some of its changes failed since. 0 or
  * negative errno: then there is no packed-refs.new. */
 int files_refit_packed(struct pass *p, struct repo_slice *g);
-/* files_lines.c: appends C's line to the log of the ref and to the logs of
- * C->lines. The logs stay open until the next call of the three below. */
-void change_append_lines(struct change *c);
-/* Keeps the lines. Records every line that could not be written. Call before
- * the locks are released: the locks tell the next start about the missing line.
- * 0, or a negative errno: a line is neither written nor recorded. */
-int change_defer_lines(struct pass *p, struct change *c);
-/* Keeps the lines. Recovery checks the logs. */
-void change_close_logs(struct pass *p, struct change *c);
-/* Removes the lines. 0; negative errno: a line may be left. */
-int change_retract_lines(struct change *c);
 /* Renames packed-refs.new, then looks for conflicting writers. */
 void files_publish_packed(struct pass *p, struct repo_slice *g);
 

@@ -4,7 +4,8 @@
  * The happy path:
  *	link the new refs of an atomic transaction with link(2)
  *	rename packed-refs.new (files_publish_packed.c)
- *	append the log line, rename the staged value to the ref, unlock
+ *	append the log line, rename the staged value to the ref, close the log,
+ *	or sync it in the stronger modes, unlock
  *	remove the logs and loose files of deleted refs
  *
  * What fails:
@@ -17,12 +18,107 @@
  *	a rename fails on the disk	`unknown`; the record and the lock stay,
  *	after siblings are published;	and recovery finishes the change
  *	a deletion can't be unlinked
- *	a log line can't be written	the ref is published, the line deferred
+ *	a log line can't be written	the ref is published, the line deferred:
+ *					the journal records its loss
  *	nor can its loss be recorded	`unknown`; the record and the lock stay,
  *					and recovery writes the line
  *	a log line can't be removed	`unknown`; the record and the lock stay
  */
+#include <errno.h>
+#include <stdlib.h>
+
 #include "daemon/store/files/batch/files.h"
+
+/* ---- log lines ---- */
+
+static void append_line(struct change *c)
+{
+	if (c->log)
+		c->lacks_line =
+		    edit_append(&c->edit, &c->slice->plan, c->plan) < 0;
+}
+
+/* Appends C's line to the log of the ref and to the logs of C->lines. The logs
+ * stay open until the next call of the three below. */
+static void append_lines(struct change *c)
+{
+	struct change *l;
+
+	append_line(c);
+	for (l = c->lines; l != NULL; l = l->next_line)
+		append_line(l);
+}
+
+static void close_log(struct pass *p, struct change *c)
+{
+	if (!c->edit.has_log_fd)
+		return;
+	c->edit.has_log_fd = false;
+	if (durability_wants_log(c))
+		durability_log(p, c, c->edit.log_fd);
+	else
+		c->lacks_line = SYS(p->sys, close, c->edit.log_fd) < 0;
+}
+
+static int defer_line(struct pass *p, struct change *c)
+{
+	int r;
+
+	close_log(p, c);
+	if (!c->lacks_line)
+		return 0;
+	r = pass_defer_line(p, c);
+	if (r == 0)
+		p->ap->defer_line(p->ap->arg, c->slice->repo);
+	return r == JOURNAL_UNKNOWN ? -EIO : r;
+}
+
+/* Keeps the lines. Recovery checks the logs. */
+static void close_logs(struct pass *p, struct change *c)
+{
+	struct change *l;
+
+	close_log(p, c);
+	for (l = c->lines; l != NULL; l = l->next_line)
+		close_log(p, l);
+}
+
+/* Keeps the lines. Records every line that could not be written, before the
+ * locks are released: the locks tell the next start about the missing line. 0,
+ * or a negative errno: a line is neither written nor recorded. */
+static int defer_lines(struct pass *p, struct change *c)
+{
+	struct change *l;
+	int r = defer_line(p, c), err;
+
+	for (l = c->lines; l != NULL; l = l->next_line) {
+		err = defer_line(p, l);
+		if (r == 0)
+			r = err;
+	}
+	return r;
+}
+
+/* Removes the line through the descriptor that wrote the line. A repository
+ * that was moved out of the roots can't be opened again. */
+static int retract_line(struct change *c)
+{
+	return c->log ? edit_retract(&c->edit, &c->slice->plan, c->plan) : 0;
+}
+
+/* Removes the lines. 0; negative errno: a line may be left. */
+static int retract_lines(struct change *c)
+{
+	struct change *l;
+	int r = retract_line(c), err;
+
+	for (l = c->lines; l != NULL; l = l->next_line) {
+		err = retract_line(l);
+		if (r == 0)
+			r = err;
+	}
+	return r;
+}
 
 /* ---- one ref ---- */
 
@@ -41,17 +137,17 @@ static void publish_write(struct pass *p, struct change *c)
 {
 	int r, err;
 
-	change_append_lines(c);
+	append_lines(c);
 	if (c->edit.progress != PROGRESS_LINKED)
 		durability_placing(p, c);
 	r = edit_place(&c->edit);
 	if (r < 0 && change_has_siblings(c)) {
-		change_close_logs(p, c);
+		close_logs(p, c);
 		change_keep(p, c, r);
 		return;
 	}
 	if (r < 0) {
-		err = change_retract_lines(c);
+		err = retract_lines(c);
 		if (err < 0)
 			change_keep(p, c, err);
 		else
@@ -60,7 +156,7 @@ static void publish_write(struct pass *p, struct change *c)
 	}
 	if (!c->is_loose)
 		atomic_fetch_add(&c->repo_slice->repo->nr_loose_made, 1);
-	r = change_defer_lines(p, c);
+	r = defer_lines(p, c);
 	if (r < 0)
 		change_keep(p, c, r);
 	else
@@ -78,8 +174,8 @@ static void publish_nothing(struct pass *p, struct change *c)
 {
 	int r;
 
-	change_append_lines(c);
-	r = change_defer_lines(p, c);
+	append_lines(c);
+	r = defer_lines(p, c);
 	if (r < 0) {
 		change_keep(p, c, r);
 		return;
@@ -125,8 +221,8 @@ static void publish_delete(struct pass *p, struct change *c)
 		change_keep(p, c, r);
 		return;
 	}
-	change_append_lines(c);
-	r = change_defer_lines(p, c);
+	append_lines(c);
+	r = defer_lines(p, c);
 	if (r < 0)
 		change_keep(p, c, r);
 }

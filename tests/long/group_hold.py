@@ -419,6 +419,20 @@ def test_former_leader():
     promote(a)
 
 
+def end_without_lead(c):
+    """C ends, and a leads again."""
+    for node in (b, c):
+        del node.send_applied
+    c.end()
+    b.send_applied()
+    assert b.await_role(True), b.message()
+    pg.sql("DELETE FROM refd.node WHERE node = 'c'")
+    write_config('a', ['b'])
+    a.start()
+    assert a.await_role(False), a.message()
+    promote(a)
+
+
 def test_lost_leader():
     """The machine of the leader is lost while c fetches from it for a row. Both
     other nodes lack a row, so nobody can lead."""
@@ -446,20 +460,48 @@ def test_lost_leader():
             report('soon after the lease', took < 8, took)
             report('nobody leads', not b.role[0] and not c.role[0])
     finally:
+        end_without_lead(c)
+
+
+def test_lost_daemon():
+    """The daemon of the leader is lost, and its machine is well. Both other
+    nodes lack a row, so nobody can lead."""
+    repo, third = Repo('daemon.git'), Repo('third.git')
+    oid = third.commit()
+    third.expect_held('b has the objects', oid)
+    subprocess.run(f'rm -r {TOP}/a/third.git/objects/??', shell=True,
+                   check=True)
+    restart(a, lease='2s')
+    c = make_node('c', ['a', 'b'])
+    c.start()
+    try:
+        assert c.await_role(False), c.message()
         for node in (b, c):
-            del node.send_applied
-        c.end()
-    b.send_applied()
-    assert b.await_role(True), b.message()
-    pg.sql("DELETE FROM refd.node WHERE node = 'c'")
-    write_config('a', ['b'])
-    a.start()
-    assert a.await_role(False), a.message()
-    promote(a)
+            node.send_applied = lambda: None
+        same('a row', 'COMMITTED', a.outcome(a.batch(new_row())))
+        with Shut(b), Shut(c, 'b'):
+            only = repo.hold(b, repo.commit())
+            other = third.hold(c, oid)
+            time.sleep(1)
+            a.end()
+            time.sleep(6)
+            same('a fetch from the only source goes on', [], b.outcomes[only])
+            same('a fetch from a third node goes on', [], c.outcomes[other])
+        same('the only source', 'HELD', b.outcome(only, 20) +
+             b.reasons.get(only, ''))
+        same('a third node', 'HELD', c.outcome(other, 20) +
+             c.reasons.get(other, ''))
+        for name, node in (('only', b), ('last', c)):
+            number = repo.hold(node, repo.commit())
+            same(f'the {name} source gives more', 'HELD',
+                 node.outcome(number, 20) + node.reasons.get(number, ''))
+        report('nobody leads', not b.role[0] and not c.role[0])
+    finally:
+        end_without_lead(c)
 
 
 run_cases(pg, (a, b), begin, test_held, test_claimed, test_half_made,
           test_guard, test_many, test_own, test_replaced, test_renamed, test_refused,
           test_follower_killed, test_leader_killed, test_stop, test_restart,
           test_old_primary, test_clean, test_two, test_former_leader,
-          test_lost_by_leader, test_lost_leader, test_away)
+          test_lost_by_leader, test_lost_leader, test_lost_daemon, test_away)

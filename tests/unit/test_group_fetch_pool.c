@@ -111,9 +111,9 @@ START_TEST(a_later_epoch_ends_fetches)
 	add(10, 'z', "ssh://host/", 5);
 	add(20, 'b', "ssh://host/", 5);
 	ck_assert_int_eq(done(300, false), 0);
-	fetch_pool_begin_epoch(pool, 5);
+	fetch_pool_end_fetches(pool, 5, NULL);
 	ck_assert_int_eq(done(300, false), 0);
-	fetch_pool_begin_epoch(pool, 6);
+	fetch_pool_end_fetches(pool, 6, NULL);
 	while (sum < 40 && (number = done(10000, false)) > 0)
 		sum += number;
 	ck_assert_int_eq(sum, 1 + 2 + 3 + 4 + 10 + 20);
@@ -129,12 +129,27 @@ START_TEST(a_later_epoch_goes_on)
 	ck_assert_int_eq(done(300, false), 0);
 	add(2, 'b', source, 6);
 	ck_assert_int_eq(done(300, false), 0);
-	fetch_pool_begin_epoch(pool, 6);
+	fetch_pool_end_fetches(pool, 6, NULL);
 	ck_assert_int_eq(done(10000, false), 1);
 	ck_assert_int_eq(done(10000, true), 2);
 	/* The epoch 6 was never proven. */
 	add(3, 'b', source, 5);
 	ck_assert_int_eq(done(10000, true), 3);
+}
+END_TEST
+
+/* The machine of SOURCE may be lost, and the others are well. */
+START_TEST(fetches_from_one_source_end)
+{
+	static const char lost[] = "ssh://lost/", well[] = "ssh://well/";
+
+	add(1, 'b', lost, 5);
+	add(2, 'c', well, 5);
+	add(4, 'd', lost, 6);
+	ck_assert_int_eq(done(300, false), 0);
+	fetch_pool_end_fetches(pool, 6, lost);
+	ck_assert_int_eq(done(10000, false), 1);
+	ck_assert_int_eq(done(300, false), 0);
 }
 END_TEST
 
@@ -158,7 +173,7 @@ START_TEST(the_daemon_leaves_a_thread_to_others)
 	ck_assert_int_eq(done(300, false), 0);
 	add(50, 'z', source, 5);
 	ck_assert_int_eq(done(10000, true), 50);
-	fetch_pool_begin_epoch(pool, 6);
+	fetch_pool_end_fetches(pool, 6, NULL);
 	while ((number = done(2000, false)) > 0)
 		sum += number;
 	ck_assert_int_eq(sum, THREADS);
@@ -174,6 +189,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, a_later_epoch_ends_fetches);
 	tcase_add_test(tc, a_later_epoch_goes_on);
+	tcase_add_test(tc, fetches_from_one_source_end);
 	tcase_add_test(tc, the_end_ends_fetches);
 	tcase_add_test(tc, the_daemon_leaves_a_thread_to_others);
 	suite_add_tcase(suite, tc);

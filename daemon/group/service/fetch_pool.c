@@ -14,8 +14,9 @@
 struct worker {
 	struct fetch_pool *pool;
 	pthread_t thread;
-	int cancel;     /* readable: the jobs in work end */
-	uint64_t epoch; /* of these jobs; under LOCK */
+	int cancel;         /* readable: the jobs in work end */
+	uint64_t epoch;     /* of these jobs; under LOCK */
+	const char *source; /* as EPOCH */
 };
 
 struct fetch_pool {
@@ -199,6 +200,7 @@ static void begin(struct worker *w, const struct fetch_job *job)
 	uint64_t count;
 
 	w->epoch = job->epoch;
+	w->source = job->source;
 	if (job->is_late)
 		cancel(w);
 	else if (is_cancelled(w) && read(w->cancel, &count, sizeof(count)) < 0)
@@ -324,16 +326,18 @@ void fetch_pool_add(struct fetch_pool *pool, struct fetch_job *job)
 	pthread_mutex_unlock(&pool->lock);
 }
 
-void fetch_pool_begin_epoch(struct fetch_pool *pool, uint64_t epoch)
+void fetch_pool_end_fetches(struct fetch_pool *pool, uint64_t epoch,
+    const char *source)
 {
 	struct fetch_job *job;
 	struct worker *w;
 
 	pthread_mutex_lock(&pool->lock);
 	for (job = pool->jobs; job; job = job->next)
-		job->is_late |= job->epoch < epoch;
+		job->is_late |=
+		    job->epoch < epoch && (!source || job->source == source);
 	for (w = pool->workers; w < pool->workers + NR_THREADS; w++)
-		if (w->epoch < epoch)
+		if (w->epoch < epoch && (!source || w->source == source))
 			cancel(w);
 	pthread_mutex_unlock(&pool->lock);
 }
@@ -353,7 +357,7 @@ void fetch_pool_end(struct fetch_pool *pool)
 {
 	struct worker *w;
 
-	fetch_pool_begin_epoch(pool, UINT64_MAX);
+	fetch_pool_end_fetches(pool, UINT64_MAX, NULL);
 	pthread_mutex_lock(&pool->lock);
 	pool->has_ended = true;
 	pthread_cond_broadcast(&pool->has_work);

@@ -26,12 +26,13 @@ struct fetch_job {
 	uint8_t id[GROUP_UUID_BYTES];
 	uint64_t number;
 	size_t nr_asked; /* of the other sources */
+	bool is_last;    /* all sources were asked */
 	/* The result. */
 	bool is_held;
 	struct text why; /* of a failure */
 	/* For the pool. */
 	bool is_taken;
-	bool is_late; /* fetch_pool_begin_epoch() came later */
+	bool is_late; /* fetch_pool_end_fetches() came later */
 	struct fetch_job *next;
 };
 
@@ -53,9 +54,11 @@ struct fetch_pool *fetch_pool_start(const struct fetch_site *site, int wake);
  * another one for the same repository and epoch waits or is in work: the daemon
  * asks again. */
 void fetch_pool_add(struct fetch_pool *pool, struct fetch_job *job);
-/* Ends the fetches of earlier epochs, soon: their source can be a machine that
- * is lost, and would keep the repository from a later leader. */
-void fetch_pool_begin_epoch(struct fetch_pool *pool, uint64_t epoch);
+/* Ends the fetches of epochs before EPOCH, soon: their source can be a machine
+ * that is lost, and would keep the repository from a later leader. SOURCE, the
+ * pointer in the jobs: only those from there; NULL: all. */
+void fetch_pool_end_fetches(struct fetch_pool *pool, uint64_t epoch,
+    const char *source);
 /* A job that is done, or NULL. The caller frees the job. */
 struct fetch_job *fetch_pool_done(struct fetch_pool *pool);
 /* Ends all fetches and the threads, and frees all. */

@@ -21,7 +21,8 @@ static void keep_answer(struct hold_fetches *h, struct fetch_job *job)
 /* The leader has the objects of its rows, unless it has lost them with its
  * disk. Then a node that waits for them could never lead, although a third node
  * has them. So a failed fetch for the daemon is repeated from each other node.
- * False: all were asked. */
+ * A leader without a lease comes last: its machine may be lost, or may be the
+ * only one with the objects. False: all were asked. */
 static bool ask_next(struct hold_fetches *h, struct fetch_job *job)
 {
 	const struct group_config *config = h->config;
@@ -33,9 +34,14 @@ static bool ask_next(struct hold_fetches *h, struct fetch_job *job)
 	while (job->nr_asked < config->nr_sources &&
 	    (job->source == last || job->source == h->lost))
 		job->source = config->sources[job->nr_asked++].url;
-	if (job->source == last || job->source == h->lost)
-		return false;
-	text_adds(&job->why, "; then: ");
+	if (job->source == last || job->source == h->lost) {
+		if (!h->lost || job->is_last)
+			return false;
+		job->source = h->lost;
+		job->is_last = true;
+	}
+	if (job->why.len > 0)
+		text_adds(&job->why, "; then: ");
 	job->is_taken = job->is_late = false;
 	fetch_pool_add(h->pool, job);
 	return true;
@@ -46,17 +52,15 @@ static void begin(struct hold_fetches *h, struct fetch_job *job,
     const char *node)
 {
 	job->source = group_config_source(h->config, node);
-	if (job->source && job->source != h->lost && h->config->nr_roots > 0) {
-		fetch_pool_add(h->pool, job);
+	if (job->source && h->config->nr_roots > 0) {
+		if (job->source != h->lost || !ask_next(h, job))
+			fetch_pool_add(h->pool, job);
 		return;
 	}
 	if (!job->source)
 		text_addf(&job->why,
 		    "group.source in the configuration here does not name the "
 		    "node '%s'",
-		    node);
-	else if (job->source == h->lost)
-		text_addf(&job->why, "the lease of the node '%s' is over",
 		    node);
 	else
 		text_adds(&job->why,
@@ -70,7 +74,7 @@ void hold_fetch_begin_epoch(struct hold_fetches *h, uint64_t epoch)
 	if (epoch == h->epoch)
 		return;
 	h->epoch = epoch;
-	fetch_pool_begin_epoch(h->pool, epoch);
+	fetch_pool_end_fetches(h->pool, epoch, NULL);
 }
 
 /* A node that lacks objects cannot lead, and no later epoch would end its
@@ -80,8 +84,9 @@ void hold_fetch_lose(struct hold_fetches *h, const char *node)
 {
 	const char *url = node ? group_config_source(h->config, node) : NULL;
 
-	if (url && url == h->suspected && url != h->lost)
-		fetch_pool_begin_epoch(h->pool, h->epoch + 1);
+	if (url && url == h->suspected && url != h->lost &&
+	    h->config->nr_sources > 1)
+		fetch_pool_end_fetches(h->pool, h->epoch + 1, url);
 	h->lost = url == h->suspected ? url : NULL;
 	h->suspected = url;
 }
@@ -190,7 +195,7 @@ static void take_want(struct hold_fetches *h, const PGresult *r, int row)
 	text_add(&h->ids, PQgetvalue(r, row, 0), GROUP_UUID_BYTES);
 	if (job) {
 		/* A new leader can ask before this node has the new role. */
-		fetch_pool_begin_epoch(h->pool, job->epoch);
+		fetch_pool_end_fetches(h->pool, job->epoch, NULL);
 		begin(h, job, PQgetvalue(r, row, 1));
 	} else {
 		say_warning("refd.want has a wrong row: which program wrote "

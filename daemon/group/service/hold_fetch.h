@@ -33,8 +33,8 @@ struct hold_fetches {
 /* EPOCH has begun, for this node. */
 void hold_fetch_begin_epoch(struct hold_fetches *h, uint64_t epoch);
 /* A look at the lease: that of the leader NODE is over; NULL: it is not. After
- * two looks, its machine may be lost: fetches from there end, and none begins.
- */
+ * two looks, its machine may be lost. If there are other sources, fetches from
+ * there end, and the daemon gets its objects from there last. */
 void hold_fetch_lose(struct hold_fetches *h, const char *node);
 /* A HOLD of the daemon; the objects come from the node LEADER. S is open, or
  * closed. */

@@ -119,6 +119,7 @@ struct group {
 	bool is_following;
 	int64_t following_ns; /* since when the follower has the frame */
 	struct group_output *output, **output_end;
+	struct timespec tell_at; /* the next APPLIED, at the latest */
 };
 
 /* ---- group.c; under MUTEX ---- */

@@ -23,8 +23,6 @@
 /* Rows that may wait for the thread that follows. */
 #define INPUT_BYTES (4 * GROUP_FRAME_MAX)
 #define POLL_MS     200
-/* refd-group takes a daemon that is silent for three seconds to hang. */
-#define ALIVE_NS (1000 * 1000000LL)
 
 /* ---- output ---- */
 
@@ -81,16 +79,17 @@ void group_drop_output(struct group *g)
 	g->output_end = &g->output;
 }
 
-/* Waits for a frame that the socket has not taken. After ALIVE_NS, says what is
- * applied. */
+/* Waits for a frame that the socket has not taken. Says what is applied when it
+ * is time, also if frames always wait: batches do not say it. */
 static void await_output(struct group *g)
 {
-	const struct timespec until = time_after(ALIVE_NS);
 	int r = 0;
 
 	while (g->output == NULL && !g->has_ended && r != ETIMEDOUT)
-		r = pthread_cond_timedwait(&g->has_output, &g->mutex, &until);
-	if (g->output == NULL && !g->has_ended)
+		r = pthread_cond_timedwait(&g->has_output, &g->mutex,
+		    &g->tell_at);
+	if (!g->has_ended &&
+	    time_ns(g->tell_at) <= time_now_ns(CLOCK_MONOTONIC))
 		group_tell_applied(g);
 }
 

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/fs_type.h"
 #include "daemon/store/objects/loose_object.h"
 #include "daemon/store/objects/row_objects.h"
+#include "daemon/store/sync_failures/suspect_store.h"
 
 /* Recovery uses a different name, in a different thread. */
 #define TEMPORARY "tmp_obj_row"
@@ -17,14 +19,27 @@
 struct writing {
 	const struct sys *sys;
 	const struct record *rec;
-	int fd; /* objects/ */
+	int fd;          /* objects/ */
+	bool is_suspect; /* suspect_store_is() */
 };
+
+/* Does the barrier see when the content of FILE in the directory DIR was
+ * written? It looks at directories only, and a content that replaces another
+ * one in place does not change them. */
+static bool is_seen(const struct writing *w, const char *dir,
+    const struct sys_stat *file)
+{
+	struct sys_stat st;
+
+	return !w->is_suspect && SYS(w->sys, lstatat, w->fd, dir, &st) == 0 &&
+	    file->ctime_ns <= st.ctime_ns + FS_SLACK_NS;
+}
 
 /* Is OBJECT in a file that was written recently? The prune of git removes older
  * ones, and a torn one is written again. */
 static bool is_there(const struct writing *w, const struct row_object *object)
 {
-	char hex[REFD_OID_MAX_HEX + 1], path[REFD_OID_MAX_HEX + 2];
+	char hex[REFD_OID_MAX_HEX + 1], path[REFD_OID_MAX_HEX + 2], dir[3];
 	enum object_type type;
 	struct refd_oid oid;
 	struct sys_stat st;
@@ -35,8 +50,10 @@ static bool is_there(const struct writing *w, const struct row_object *object)
 	object_id(object->type, object->data, object->len,
 	    w->rec->object_format, &oid);
 	refd_oid_hex(&oid, w->rec->object_format, hex);
-	snprintf(path, sizeof(path), "%.2s/%s", hex, hex + 2);
+	snprintf(dir, sizeof(dir), "%.2s", hex);
+	snprintf(path, sizeof(path), "%s/%s", dir, hex + 2);
 	if (SYS(w->sys, lstatat, w->fd, path, &st) < 0 ||
+	    !is_seen(w, dir, &st) ||
 	    st.mtime_ns < SYS(w->sys, now_wall) - YOUNG_NS ||
 	    loose_object_read(w->sys, w->fd, &oid, w->rec->object_format,
 		object->len, &type, &data, &len) < 0)
@@ -58,16 +75,20 @@ static int write_object(void *arg, const struct row_object *object)
 	    w->rec->dir_mode);
 }
 
-static int write_into(const struct sys *sys, const struct repo *repo,
+static int write_into(const struct repos *repos, const struct repo *repo,
     const struct group_row *row, const struct record *rec)
 {
+	const struct sys *sys = repos->sys;
 	struct writing w = { .sys = sys, .rec = rec };
+	struct sys_stat st;
 	int r;
 
 	w.fd = SYS(sys, openat, repo->fd, "objects",
 	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (w.fd < 0)
 		return w.fd;
+	w.is_suspect = SYS(sys, fstat, w.fd, &st) < 0 ||
+	    suspect_store_is(repos->sync_failures, w.fd, &st);
 	r = row_objects_each(row->objects.data, row->objects.len, write_object,
 	    &w);
 	SYS(sys, close, w.fd);
@@ -97,5 +118,5 @@ int row_objects_write(struct repos *repos, struct repo **repo, const char *path,
 	    memcmp((*repo)->uuid, row->repo, sizeof(row->repo)) != 0 ||
 	    (*repo)->object_format != rec->object_format)
 		return 1;
-	return write_into(repos->sys, *repo, row, rec);
+	return write_into(repos, *repo, row, rec);
 }

@@ -15,7 +15,8 @@
  * Writes the objects of ROW, with the record REC, into the repository PATH.
  * *REPO: the repository of the call before, or NULL; afterwards the one of this
  * call, which the caller puts. An object that is there stays, so that its
- * directory counts as synced. Nothing is synced: the barrier of admission does
+ * directory counts as synced, unless the barrier could not know that the object
+ * is in memory only. Nothing is synced: the barrier of admission does
  * this. 0; 1: the repository can't be opened, or is a different one, and
  * admission says so; or negative errno: some objects may be there.
  */

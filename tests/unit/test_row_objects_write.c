@@ -1,7 +1,8 @@
 /*
  * Proves that the objects of a row are written only into the repository of the
  * row, and that a full disk makes no torn object: when there is room again, the
- * same row writes all of them.
+ * same row writes all of them. An object that is there stays only if the
+ * barrier knows that it is durable.
  */
 #include <check.h>
 #include <errno.h>
@@ -150,6 +151,44 @@ START_TEST(a_young_object_stays)
 }
 END_TEST
 
+static void mark_suspect(void)
+{
+	struct sync_failures *d = w->store.repos.sync_failures;
+	struct fs *fs;
+
+	for (fs = w->store.repos.fs; fs != NULL; fs = fs->next) {
+		ck_assert_int_eq(sync_failures_begin(d, fs->mount, 0), 0);
+		sync_failures_add(d, fs->mount);
+		sync_failures_end(d, fs->mount);
+	}
+}
+
+/* Its content was written in place, or a sync has failed. The barrier does not
+ * see the first, and the second left the content in memory only. */
+START_TEST(an_object_in_memory_is_replaced)
+{
+	uint64_t before[NR], after[NR];
+	size_t len;
+	char *content;
+
+	ck_assert_int_eq(write_all(), 0);
+	inodes(before);
+	if (_i == 0) {
+		memfs_advance(w->fs, 1000000000);
+		content = memfs_read(w->fs, file_of(1), &len);
+		memfs_write_bytes(w->fs, file_of(1), content, len);
+		free(content);
+	} else {
+		mark_suspect();
+	}
+	ck_assert_int_eq(write_all(), 0);
+	inodes(after);
+	ck_assert_uint_eq(before[0] == after[0], _i == 0);
+	ck_assert_uint_ne(before[1], after[1]);
+	ck_assert_uint_eq(nr_whole(), NR);
+}
+END_TEST
+
 /* A crash may leave a file without its content. */
 START_TEST(a_torn_object)
 {
@@ -248,6 +287,7 @@ int main(void)
 	tcase_add_test(tc, the_repository_of_the_row);
 	tcase_add_test(tc, another_row_before);
 	tcase_add_test(tc, a_young_object_stays);
+	tcase_add_loop_test(tc, an_object_in_memory_is_replaced, 0, 2);
 	tcase_add_loop_test(tc, a_torn_object, 0, 2);
 	tcase_add_loop_test(tc, a_different_repository, 0, 2);
 	tcase_add_loop_test(tc, a_full_disk, 0, 2);

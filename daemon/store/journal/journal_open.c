@@ -315,7 +315,12 @@ static int write_machine(struct journal *j)
 
 static void say_unwritten(const struct journal *j, int r, char **why)
 {
-	if (*why == NULL)
+	if (*why != NULL)
+		return;
+	if (r == -ENOSPC)
+		journal_say_sql(j, why, SQLITE_FULL, NULL,
+		    "can't write the journal");
+	else
 		journal_say(why, r, "can't write the journal %s: %s",
 		    j->cfg.path, strerror(-r));
 }

@@ -140,7 +140,8 @@ check "--brief: a line per list" \
 	says "^$T: 3 passed, 1 failed, 1 skipped, [0-9]+ s\$"
 check "--brief: failures in detail" says '^    not ok two: it$'
 # It can be the slowest.
-check "--brief: no other program" test "$(grep -c '^pass .*/good.sh' "$T/said")" -eq 0
+check "--brief: no other program" \
+	test "$(grep -c '^pass .*/good.sh' "$T/said")" -eq 0
 check "--slowest" test "$(grep -c '^    [0-9.]* s ' "$T/said")" -eq 1
 plant seeing <<<'printenv SEEN | grep -qx yes'
 run_tests --env SEEN=yes --script "bash $T/seeing.sh"

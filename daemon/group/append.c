@@ -21,10 +21,9 @@
 #include "daemon/store/objects/row_objects.h"
 
 /* The group knows nothing of the rows. */
-static int append_of_node(struct group *g, struct pipeline *p,
-    struct journal_row *rows, size_t nr)
+static int append_of_node(struct group *g, struct journal_row *rows, size_t nr)
 {
-	int r = pipeline_append(p, rows, nr, true);
+	int r = pipeline_append(&g->base, rows, nr, true);
 
 	return r != JOURNAL_UNKNOWN ?
 	    r :
@@ -81,8 +80,8 @@ static void appended(struct group *g, const struct slice *s)
 /* ---- the rows ---- */
 
 /* All ROWS have one kind, and all are of this node alone, or none is. */
-int group_append_rows(struct replica *replica, struct pipeline *p,
-    struct journal_row *rows, size_t nr, bool flush)
+int group_append_rows(struct replica *replica, struct journal_row *rows,
+    size_t nr, bool flush)
 {
 	struct group *g = group_of(replica);
 	struct commit_log_mark mark;
@@ -93,7 +92,7 @@ int group_append_rows(struct replica *replica, struct pipeline *p,
 	switch (rows[0].kind) {
 	case JOURNAL_SLICE:
 		if (group_txn_is_of_node(rows[0].slice->txn))
-			return append_of_node(g, p, rows, nr);
+			return append_of_node(g, rows, nr);
 		break;
 	case JOURNAL_ABORT:
 		return group_fail(g,
@@ -101,7 +100,7 @@ int group_append_rows(struct replica *replica, struct pipeline *p,
 		    "start does it");
 	case JOURNAL_DEFERRED:
 	case JOURNAL_DEFERRED_END:
-		return pipeline_append(p, rows, nr, true);
+		return pipeline_append(replica, rows, nr, true);
 	case JOURNAL_WAITING:
 		return -EINVAL; /* group_postpone() */
 	}

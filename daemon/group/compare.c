@@ -194,7 +194,7 @@ static void compare(struct group *g, struct journal *j, struct change *c)
 			change_again(c, TXN_AGAIN_DIVERGED);
 		} else if (found > 0 && !mends &&
 		    !has_value_of_group(c, &value)) {
-			g->diverged(g, repo, c->edit.name);
+			g->diverged(g->follower, repo, c->edit.name);
 			change_again(c, TXN_AGAIN_DIVERGED);
 		}
 		free(value.target);
@@ -235,7 +235,7 @@ void group_compare_around(struct replica *replica, struct pass *p,
 	r = journal_find_value_around(p->ap->journal, repo->id, c->edit.name,
 	    found);
 	if (r > 0) {
-		g->diverged(g, repo, found);
+		g->diverged(g->follower, repo, found);
 		change_again(c, TXN_AGAIN_DIVERGED);
 	} else if (r < 0) {
 		journal_unreadable(c);

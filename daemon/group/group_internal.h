@@ -54,9 +54,9 @@ struct group {
 	char *node;                /* group.node; owned */
 	int64_t patience_ns;       /* group.patience */
 	struct follower *follower; /* with its own mutex; owned */
-	/* NAME of REPO has another value than the group gave it, and the update
-	 * is given back. */
-	void (*diverged)(struct group *g, const struct repo *repo,
+	/* follower_mend(): NAME of REPO has another value than the group gave
+	 * it, and the update is given back. */
+	void (*diverged)(struct follower *f, const struct repo *repo,
 	    const char *name);
 	struct journal *journal;       /* of the host */
 	struct journal_reader *reader; /* under READER_MUTEX */
@@ -229,8 +229,8 @@ void group_compare_around(struct replica *r, struct pass *p, struct change *c);
 /* ---- append.c ---- */
 
 bool group_fill(struct replica *r, struct slice *s, struct journal_row *row);
-int group_append_rows(struct replica *r, struct pipeline *p,
-    struct journal_row *rows, size_t nr, bool flush);
+int group_append_rows(struct replica *r, struct journal_row *rows, size_t nr,
+    bool flush);
 /* Does the row of S have new values, and the objects of all of them? */
 bool group_is_in_row(const struct slice *s);
 

@@ -22,11 +22,6 @@ static bool hold(void *group, struct txn *txn)
 	return follower_take(g->follower, txn) || group_hold(g, txn);
 }
 
-static void mend(struct group *g, const struct repo *repo, const char *name)
-{
-	follower_mend(g->follower, repo, name);
-}
-
 static int open_node(struct replica *r, char **why)
 {
 	const struct store_parts *host = r->host;
@@ -69,7 +64,7 @@ struct replica *group_replica_new(const char *node, int64_t patience_ns)
 	if (g == NULL)
 		return NULL;
 	g->base.ops = &group_replica_ops;
-	g->diverged = mend;
+	g->diverged = follower_mend;
 	return &g->base;
 }
 

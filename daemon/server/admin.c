@@ -274,7 +274,7 @@ static void drain_daemon(struct server *server, struct conn *conn,
     const struct refd_request *req)
 {
 	log_admin(conn, "drained");
-	scheduler_close(server->scheduler, req, conn_answer_to, conn);
+	scheduler_close(server->scheduler, req, conn_answer, conn);
 }
 
 /* ---- requests ---- */

@@ -263,13 +263,6 @@ void clients_hang_up(struct server *server)
 
 /* ---- life ---- */
 
-static void client_touched(void *arg)
-{
-	struct server *server = arg;
-
-	loop_touched(&server->loop);
-}
-
 int clients_init(struct server *server)
 {
 	struct clients *clients = &server->clients;
@@ -283,7 +276,8 @@ int clients_init(struct server *server)
 		.said_all = client_said_all,
 		.arg = server,
 		.connections_max = server->cfg.settings.connections_max,
-		.touched = client_touched };
+		.touched = loop_touched,
+		.loop = &server->loop };
 	return conn_host_init(&clients->host);
 }
 

@@ -41,7 +41,7 @@ static void touch_conn(struct conn *c)
 		return;
 	c->is_touched = true;
 	TAILQ_INSERT_TAIL(&c->host->touched_conns, c, touched_entry);
-	c->host->touched(c->host->arg);
+	c->host->touched(c->host->loop);
 }
 
 /* Counts the memory of C's input. An even share of each connection does not
@@ -171,8 +171,10 @@ static void queue_answer(struct conn *c, const struct refd_answer *ans)
 	end_output(c);
 }
 
-void conn_answer(struct conn *conn, const struct refd_answer *ans)
+void conn_answer(void *opaque, const struct refd_answer *ans)
 {
+	struct conn *conn = opaque;
+
 	assert(conn->in_flight > 0);
 	if (!ans->goes_on)
 		conn->in_flight--;
@@ -206,11 +208,6 @@ void conn_refuse(struct conn *conn, const struct refd_request *req,
 		.text = why };
 
 	conn_answer(conn, &ans);
-}
-
-void conn_answer_to(void *conn, const struct refd_answer *ans)
-{
-	conn_answer(conn, ans);
 }
 
 /* Sends a refusal of the connection itself, and reads no more. */

@@ -51,6 +51,7 @@
 #define DECODING_MAX  (4 * (size_t)REFD_TXN_BYTES_MAX)
 
 struct conn;
+struct loop;
 TAILQ_HEAD(conn_list, conn);
 
 /* Shared by all connections, and outlives them. */
@@ -65,8 +66,9 @@ struct conn_host {
 	void (*said_all)(void *arg, struct conn *conn);
 	void *arg;
 	size_t connections_max;
-	/* A connection on touched_conns has work. */
-	void (*touched)(void *arg);
+	/* loop_touched(): a connection on touched_conns has work. */
+	void (*touched)(struct loop *loop);
+	struct loop *loop;
 
 	struct conn_list touched_conns;
 	/* Allocated for half-sent requests. An even share of each connection
@@ -135,10 +137,9 @@ struct conn *conn_new(struct conn_host *host, int fd, struct txn_peer *peer,
 void conn_free(struct conn *conn);
 
 /* Queues the answer to a request in flight, or a part of the answer. Only one
- * answer at a time may come in parts, unless all its parts come at once. */
-void conn_answer(struct conn *conn, const struct refd_answer *ans);
-/* The same for the scheduler, to which CONN is opaque. */
-void conn_answer_to(void *conn, const struct refd_answer *ans);
+ * answer at a time may come in parts, unless all its parts come at once. OPAQUE
+ * is a struct conn, which the scheduler does not know. */
+void conn_answer(void *opaque, const struct refd_answer *ans);
 /* Answers the request REQUEST_ID with KV, and empties KV. If KV lacks pairs for
  * want of memory, the answer is a refusal. */
 void conn_answer_pairs(struct key_values *kv, struct conn *conn,

@@ -74,7 +74,7 @@ static void submit_transaction(struct server *server, struct conn *conn,
 	txn = take_request(conn, req);
 	if (txn != NULL)
 		scheduler_submit(server->scheduler, txn,
-		    SYS(server->cfg.sys, now_mono), conn_answer_to, conn);
+		    SYS(server->cfg.sys, now_mono), conn_answer, conn);
 }
 
 static void ask_to_pack(struct server *server, struct conn *conn,
@@ -83,7 +83,7 @@ static void ask_to_pack(struct server *server, struct conn *conn,
 	struct txn *txn = take_request(conn, req);
 
 	if (txn != NULL)
-		scheduler_pack(server->scheduler, txn, conn_answer_to, conn);
+		scheduler_pack(server->scheduler, txn, conn_answer, conn);
 }
 
 static void ask_to_look(struct server *server, struct conn *conn,
@@ -92,7 +92,7 @@ static void ask_to_look(struct server *server, struct conn *conn,
 	struct txn *txn = take_request(conn, req);
 
 	if (txn != NULL)
-		scheduler_look(server->scheduler, txn, conn_answer_to, conn);
+		scheduler_look(server->scheduler, txn, conn_answer, conn);
 }
 
 /* A checkpoint syncs every file system, so few accounts may ask for it. */
@@ -105,7 +105,7 @@ static void ask_checkpoint(struct server *server, struct conn *conn,
 		    "checkpoint");
 	else
 		scheduler_checkpoint(server->scheduler, req, conn->peer.uid,
-		    conn_answer_to, conn);
+		    conn_answer, conn);
 }
 
 /* Requests that need the journal, and so the scheduler. */
@@ -125,19 +125,19 @@ static void give_to_scheduler(struct server *server, struct conn *conn,
 		break;
 	case REFD_VERB_QUERY:
 		scheduler_query(server->scheduler, req, conn->peer.uid, now_ns,
-		    conn_answer_to, conn);
+		    conn_answer, conn);
 		break;
 	case REFD_VERB_CANCEL:
 		scheduler_cancel(server->scheduler, req, conn->peer.uid, now_ns,
-		    conn_answer_to, conn);
+		    conn_answer, conn);
 		break;
 	case REFD_VERB_COMMIT:
 		scheduler_commit(server->scheduler, req, conn->peer.uid, now_ns,
-		    conn_answer_to, conn);
+		    conn_answer, conn);
 		break;
 	case REFD_VERB_ABORT:
 		scheduler_abort(server->scheduler, req, conn->peer.uid, now_ns,
-		    conn_answer_to, conn);
+		    conn_answer, conn);
 		break;
 	case REFD_VERB_CHECKPOINT:
 		ask_checkpoint(server, conn, req);
@@ -151,7 +151,7 @@ static void give_to_scheduler(struct server *server, struct conn *conn,
 	case REFD_VERB_LOG:
 	case REFD_VERB_WATCH:
 		scheduler_history(server->scheduler, req, &conn->peer, now_ns,
-		    conn_answer_to, conn);
+		    conn_answer, conn);
 		break;
 	case REFD_VERB_PING:
 	case REFD_VERB_STATUS:

@@ -74,13 +74,6 @@ static bool fill(struct replica *r, struct slice *s, struct journal_row *row)
 	return true;
 }
 
-static int append(struct replica *r, struct pipeline *p,
-    struct journal_row *rows, size_t nr, bool flush)
-{
-	(void)r;
-	return pipeline_append(p, rows, nr, flush);
-}
-
 static void ended(struct replica *r, struct batch *b, uint64_t lsn)
 {
 	(void)r, (void)b, (void)lsn;
@@ -106,7 +99,7 @@ const struct replica_ops replica_single = {
 	.permit = nothing_for_change,
 	.compare_around = nothing_for_change,
 	.fill = fill,
-	.append = append,
+	.append = pipeline_append,
 	.ended = ended,
 	.unfinished = nothing,
 	.look = look,

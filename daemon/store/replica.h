@@ -24,7 +24,6 @@ struct batch;
 struct change;
 struct journal_row;
 struct pass;
-struct pipeline;
 struct replica;
 struct repo;
 struct slice;
@@ -116,10 +115,10 @@ struct replica_ops {
 	 * changes of S have failed, or are given back. */
 	bool (
 	    *fill)(struct replica *r, struct slice *s, struct journal_row *row);
-	/* Appends ROWS: applier.commit. The null object calls
+	/* Appends ROWS: applier.commit. The null object has
 	 * pipeline_append(). */
-	int (*append)(struct replica *r, struct pipeline *p,
-	    struct journal_row *rows, size_t nr, bool flush);
+	int (*append)(struct replica *r, struct journal_row *rows, size_t nr,
+	    bool flush);
 
 	/* ---- progress ---- */
 

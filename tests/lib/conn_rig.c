@@ -59,9 +59,9 @@ static void host_request(void *arg, struct conn *c, struct refd_request *req)
 	refd_request_done(&conn_rig.asked[--conn_rig.nr_asked]);
 }
 
-static void host_touched(void *arg)
+static void host_touched(struct loop *loop)
 {
-	(void)arg;
+	(void)loop;
 }
 
 void conn_rig_setup(void)

@@ -50,9 +50,9 @@ char ldr_value(const char *name)
 
 /* ---- the group ---- */
 
-static void tell(struct group *g, const struct repo *repo, const char *name)
+static void tell(struct follower *f, const struct repo *repo, const char *name)
 {
-	(void)g;
+	(void)f;
 	ck_assert_str_eq(repo->path, WORLD_REPO);
 	ck_assert_str_eq(name, ldr_told);
 	ldr_nr_told++;

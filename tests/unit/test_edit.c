@@ -380,7 +380,7 @@ START_TEST(a_packed_ref_needs_no_step)
 {
 	struct edit e = er_locked(er_all[_i]);
 
-	edit_is_out(&e);
+	edit_to(&e, PROGRESS_PUBLISHED);
 	ck_assert_int_eq(edit_unlock(&e), 0);
 	ck_assert_int_eq(e.progress, PROGRESS_DONE);
 	ck_assert(!tmp_exists(ER_FILE) && !tmp_exists(ER_LOCK));

@@ -112,13 +112,12 @@ int pass_need_token(struct pass *p, struct repo_slice *g)
 
 typedef void repo_slice_fn(struct pass *p, struct repo_slice *g);
 
-/* A step of all repositories. */
-static void each(struct pass *p, repo_slice_fn *step)
+static void stage(struct pass *p)
 {
 	size_t i;
 
 	for (i = 0; i < p->nr_repo_slices; i++)
-		step(p, &p->repo_slices[i]);
+		p->repo_slices[i].backend->stage(p, &p->repo_slices[i]);
 	pass_settle(p);
 }
 
@@ -131,11 +130,6 @@ static void each_of(struct pass *p, bool has_rounds, repo_slice_fn *step)
 		if (p->repo_slices[i].backend->has_rounds == has_rounds)
 			step(p, &p->repo_slices[i]);
 	pass_settle(p);
-}
-
-static void stage(struct pass *p, struct repo_slice *g)
-{
-	g->backend->stage(p, g);
 }
 
 /* ---- rounds ---- */
@@ -183,7 +177,7 @@ void pass_prepare(struct pass *p)
 	check_places(p);
 	check_twice(p);
 	pass_settle(p);
-	each(p, stage);
+	stage(p);
 	durability_values(p);
 	pass_settle(p);
 	/* No lock is held while tables are flushed. */

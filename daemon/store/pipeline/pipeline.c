@@ -185,9 +185,10 @@ static void gather(struct pipeline *p)
 	pthread_mutex_unlock(&p->mutex);
 }
 
-int pipeline_append(struct pipeline *p, struct journal_row *rows, size_t nr,
-    bool flush)
+int pipeline_append(struct replica *replica, struct journal_row *rows,
+    size_t nr, bool flush)
 {
+	struct pipeline *p = replica->host->pipeline;
 	struct commit_log_mark mark;
 	int r;
 
@@ -205,7 +206,8 @@ int pipeline_commit(void *arg, struct journal_row *rows, size_t nr, bool flush)
 
 	if (p->cfg->is_fatal(p->cfg->store))
 		return JOURNAL_UNKNOWN;
-	return REPLICA(p->cfg->replica, append, p, rows, nr, flush);
+	/* A single machine: pipeline_append() above. */
+	return REPLICA(p->cfg->replica, append, rows, nr, flush);
 }
 
 /* ---- opening ---- */

@@ -66,8 +66,8 @@ void pipeline_apply_here(struct pipeline *p, struct batch *b);
 void pipeline_apply_rows(struct pipeline *p, struct txn_slice *slices,
     size_t nr);
 /* Appends ROWS to the log of this machine, and waits, as applier.commit. */
-int pipeline_append(struct pipeline *p, struct journal_row *rows, size_t nr,
-    bool flush);
+int pipeline_append(struct replica *replica, struct journal_row *rows,
+    size_t nr, bool flush);
 /* Would a batch be prepared at once? If not, the caller has a batch, and the
  * batches that are taking locks hurry. */
 bool pipeline_takes(struct pipeline *p);

@@ -280,11 +280,6 @@ int edit_remove(struct edit *e, bool is_loose)
 	return 0;
 }
 
-void edit_is_out(struct edit *e)
-{
-	edit_to(e, PROGRESS_PUBLISHED);
-}
-
 /* ---- log lines ---- */
 
 struct reflog_file edit_log(const struct edit *e, char path[REFD_PATH_MAX])

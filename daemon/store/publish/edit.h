@@ -105,6 +105,8 @@ struct edit {
 
 /* May an edit go from FROM to TO? */
 bool edit_progress_may(enum progress from, enum progress to);
+/* Callers name a step that no function here makes: packed-refs has, or had, the
+ * ref, or the list of reftables is locked or published. */
 void edit_to(struct edit *e, enum progress to);
 
 static inline bool edit_is_locked(const struct edit *e)
@@ -162,9 +164,6 @@ int edit_take_back(struct edit *e);
 int edit_remove_log(struct edit *e);
 /* The ref is gone from packed-refs; with IS_LOOSE removes its file too. */
 int edit_remove(struct edit *e, bool is_loose);
-/* The ref is as planned without a step here: packed-refs has, or had, the
- * ref. */
-void edit_is_out(struct edit *e);
 
 /* ---- log lines ---- */
 

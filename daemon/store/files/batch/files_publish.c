@@ -165,7 +165,7 @@ static void publish_write(struct pass *p, struct change *c)
 
 static void publish_packed(struct change *c)
 {
-	edit_is_out(&c->edit);
+	edit_to(&c->edit, PROGRESS_PUBLISHED);
 	unlock(c);
 }
 

@@ -123,7 +123,7 @@ void tables_publish(struct pass *p, struct repo_slice *g)
 	}
 	for (c = g->changes; c != NULL; c = c->next_in_repo)
 		if (change_is_committed(c))
-			edit_is_out(&c->edit);
+			edit_to(&c->edit, PROGRESS_PUBLISHED);
 	unlock(g);
 	p->unlocked_ns = SYS(p->sys, now_mono);
 	sync_names(p, g);

@@ -247,6 +247,7 @@ void fixture_free(struct store_question *ask)
 {
 	refd_answer_done(&ask->answer);
 	free(ask->peer.gids);
+	free(ask->why);
 	free(ask);
 }
 

@@ -231,6 +231,48 @@ START_TEST(a_damaged_row_hides_no_other)
 }
 END_TEST
 
+/* Such an index is not begun anew at each start. */
+START_TEST(an_index_ends_with_a_damaged_row)
+{
+	add_rows(300);
+	fixture_history();
+	fixture_sql("journal.db",
+	    "UPDATE record SET body = zeroblob(10) WHERE lsn = 300");
+	fixture_index();
+	fixture_history();
+	fixture_index_upto(1);
+	ck_assert_uint_eq(history_indexed(fixture.h), 300);
+}
+END_TEST
+
+/* A large index is minutes of work, and the error is not the index's. */
+START_TEST(a_bad_page_of_the_journal_spares_the_index)
+{
+	struct journal_index *index;
+
+	add_rows(600);
+	fixture_history();
+	while (fixture_index_upto(400) > 0)
+		;
+	index = fixture.h->index;
+	fixture_sql("journal.db",
+	    "UPDATE record SET txid = zeroblob(3) WHERE lsn = 500");
+	while (fixture_index_upto(600) > 0)
+		ck_assert_uint_ge(history_indexed(fixture.h), 400);
+	ck_assert_int_lt(fixture_index_upto(600), 0);
+	ck_assert_ptr_eq(fixture.h->index, index);
+	ck_assert_uint_eq(history_indexed(fixture.h), 400);
+	ck_assert_ptr_nonnull(strstr(one_answer(0, 401), " from 400"));
+	ck_assert_str_eq(one_answer(0, 601), "io");
+	/* Nor is it the index's if the row is the last indexed one. */
+	fixture_sql("journal.db",
+	    "UPDATE record SET txid = zeroblob(3) WHERE lsn = 400");
+	fixture_history();
+	ck_assert_int_eq(fixture_index_upto(400), 0);
+	ck_assert_uint_eq(history_indexed(fixture.h), 400);
+}
+END_TEST
+
 /* On a full disk: what the index has is told, and nothing is left out in
  * silence. */
 START_TEST(without_room_the_newest_are_refused)
@@ -324,6 +366,8 @@ int main(void)
 	    NR_DAMAGES);
 	tcase_add_test(tc, damage_under_way_costs_no_answer);
 	tcase_add_test(tc, a_damaged_row_hides_no_other);
+	tcase_add_test(tc, a_bad_page_of_the_journal_spares_the_index);
+	tcase_add_test(tc, an_index_ends_with_a_damaged_row);
 	tcase_add_test(tc, without_room_the_newest_are_refused);
 	tcase_add_test(tc, what_says_nothing_about_an_index_spares_it);
 	tcase_add_test(tc, segments_join);

@@ -372,7 +372,7 @@ static int read_by_key(struct history_question *q)
 	int r;
 
 	if (behind && (h->index == NULL || h->index_error != 0)) {
-		q->is_index_bad = true;
+		q->is_index_bad = !h->is_journal_bad;
 		return h->index_error != 0 ? h->index_error : -EAGAIN;
 	}
 	r = read_all(q);

@@ -17,7 +17,8 @@ struct history {
 	struct journal_reader *reader; /* NULL: to be opened */
 	struct journal_index *index;   /* NULL: to be opened, or can't be */
 	int64_t index_retry_ns;        /* not before */
-	int index_error; /* why the index is behind; 0: it is not */
+	int index_error;     /* why the index is behind; 0: it is not */
+	bool is_journal_bad; /* the error is of the journal's rows */
 	/* The time that the retention believes, and the monotonic time then; 0:
 	 * not known yet. */
 	int64_t believed_ms, believed_at_ms;

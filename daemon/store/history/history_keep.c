@@ -17,6 +17,7 @@
  *					What it has is still told. Rows that are
  *					not indexed do not count in the size
  *	... is damaged			the index is begun anew
+ *	the journal cannot be read	the index stays behind, as above
  *	a damaged row			the index has the row for every
  *					question, so that an answer never passes
  *					over the row in silence
@@ -137,6 +138,7 @@ struct indexing {
 	int64_t until_ns;
 	struct journal_row last; /* its head */
 	unsigned nr;
+	bool is_index_bad; /* the error is of the index, not of the journal */
 };
 
 static bool is_late(const struct indexing *in)
@@ -228,6 +230,7 @@ static int index_one(void *arg, const struct journal_row *row)
 
 	if (row->kind == JOURNAL_SLICE || row->kind == JOURNAL_ABORT)
 		r = index_row(in, row);
+	in->is_index_bad = r != 0;
 	if (r != 0)
 		return r;
 	in->last = *row;
@@ -247,8 +250,10 @@ static int index_damaged(struct indexing *in, uint64_t lsn, uint64_t visible)
 	/* Trimmed meanwhile. */
 	if (r == 0 && row.lsn == 0)
 		r = -EAGAIN;
-	if (r == 0)
+	if (r == 0) {
 		r = journal_index_add_damaged(in->index, row.lsn);
+		in->is_index_bad = r != 0;
+	}
 	in->last = row;
 	in->nr = INDEX_ROWS;
 	return r;
@@ -261,6 +266,7 @@ static int index_some(struct indexing *in, uint64_t from, uint64_t visible)
 	int r;
 
 	r = journal_index_begin(in->index);
+	in->is_index_bad = r != 0;
 	if (r != 0)
 		return r;
 	r = journal_read(in->h->reader, from, visible + 1, false, INDEX_ROWS,
@@ -273,6 +279,7 @@ static int index_some(struct indexing *in, uint64_t from, uint64_t visible)
 	}
 	if ((r == 0 || r == HISTORY_STOP) && in->nr > 0) {
 		r = journal_index_end(in->index, &in->last);
+		in->is_index_bad = r != 0;
 		return r != 0 ? r : more;
 	}
 	journal_index_cancel(in->index);
@@ -286,6 +293,7 @@ int history_index(struct history *h, uint64_t visible,
 	uint64_t from;
 	int r;
 
+	h->is_journal_bad = false;
 	in.index = open_index(h);
 	if (in.index == NULL)
 		return h->index_error;
@@ -297,11 +305,14 @@ int history_index(struct history *h, uint64_t visible,
 		return 0;
 	in.until_ns = SYS(h->cfg.sys, now_mono) + INDEX_NS;
 	r = index_some(&in, from, visible);
-	if (r >= 0)
-		h->index_error = 0;
-	else if (r != -EAGAIN)
+	if (r == -EAGAIN)
+		return r;
+	h->is_journal_bad = r < 0 && !in.is_index_bad;
+	if (in.is_index_bad)
 		history_index_failed(h, r);
-	return r == -EBADMSG ? 1 : r;
+	else
+		h->index_error = r < 0 ? r : 0;
+	return r == -EBADMSG && in.is_index_bad ? 1 : r;
 }
 
 /* ---- trimming ---- */

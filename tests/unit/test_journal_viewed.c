@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -263,6 +264,7 @@ START_TEST(a_view_that_is_stopped)
 	fd = lock_as_a_view();
 	ck_assert_int_eq(help_try_open(&impatient, tmp_root, NULL, &why),
 	    -EBUSY);
+	ck_assert_ptr_nonnull(strstr(why, "end that process"));
 	free(why);
 	close(fd);
 	j = help_open_here();

@@ -214,10 +214,16 @@ static int connect_all(struct journal *j, char **why)
 	rc = enter_wal_mode(j);
 	if (rc == SQLITE_OK)
 		rc = bring_to_disk(j);
+	if (rc == SQLITE_BUSY)
+		return journal_say(why, -EBUSY,
+		    "can't bring the journal to disk: another process, such "
+		    "as a stopped refd verify, reads %s: end that process, "
+		    "then start again",
+		    j->cfg.path);
 	if (rc == SQLITE_OK)
 		rc = finish_connecting(j);
 	if (rc != SQLITE_OK)
-		return journal_say_sql(j, why, rc, j->db,
+		return journal_say_sql(j, why, rc, NULL,
 		    "can't bring the journal to disk");
 	r = journal_fill_wal(j);
 	return r < 0 ? journal_say(why, r, "can't flush %s-wal: %s",

@@ -199,21 +199,45 @@ struct list {
 	struct verify_values *values;
 	char **paths;
 	size_t nr, size;
-	/* In the worker. */
-	struct repos repos;
-	size_t nr_gone;
 };
 
-static int tell_repo(void *arg, const struct journal_repo *repo)
+static int add_path(struct list *list, const char *path)
 {
-	struct list *list = arg;
+	char **grown;
+
+	grown = array_room(list->paths, list->nr, &list->size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	list->paths = grown;
+	grown[list->nr] = strdup(path);
+	if (grown[list->nr] == NULL)
+		return -ENOMEM;
+	list->nr++;
+	return 0;
+}
+
+static void free_paths(struct list *list)
+{
+	while (list->nr > 0)
+		free(list->paths[--list->nr]);
+	free(list->paths);
+}
+
+/* A look at the disk would keep the daemon from its checkpoints. */
+static int add_repo(void *arg, const struct journal_repo *repo)
+{
+	return add_path(arg, repo->path);
+}
+
+static int tell_repo(struct repos *repos, const char *path, size_t *nr_gone)
+{
 	struct repo_place place = { .fd = -1 };
 	char row[1 + REFD_PATH_MAX];
-	int len = snprintf(row, sizeof(row), "%c%s", TOLD_LISTED, repo->path);
+	int len = snprintf(row, sizeof(row), "%c%s", TOLD_LISTED, path);
 
 	if (len >= (int)sizeof(row) ||
-	    repo_find_known(&list->repos, repo->path, &place) == -ENOENT) {
-		list->nr_gone++;
+	    repo_find_known(repos, path, &place) == -ENOENT) {
+		++*nr_gone;
 		return 0;
 	}
 	if (place.fd >= 0)
@@ -221,47 +245,51 @@ static int tell_repo(void *arg, const struct journal_repo *repo)
 	return worker_tell(row, (size_t)len + 1);
 }
 
-static int list_repos(void *arg)
+static int tell_repos(const struct list *list)
 {
 	static const char *const roots[] = { "/" };
-	struct list *list = arg;
+	struct repos repos;
+	size_t i, nr_gone = 0;
+	int r = 0;
+
+	repos_init(&repos, &sys_kernel, NULL, roots, 1, 1);
+	for (i = 0; i < list->nr && r == 0; i++)
+		r = tell_repo(&repos, list->paths[i], &nr_gone);
+	if (nr_gone > 0)
+		admin_say("%zu of the repositories in the journal are gone",
+		    nr_gone);
+	repos_done(&repos);
+	return r;
+}
+
+static int list_repos(void *arg)
+{
+	const struct list *list = arg;
 	const struct verify_options *opt = &list->values->opt;
+	struct list found = { .nr = 0 };
 	struct journal *journal = NULL;
 	char *why = NULL;
 	int r;
 
-	repos_init(&list->repos, &sys_kernel, NULL, roots, 1, 1);
 	r = verify_view(opt, &journal, &why);
 	if (r == 0)
-		r = journal_each_repo(journal, tell_repo, list);
+		r = journal_each_repo(journal, add_repo, &found);
+	journal_view_close(journal);
+	if (r == 0)
+		r = tell_repos(&found);
 	if (r < 0)
 		admin_say("can't read the journal in '%s': %s", opt->state,
 		    why != NULL ? why : strerror(-r));
-	else if (list->nr_gone > 0)
-		admin_say("%zu of the repositories in the journal are gone",
-		    list->nr_gone);
-	journal_view_close(journal);
-	repos_done(&list->repos);
+	free_paths(&found);
 	free(why);
 	return r == 0 ? 0 : 128;
 }
 
 static int hear_path(void *arg, const char *data, size_t len)
 {
-	struct list *list = arg;
-	char **grown;
-
 	if (len < 2 || data[0] != TOLD_LISTED || data[len - 1] != '\0')
 		return -EINVAL;
-	grown = array_room(list->paths, list->nr, &list->size, sizeof(*grown));
-	if (grown == NULL)
-		return -ENOMEM;
-	list->paths = grown;
-	grown[list->nr] = strdup(data + 1);
-	if (grown[list->nr] == NULL)
-		return -ENOMEM;
-	list->nr++;
-	return 0;
+	return add_path(arg, data + 1);
 }
 
 static int find_all(struct list *list)
@@ -312,8 +340,6 @@ int admin_verify(int argc, char **argv)
 	status = find_all(&list);
 	if (status == 0)
 		status = run(&values, list.paths, list.nr);
-	while (list.nr > 0)
-		free(list.paths[--list.nr]);
-	free(list.paths);
+	free_paths(&list);
 	return status;
 }

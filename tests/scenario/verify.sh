@@ -205,6 +205,23 @@ is 'all: all but one' \
 	"$(tail -n 1 "$T/said" | grep -o '.*warnings')"
 is 'all: which is gone' 'refd: 1 of the repositories in the journal are gone' \
 	"$(cat "$T/err")"
+# A repository on a dying disk must not keep the daemon from its checkpoints.
+looks_without_the_lock() {
+	if ! command -v strace >/dev/null ||
+		! strace -o /dev/null true 2>/dev/null; then
+		skip '--all: no look at a disk under the lock' 'no strace'
+		return
+	fi
+	strace -f -y -qq -o "$T/trace" -e trace=%file,flock,close \
+		"$REFD" verify --state "$STATE" --all >"$T/said" 2>"$T/err"
+	check '--all: the journal is locked' grep -q 'flock.*-wal' "$T/trace"
+	prints_nothing '--all: no look at a disk under the lock' awk '
+		/flock\(.*journal.db-wal/ { locked = 1 }
+		/close\(.*journal.db-wal>/ { locked = 0 }
+		locked && /open.*"[^"]*\.git/' "$T/trace"
+}
+
+looks_without_the_lock
 verify --all "$T/r.git"
 is 'all, and one of them' 129 "$(cat "$T/status")"
 

@@ -467,23 +467,22 @@ static int leave(struct store *store, const struct recover_options *opt)
 }
 
 /* Without this check, store_open() would make a new journal after a typing
- * error or the loss of the journal. A journal that cannot be read is left to
- * store_open(). */
+ * error or the loss of the journal. A clean stop leaves an empty WAL. A journal
+ * that cannot be read is left to store_open(). */
 static bool is_journal_missing(const char *state)
 {
-	static const char *const names[] = { "journal.db", "journal.db-wal" };
 	const struct sys *sys = &sys_kernel;
 	struct sys_stat st;
-	size_t i, nr_missing = 0;
-	int fd =
-	    SYS(sys, openat, SYS_TRUSTED, state, O_RDONLY | O_DIRECTORY, 0);
+	bool is_missing;
+	int fd, r;
 
+	fd = SYS(sys, openat, SYS_TRUSTED, state, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return fd == -ENOENT || fd == -ENOTDIR;
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
-		nr_missing += SYS(sys, lstatat, fd, names[i], &st) == -ENOENT;
+	is_missing = SYS(sys, lstatat, fd, "journal.db", &st) == -ENOENT;
+	r = SYS(sys, lstatat, fd, "journal.db-wal", &st);
 	SYS(sys, close, fd);
-	return nr_missing == i;
+	return is_missing && (r == -ENOENT || (r == 0 && st.size == 0));
 }
 
 /* As the owner of the state. */

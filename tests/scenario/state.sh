@@ -207,6 +207,8 @@ no_journal 'a file instead of a directory' "$T/file"
 mkdir "$T/empty"
 no_journal 'a directory without a journal' "$T/empty"
 prints_nothing 'a directory without a journal: stays empty' ls -A "$T/empty"
+touch "$T/empty/journal.db-wal"
+no_journal 'the empty WAL of a clean stop' "$T/empty"
 
 # ---- work by root in the state of another account ----
 

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "tests/lib/store_rig.h"
@@ -277,6 +278,7 @@ static void change_until(uint64_t bytes)
 START_TEST(the_wal_is_copied_when_it_has_2_mib_or_after_ten_minutes)
 {
 	const uint64_t limit = 2 << 20, few = 65536;
+	int view;
 
 	update(ref_a, sr_commit);
 	assert_copies(true, "a new repository");
@@ -286,6 +288,10 @@ START_TEST(the_wal_is_copied_when_it_has_2_mib_or_after_ten_minutes)
 	change_until(2 * few);
 	assert_copies(false, "before ten minutes");
 	ahead_ns += INT64_C(100) * 1000000000;
+	view = openat(tmp_fd, "state/journal.db-wal", O_RDONLY | O_CLOEXEC);
+	ck_assert_int_eq(flock(view, LOCK_EX | LOCK_NB), 0);
+	assert_copies(false, "while a view reads");
+	close(view);
 	assert_copies(true, "after ten minutes");
 	update("refs/heads/b", sr_commit);
 	assert_copies(false, "again");

@@ -96,15 +96,19 @@ static int copy_wal(struct checkpointer *c)
 {
 	int64_t now_ns = SYS(c->cfg->sys, now_mono);
 	struct journal_stats stats;
+	int r;
 
 	journal_stats(c->journal, &stats);
 	if (stats.wal_bytes < WAL_COPIED_BYTES &&
 	    stats.repos == c->repos_copied &&
 	    now_ns - c->wal_copied_ns < WAL_COPIED_NS)
 		return 0;
-	c->wal_copied_ns = now_ns;
-	c->repos_copied = stats.repos;
-	return journal_checkpoint(c->journal, WAL_MAX_BYTES);
+	r = journal_checkpoint(c->journal, WAL_MAX_BYTES);
+	if (r == 0) {
+		c->wal_copied_ns = now_ns;
+		c->repos_copied = stats.repos;
+	}
+	return r;
 }
 
 int checkpointer_once(struct checkpointer *c, bool now)

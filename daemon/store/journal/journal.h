@@ -346,8 +346,8 @@ uint64_t journal_trimmed(struct journal *j);
  * Moves WAL frames into the database file, in small steps and by the rule
  * above; the caller decides when. Beyond WAL_MAX_BYTES the call stops the
  * committer once, so that the WAL can start over. JOURNAL_UNKNOWN when a sync
- * or any other I/O failed: the journal must be reopened. -ENOSPC: the WAL stays
- * and grows, nothing is lost.
+ * or any other I/O failed: the journal must be reopened. -ENOSPC, or -EBUSY
+ * beside a view: the WAL stays and grows, nothing is lost.
  */
 int journal_checkpoint(struct journal *j, uint64_t wal_max_bytes);
 

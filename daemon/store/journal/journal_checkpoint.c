@@ -158,7 +158,7 @@ int journal_checkpoint(struct journal *j, uint64_t wal_max_bytes)
 	if (fd >= 0)
 		SYS(j->sys, close, fd);
 	pthread_mutex_unlock(&j->ckpt_lock);
-	return r == -EAGAIN || r == -EBUSY ? 0 : r;
+	return r == -EAGAIN ? 0 : r;
 }
 
 int journal_truncate_wal(struct journal *j)

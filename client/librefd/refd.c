@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#define MISFITS_MAX 3
+#define MISFITS_MAX  3
+#define INDEX_NAP_NS 20000000
 
 int refd_fail(struct refd *r, int err, const char *fmt, ...)
 {
@@ -268,6 +270,20 @@ static void move_on(struct refd_selection *select,
 	}
 }
 
+/* The daemon is still making its index of these records, and each question
+ * takes a turn of this work. */
+static void nap_for_index(const struct refd_selection *select,
+    const struct refd_answer *ans)
+{
+	const struct timespec ts = { .tv_nsec = INDEX_NAP_NS };
+	const struct refd_position *asked =
+	    select->reverse ? &select->before : &select->after;
+
+	if (ans->more && ans->nr_changes == 0 && asked->lsn == ans->next.lsn &&
+	    asked->nr == ans->next.nr)
+		nanosleep(&ts, NULL);
+}
+
 static int ask_history(struct refd *r, struct refd_request *req,
     enum refd_verb verb, int timeout_ms, struct refd_answer *ans)
 {
@@ -275,8 +291,10 @@ static int ask_history(struct refd *r, struct refd_request *req,
 
 	req->verb = verb;
 	err = refd_call(r, req, timeout_ms, ans);
-	if (err == 0 && ans->kind == REFD_ANSWER_RECORDS)
+	if (err == 0 && ans->kind == REFD_ANSWER_RECORDS) {
+		nap_for_index(&req->select, ans);
 		move_on(&req->select, ans);
+	}
 	return err;
 }
 

@@ -3,9 +3,11 @@ sessions as context managers, reports that are neither true nor false.
 Arguments: socket, repository, commit. Prints `ok` and `not ok` lines."""
 import asyncio
 import sys
+from types import SimpleNamespace
 
 import refd
 import refd.aio
+from refd import exchange
 
 path, git_dir, one = sys.argv[1:]
 repo = refd.Repository.open(git_dir)
@@ -54,6 +56,16 @@ def blocking():
                 refd.Selection(repo, ("refs/own/",), limit=1))]))
 
 
+def naps():
+    select = refd.Selection(repo, reverse=True, journal="0" * 32,
+                            before=refd.Position(7, 0))
+    page = refd.Page("0" * 32, (), refd.Position(7, 0), more=True)
+    asked = exchange.ask_history("log", select)
+    next(asked)
+    nap = asked.send(SimpleNamespace(kind="records", page=page))
+    shows("a nap while the daemon makes its index", exchange.Sleep, type(nap))
+
+
 async def first_record(pages):
     """A page may be empty."""
     async for page in pages:
@@ -98,4 +110,5 @@ async def many():
 
 
 blocking()
+naps()
 asyncio.run(many())

@@ -11,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/librefd/answer.h"
 #include "client/refd.h"
+#include "daemon/base/time.h"
 #include "tests/lib/fake_refd.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -327,6 +329,46 @@ START_TEST(test_ping_again)
 }
 END_TEST
 
+/* ---- history without an index yet ---- */
+
+static void has_no_index_yet(struct fake *f)
+{
+	struct refd_answer ans = { .kind = REFD_ANSWER_RECORDS,
+		.next = { .lsn = 7 },
+		.more = true };
+	struct refd_request req;
+	int i;
+
+	fake_serve(f);
+	for (i = 0; i < 3; i++) {
+		fake_read(f, &req);
+		ans.request_id = req.request_id;
+		refd_request_done(&req);
+		fake_answer(f, &ans);
+	}
+}
+
+/* Questions without a pause would take the whole time of the daemon. */
+START_TEST(test_naps_for_the_index)
+{
+	struct refd_request req = { .select.reverse = true };
+	struct refd_answer ans;
+	int64_t began_ns;
+	int i;
+
+	start(has_no_index_yet);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
+	began_ns = time_now_ns(CLOCK_MONOTONIC);
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(refd_log(daemon_, &req, 100000, &ans), 0);
+		ck_assert(ans.more);
+		refd_answer_done(&ans);
+	}
+	ck_assert_int_ge(time_now_ns(CLOCK_MONOTONIC) - began_ns, 40000000);
+	stop();
+}
+END_TEST
+
 /* ---- both sides full ---- */
 
 #define MANY_PAIRS   100
@@ -530,6 +572,7 @@ int main(void)
 	tcase_add_test(tc, test_too_many);
 	tcase_add_test(tc, test_what_does_not_fit);
 	tcase_add_test(tc, test_ping_again);
+	tcase_add_test(tc, test_naps_for_the_index);
 	tcase_add_test(tc, test_no_deadlock);
 	tcase_add_test(tc, test_completed);
 	tcase_add_loop_test(tc, test_endless, 0, 3);

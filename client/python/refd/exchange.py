@@ -21,6 +21,7 @@ from .messages import Report, Result
 
 MISFITS_MAX = 3
 NAP_MIN, NAP_MAX = 0.01, 0.25
+INDEX_NAP = 0.02
 
 
 class Lost(Exception):
@@ -378,4 +379,8 @@ def ask_history(verb, select):
     """Returns a page of `log` or `watch`."""
     answer = yield from ask(
         lambda request_id: wire.history(verb, request_id, select), "records")
-    return answer.page
+    page = answer.page
+    # The daemon is still making its index of these records.
+    if page.more and select.behind(page) == select:
+        yield Sleep(INDEX_NAP)
+    return page

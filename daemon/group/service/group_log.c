@@ -93,7 +93,7 @@ enum session_result group_log_open(struct group_log *log)
 	if (result != SESSION_OK)
 		return result;
 	return prepare(&log->s, "append", append_sql) &&
-		prepare(&log->s, "position", SESSION_POSITION) ?
+		prepare(&log->s, "position", session_position(&log->s)) ?
 	    SESSION_OK :
 	    SESSION_AWAY;
 }

@@ -71,15 +71,9 @@ bool session_do(struct session *s, const char *sql);
 /* Runs a statement that changes rows. The number of rows, or -1. */
 long session_change(struct session *s, const char *sql, const struct params *p);
 
-/* The position behind all commits of S, and whether a standby has flushed it.
- * The view pg_stat_replication would read all sessions for the names of the
- * standbys, which takes longer. */
-#define SESSION_POSITION                                                       \
-	"SELECT pg_current_wal_flush_lsn(), least(count(*), 1)"                \
-	" FROM pg_stat_get_wal_senders()"                                      \
-	" WHERE sync_state IN ('sync', 'quorum')"                              \
-	" AND flush_lsn >= pg_current_wal_flush_lsn()"
-
+/* Asks for the position behind all commits of S, and how many standbys have
+ * flushed it. */
+const char *session_position(const struct session *s);
 /*
  * Waits at most a second until group.copies standbys have flushed every commit
  * that S has acknowledged before. True: these commits, and all that S has read
@@ -87,7 +81,7 @@ long session_change(struct session *s, const char *sql, const struct params *p);
  * known; S is closed.
  */
 bool session_prove(struct session *s);
-/* The same for the result R of SESSION_POSITION. */
+/* The same for the result R of session_position(). */
 bool session_prove_position(struct session *s, const PGresult *r);
 
 /* A number of a text result. */

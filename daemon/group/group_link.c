@@ -357,10 +357,10 @@ static void end(struct group *g)
 	g->epoch = 0;
 	group_end_lease(g);
 	group_begin_known(g, 0);
-	group_drop_output(g);
 	shutdown(g->fd, SHUT_RDWR);
 	while (g->is_sending)
 		pthread_cond_wait(&g->changed, &g->mutex);
+	group_drop_output(g);
 	SYS(g->base.host->sys, close, g->fd);
 	g->fd = -1;
 	group_drop_input(g);

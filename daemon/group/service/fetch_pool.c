@@ -326,6 +326,16 @@ void fetch_pool_add(struct fetch_pool *pool, struct fetch_job *job)
 	pthread_mutex_unlock(&pool->lock);
 }
 
+bool fetch_pool_has(struct fetch_pool *pool, const struct fetch_job *job)
+{
+	bool has;
+
+	pthread_mutex_lock(&pool->lock);
+	has = has_same(pool, job);
+	pthread_mutex_unlock(&pool->lock);
+	return has;
+}
+
 void fetch_pool_end_fetches(struct fetch_pool *pool, uint64_t epoch,
     const char *source)
 {

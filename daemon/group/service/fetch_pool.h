@@ -54,6 +54,8 @@ struct fetch_pool *fetch_pool_start(const struct fetch_site *site, int wake);
  * another one for the same repository and epoch waits or is in work: the daemon
  * asks again. */
 void fetch_pool_add(struct fetch_pool *pool, struct fetch_job *job);
+/* Would fetch_pool_add() drop JOB? */
+bool fetch_pool_has(struct fetch_pool *pool, const struct fetch_job *job);
 /* Ends the fetches of epochs before EPOCH, soon: their source can be a machine
  * that is lost, and would keep the repository from a later leader. SOURCE, the
  * pointer in the jobs: only those from there; NULL: all. */

@@ -130,6 +130,11 @@ void hold_fetch_add(struct hold_fetches *h, struct session *s,
 	job->epoch = h->epoch;
 	job->format = hold->hold.object_format;
 	memcpy(job->uuid, hold->hold.repo, sizeof(job->uuid));
+	/* The daemon asks often, and ask_path() searches the log. */
+	if (fetch_pool_has(h->pool, job)) {
+		fetch_job_free(job);
+		return;
+	}
 	path = s->conn ? ask_path(h, s, job->uuid) : NULL;
 	if (path) {
 		free(job->source_path);
@@ -309,7 +314,7 @@ static void tell_failure(struct hold_fetches *h, const struct fetch_job *job)
 	say_warning("%s", job->why.data);
 }
 
-static void collect_answers(struct hold_fetches *h)
+void hold_fetch_collect(struct hold_fetches *h)
 {
 	struct fetch_job *job;
 
@@ -343,7 +348,6 @@ void hold_fetch_turn(struct hold_fetches *h, struct session *s)
 {
 	if (s->conn)
 		read_wants(h, s);
-	collect_answers(h);
 	send_answers(h, s);
 }
 

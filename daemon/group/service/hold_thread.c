@@ -370,6 +370,9 @@ static bool take_holds(struct hold_thread *t)
 	has_ended = t->has_ended;
 	pthread_mutex_unlock(&t->lock);
 	hold_fetch_begin_epoch(&t->fetches, epoch);
+	/* Before a new question for the same repository begins with the first
+	 * source again. */
+	hold_fetch_collect(&t->fetches);
 	for (; taken; taken = next) {
 		next = taken->next;
 		if (*taken->leader || taken->frame->frame.hold.is_fetch) {

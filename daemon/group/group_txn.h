@@ -17,11 +17,12 @@ struct group_txn {
 
 	/* ---- of a client ---- */
 
-	/* The epoch in which the id was looked up. In a later epoch another
-	 * node may have done the transaction. */
+	/* The epoch in which the id was looked up (group_admit()). In a later
+	 * epoch another node may have done the transaction: may_commit() and
+	 * send() compare. */
 	uint64_t epoch;
 	/* If the rows contain OBJECTS (owned), other nodes have all objects of
-	 * the new values. */
+	 * the new values (group_collect()). Then no HOLD is needed. */
 	bool is_in_row;
 	struct row_objects *objects;
 	/* Gives all refs of its repository to the other nodes

@@ -102,11 +102,12 @@ struct entry {
 	int64_t fresh_until_ns;
 	unsigned nr_pauses;
 
-	/* All undecided updates go together: in an atomic transaction, in a
-	 * session, and if a name of the transaction lies above another. */
+	/* All undecided updates go together: in an atomic transaction and in a
+	 * session (table_add()), and if a name of the transaction lies above
+	 * another (ref_queue.c). */
 	bool goes_whole;
 	/* Related or equal names of the transaction go one after the other
-	 * instead. */
+	 * instead (table_add()). */
 	bool goes_in_order;
 
 	struct heap_link deadline;

@@ -161,9 +161,9 @@ struct txn {
 	struct replica_txn *replica; /* owned; NULL: nothing */
 
 	/* For the token: the highest LSN of its recorded slices; 0: none. After
-	 * admission only for the scheduler, which may answer from here while a
-	 * rejection is being recorded. Therefore the store sets only the LSN of
-	 * the slice. */
+	 * admission only for on_batch_done.c of the scheduler, which may answer
+	 * from here while a rejection is being recorded. Therefore the store
+	 * sets only the LSN of the slice. */
 	uint64_t lsn;
 
 	/* The batch that the store applies at once if it admits the
@@ -193,7 +193,7 @@ struct txn {
 	void *prepared;
 	bool rewrites_packed; /* the commit writes packed-refs too */
 	struct txn_times times;
-	void *scheduler;         /* for the scheduler */
+	void *scheduler;         /* its struct entry, look or question */
 	struct txn *next, *prev; /* queue of the owner */
 };
 
@@ -250,7 +250,8 @@ struct txn_slice {
 	size_t nr_whole;
 	bool to_packed; /* for the store: new refs go to packed-refs */
 	enum txn_apart apart;
-	/* Set by the store: LSN of the record for a token; 0: none. */
+	/* Set by commit.c of the store: LSN of the record for a token; 0:
+	 * none. */
 	uint64_t lsn;
 };
 
@@ -306,8 +307,9 @@ struct batch {
 	size_t nr_slices;
 	enum batch_session session;
 	bool is_prepared; /* for the store: takes no locks, or has them */
-	/* Filled in by the store: how long locks were held (monotonic), without
-	 * the time in a log that other machines share. */
+	/* Filled in by the store (tell_times() of apply.c): how long locks were
+	 * held (monotonic), without the time in a log that other machines
+	 * share. */
 	int64_t locked_ns, unlocked_ns;
 	/* Set by the store: the time of the steps. DONE is a point in time. */
 	int64_t lock_ns, flush_ns, publish_ns, done_ns;

@@ -137,8 +137,8 @@ struct change {
 	/* Its name is the refname. In reftables it has only the name and the
 	 * progress: the real lock is tables_part.update.list. */
 	struct edit edit;
-	/* The member in the log. NULL before the commit, and for a change that
-	 * the log does not store. */
+	/* The member in the log (add_change() of commit.c). NULL before the
+	 * commit, and for a change that the log does not store. */
 	const struct record_member *plan;
 
 	/* The update names this ref. Otherwise the change was found from
@@ -173,7 +173,8 @@ struct change {
 	bool in_rewrite; /* seal() put this ref into the prepared file */
 	bool hides_old;  /* the row has no old value (replica.permit) */
 	bool takes_any;  /* no old value is compared (the same) */
-	/* For the plan (record.h); 0 in files. */
+	/* For the plan (record.h); 0 in files. In reftables seal() sets them
+	 * when the index is known, and hold() the old one. */
 	uint64_t update_index, old_index, base_index;
 	int taken;       /* errno if another writer took the packed name */
 	bool log;        /* a line goes to the log */

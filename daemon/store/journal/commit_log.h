@@ -116,7 +116,8 @@ struct journal_row {
 	 * (journal_read_objects()). */
 	const uint8_t *objects;
 	size_t objects_len;
-	/* SLICE: for replica.append(); borrowed, not stored. */
+	/* SLICE: for replica.append(); borrowed, not stored. Set by make_row()
+	 * of commit.c. */
 	const struct slice *slice;
 };
 

@@ -88,9 +88,11 @@ enum {
 
 struct edit {
 	const struct sys *sys;
-	struct token *token; /* borrowed; NULL: the lock is git's */
-	const char *name;    /* the path below DIRFD; borrowed */
-	int dirfd;           /* of the git directory; borrowed */
+	/* Of a batch: attach_to() of pass.c sets it. Borrowed; NULL: the lock
+	 * is git's. */
+	struct token *token;
+	const char *name; /* the path below DIRFD; borrowed */
+	int dirfd;        /* of the git directory; borrowed */
 	enum refd_object_format format;
 	unsigned value_nr; /* of the staged file, in the token's batch */
 	enum evidence evidence;

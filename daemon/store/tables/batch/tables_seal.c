@@ -277,7 +277,7 @@ static enum step lock_and_check(struct pass *p, struct repo_slice *g)
 	return step;
 }
 
-static enum step make(struct pass *p, struct repo_slice *g)
+static enum step make_round(struct pass *p, struct repo_slice *g)
 {
 	enum step step = STEP_ON;
 	int r = tables_list_records(p, g);
@@ -320,12 +320,12 @@ static bool only_holds(const struct pass *p)
 
 bool tables_make(struct pass *p, struct repo_slice *g)
 {
-	return has_live(g) && !only_holds(p) && make(p, g) == STEP_AGAIN &&
-	    begins_again(p, g);
+	return has_live(g) && !only_holds(p) &&
+	    make_round(p, g) == STEP_AGAIN && begins_again(p, g);
 }
 
 /* The plan gets the numbers of C. */
-static void sealed(struct pass *p, struct change *c)
+static void mark_sealed(struct pass *p, struct change *c)
 {
 	struct tables_part *part;
 
@@ -358,7 +358,7 @@ bool tables_seal(struct pass *p, struct repo_slice *g)
 	if (step == STEP_ON) {
 		unlock_lists(g, true);
 		for (c = g->changes; c != NULL; c = c->next_in_repo)
-			sealed(p, c);
+			mark_sealed(p, c);
 	}
 	return step == STEP_AGAIN && begins_again(p, g);
 }

@@ -63,8 +63,10 @@ struct stack {
 	/* The largest index of the list when the sync that is running, and the
 	 * last sync, began. Rows up to FORGOTTEN_INDEX need no replay. */
 	uint64_t begun_index, synced_index, forgotten_index;
-	bool is_searched;   /* unlisted tables of earlier runs are in RETIRED */
-	char *durable_list; /* its bytes and its tables are durable; owned */
+	bool is_searched; /* unlisted tables of earlier runs are in RETIRED */
+	/* Its bytes and its tables are durable: that of the last place(), or of
+	 * the last stack_sync_base(). Owned. */
+	char *durable_list;
 	/* No merge takes this table, or a table before: a merge failed, and
 	 * would fail again (stack_merge.c). Owned; NULL: none. */
 	char *unmerged;

@@ -33,18 +33,6 @@ static int note_origin(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-/* The abort record of a deferred copy refers to the copy, but takes the members
- * of the first row back. If that row can't be read, the fold will come to it
- * and fail there. */
-static uint64_t origin_of(const struct fold *f, uint64_t lsn)
-{
-	uint64_t origin = lsn;
-
-	journal_read(f->reader, lsn - 1, lsn + 1, false, 1, note_origin,
-	    &origin);
-	return origin;
-}
-
 static struct fold_taken *find(const struct fold *f, uint64_t lsn,
     const struct record_member *m)
 {
@@ -192,12 +180,15 @@ static int note_all(struct fold *f, const struct journal_row *row,
 	return r;
 }
 
+/* The abort record of a deferred copy refers to the copy, but takes the members
+ * of the first row back. */
 static int take_back_all(struct fold *f, const struct journal_row *row,
     const struct record *rec)
 {
-	const uint64_t origin = origin_of(f, row->refers_to);
+	uint64_t origin = row->refers_to;
 	size_t i;
-	int r = 0;
+	int r = journal_read(f->reader, row->refers_to - 1, row->refers_to + 1,
+	    false, 1, note_origin, &origin);
 
 	for (i = 0; i < rec->nr_members && r == 0; i++)
 		r = take_back(f, origin, &rec->members[i]);
@@ -257,10 +248,13 @@ int fold_rows(struct fold *f, uint64_t after, uint64_t before)
 static int keep_row(void *arg, const struct journal_row *row)
 {
 	struct fold *f = arg;
+	int r = record_decode(row->body, row->len, &f->rec);
 
-	f->row = *row;
-	f->row.body = NULL;
-	return record_decode(row->body, row->len, &f->rec);
+	if (r == 0) {
+		f->row = *row;
+		f->row.body = NULL;
+	}
+	return r;
 }
 
 static int read_again(struct fold *f, uint64_t lsn)

@@ -15,7 +15,8 @@
  * Failure modes:
  *	a damaged row	the newer rows are right, and stay. Each repository
  *			reports the damage
- *	an interrupt	-EINTR; as above
+ *	other errors	any row may be missing, so no ref is compared with the
+ *			rows. The next repository reads the journal anew
  */
 #include <errno.h>
 #include <stdio.h>
@@ -65,6 +66,16 @@ static void halve(struct verify_rows *rows)
 
 /* ---- reading ---- */
 
+/* The repository at hand stays until the next one comes. */
+static void fail(struct verify_rows *rows, int err)
+{
+	rows->err = err;
+	if (err == -EUCLEAN || err == -EBADMSG)
+		return;
+	rows->first = 1;
+	rows->last = 0;
+}
+
 /* The row before in the shared log has SHARED_LSN. Rows that came after
  * the opening of the journal may have a higher LSN than the journal had. */
 static void check_shared(struct verify_rows *rows, uint64_t shared_lsn)
@@ -89,7 +100,7 @@ static enum fold_want wants(void *arg, const struct journal_row *row)
 	struct verify_rows *rows = arg;
 
 	if (interrupt_came()) {
-		rows->err = -EINTR;
+		fail(rows, -EINTR);
 		return FOLD_STOP;
 	}
 	if (rows->newest < row->lsn)
@@ -115,7 +126,7 @@ static void read_after(struct verify_rows *rows, uint64_t after)
 	rows->is_whole = after == 0;
 	r = fold_rows(&rows->fold, after, UINT64_MAX);
 	if (r < 0)
-		rows->err = r;
+		fail(rows, r);
 	if (rows->is_whole && rows->err == 0)
 		check_shared(rows, 0);
 }
@@ -147,21 +158,26 @@ int verify_rows_of(struct verify_rows *rows, uint64_t id,
 
 void verify_rows_read_on(struct verify_rows *rows)
 {
-	read_after(rows, rows->newest);
+	if (is_kept(rows, rows->wanted))
+		read_after(rows, rows->newest);
 }
 
 int verify_each_row(struct verify *v, const struct verify_place *place,
     const char *name, fold_member_fn *fn, void *arg)
 {
-	const struct fold_ref *ref = NULL;
-	int r = 0;
+	const struct fold_ref *ref;
+	int r;
 
-	if (v->repo_rows != NULL)
-		ref = fold_ref(v->repo_rows, place->worktree, name);
-	if (ref != NULL)
-		r = fold_each(&v->rows->fold, ref, fn, arg);
+	if (v->repo_rows == NULL)
+		return 0;
+	if (!is_kept(v->rows, v->repo_rows->id))
+		return v->rows->err;
+	ref = fold_ref(v->repo_rows, place->worktree, name);
+	if (ref == NULL)
+		return 0;
+	r = fold_each(&v->rows->fold, ref, fn, arg);
 	if (r < 0)
-		v->rows->err = r;
+		fail(v->rows, r);
 	return r;
 }
 

@@ -7,6 +7,7 @@
  * and reads the journal once for many repositories.
  */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -440,6 +441,57 @@ START_TEST(many_that_do_not_fit)
 }
 END_TEST
 
+/* The reading of the journal that fails; 0: none. */
+static unsigned fails_at;
+
+static int open_or_fail(const struct sys *sys, int dirfd, const char *path,
+    int flags, mode_t mode)
+{
+	const size_t len = strlen(path);
+
+	if (len > 4 && strcmp(path + len - 4, "-wal") == 0 && fails_at > 0 &&
+	    --fails_at == 0)
+		return -EIO;
+	return sys_kernel.openat(sys, dirfd, path, flags, mode);
+}
+
+/* The rows come in several readings. One of them fails, and the next
+ * repository has all of them. */
+START_TEST(a_reading_that_fails)
+{
+	struct verify_rows *rows = verify_rows_new(&vh_opt, false);
+	struct sys calls = *vh_opt.sys;
+	unsigned at = 0, i;
+	bool was_hit;
+
+	calls.openat = open_or_fail;
+	vh_opt.sys = &calls;
+	vh_opt.rows = rows;
+	tmp_run("git -C r.git config core.logAllRefUpdates false && "
+		"rm -r r.git/logs");
+	do {
+		update("refs/heads/b", sr_commit);
+		FINDS(0);
+		update("refs/heads/b", zeroes);
+		for (i = 0; i < 260; i++)
+			update("refs/heads/c", i % 2 == 0 ? older : sr_commit);
+		fails_at = ++at;
+		vh_look("r.git");
+		was_hit = fails_at == 0;
+		fails_at = 0;
+		if (was_hit)
+			HAS("journal-unreadable ", "");
+		ck_assert_msg(!vh_has("ref-gone refs/heads/b", ""), "%u:%s", at,
+		    vh_lines());
+		FINDS(0);
+	} while (was_hit);
+	ck_assert_uint_gt(at, 4);
+	vh_opt.rows = NULL;
+	verify_rows_free(rows);
+	vh_reset();
+}
+END_TEST
+
 START_TEST(locks_of_ours)
 {
 	uint64_t this_start = 1;
@@ -575,6 +627,7 @@ int main(void)
 	tcase_add_test(tc, one_reading_for_many);
 	tcase_add_test(tc, recovered_meanwhile);
 	tcase_add_test(tc, many_that_do_not_fit);
+	tcase_add_test(tc, a_reading_that_fails);
 	tcase_add_test(tc, locks_of_ours);
 	tcase_add_test(tc, other_journals);
 	tcase_add_test(tc, wrong_lsns_of_a_group);

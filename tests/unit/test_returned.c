@@ -5,6 +5,8 @@
  * moves and deletes refs, as files and as lines of packed-refs, makes
  * checkpoints, is killed, and loses power. After every step, the refs without
  * their last acknowledged value are those of which returned_find() tells.
+ *
+ * And the search reads each record once, however many refs the records have.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -13,6 +15,7 @@
 #include <string.h>
 
 #include "daemon/store/recovery/returned.h"
+#include "tests/lib/failing_malloc.h"
 #include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
@@ -23,6 +26,18 @@
 #define NAMES     6
 #define GITS      2
 #define PACKED    WORLD_REPO "/packed-refs"
+
+static unsigned long allocations;
+
+#if CAN_FAIL
+
+static bool may_allocate(void)
+{
+	allocations++;
+	return true;
+}
+
+#endif
 
 static const char names[NAMES + 1] = "abcdef";
 static uint64_t random_state;
@@ -243,6 +258,67 @@ START_TEST(schedules)
 }
 END_TEST
 
+#define MANY      300
+#define MANY_ROWS 20
+
+/* Row I of all refs has the value 2 or 3. */
+static void put_many(uint64_t repo, char (*refs)[32], unsigned i)
+{
+	struct record_member m[MANY];
+	struct record rec = { .committer = "",
+		.message = "",
+		.members = m,
+		.nr_members = MANY,
+		.nr_updates = MANY,
+		.object_format = world_format() };
+	struct journal_row row = { .kind = JOURNAL_SLICE,
+		.repo = repo,
+		.time_us = SYS(w->sys, now_wall) / 1000,
+		.final = true };
+	uint8_t *body;
+	unsigned at;
+
+	for (at = 0; at < MANY; at++)
+		m[at] = (struct record_member){ .index = at,
+			.name = refs[at],
+			.worktree = "",
+			.action = RECORD_WRITE,
+			.new_oid = world_oid(i % 2 == 0 ? '2' : '3') };
+	body = record_encode(&rec, &row.len);
+	row.body = body;
+	refd_txid_make(&row.txid);
+	ck_assert_int_eq(journal_commit(w->store.journal, &row, 1, true), 0);
+	free(body);
+}
+
+/* No row tells of the packed values. */
+START_TEST(many_refs_in_many_rows)
+{
+	static char refs[MANY][32], text[MANY * 32 + 64];
+	struct repo *repo = world_repo(w, WORLD_REPO);
+	size_t len = (size_t)snprintf(text, sizeof(text),
+	    "# pack-refs with: peeled fully-peeled sorted \n");
+	unsigned i;
+	int r;
+
+	for (i = 0; i < MANY; i++) {
+		snprintf(refs[i], sizeof(refs[i]), "refs/heads/n%03u", i);
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+		    "@1 %s\n", refs[i]);
+	}
+	world_write(w->fs, PACKED, text);
+	for (i = 0; i < MANY_ROWS; i++)
+		put_many(repo->id, refs, i);
+	allocations = 0;
+	r = returned_find(w->sys, w->store.journal, repo, tell, NULL);
+	ck_assert_int_eq(r, 0);
+	ck_assert_uint_lt(allocations, MANY * MANY_ROWS / 2);
+	if (CAN_FAIL)
+		ck_assert_uint_ge(allocations, MANY);
+	repo_put(&w->store.repos, repo);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("returned");
@@ -251,6 +327,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
 	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, schedules);
+	tcase_add_test(tc, many_refs_in_many_rows);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -146,8 +146,6 @@ static int note(struct fold *f, struct fold_repo *repo, uint64_t lsn,
 	uint64_t *grown;
 	size_t i;
 
-	if (!is_plan(m) || find(f, lsn, m) != NULL)
-		return 0;
 	ref = get_ref(f, repo, m);
 	if (ref == NULL)
 		return -ENOMEM;
@@ -166,6 +164,7 @@ static int note_all(struct fold *f, const struct journal_row *row,
     const struct record *rec)
 {
 	struct fold_repo *repo = fold_repo(f, row->repo);
+	const struct record_member *m;
 	size_t i;
 	int r = 0;
 
@@ -175,8 +174,13 @@ static int note_all(struct fold *f, const struct journal_row *row,
 		repo->newest = row->lsn;
 		repo->object_format = rec->object_format;
 	}
-	for (i = 0; i < rec->nr_members && r == 0; i++)
-		r = note(f, repo, row->lsn, &rec->members[i]);
+	for (i = 0; i < rec->nr_members && r == 0; i++) {
+		m = &rec->members[i];
+		if (!is_plan(m) || find(f, row->lsn, m) != NULL)
+			continue;
+		r = f->member != NULL ? f->member(f->arg, row, rec, m) :
+					note(f, repo, row->lsn, m);
+	}
 	return r;
 }
 

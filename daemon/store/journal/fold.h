@@ -41,6 +41,10 @@ struct fold_repo {
 	UT_hash_handle hh;
 };
 
+/* M belongs to REC. */
+typedef int fold_member_fn(void *arg, const struct journal_row *row,
+    const struct record *rec, const struct record_member *m);
+
 enum fold_want { FOLD_SKIP, FOLD_TAKE, FOLD_STOP };
 
 struct fold {
@@ -48,6 +52,9 @@ struct fold {
 	/* Is called for every row. Without the abort records of a repository,
 	 * the members that they take back seem to stand. */
 	enum fold_want (*wants)(void *arg, const struct journal_row *row);
+	/* NULL, or is called for each member that stands, and no ref is kept.
+	 */
+	fold_member_fn *member;
 	void *arg;
 
 	/* What was read. */
@@ -71,9 +78,6 @@ void fold_drop(struct fold *f, struct fold_repo *repo);
 struct fold_ref *fold_ref(const struct fold_repo *repo, const char *worktree,
     const char *name);
 
-/* M belongs to REC. */
-typedef int fold_member_fn(void *arg, const struct journal_row *row,
-    const struct record *rec, const struct record_member *m);
 /* Calls FN for the rows of REF that were not taken back, the newest first,
  * until the result is not 0, which is returned. Row, record and member stay
  * until the next call. A row that was trimmed meanwhile is left out. */

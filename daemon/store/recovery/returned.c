@@ -22,18 +22,28 @@
 #include "daemon/store/files/format/reflog.h"
 #include "daemon/store/files/recovery/rule.h"
 
-/* Some 50 ms of work. */
-#define ROWS_MAX 20000
+/* Some 50 ms of work for small records, and half a second for large ones. */
+#define ROWS_MAX  20000
+#define BYTES_MAX ((size_t)64 << 20)
 /* Git takes less time between its reads and packed-refs.lock. A stopped git can
  * take any time: refd verify reads all records. */
 #define BEFORE_US (3600 * INT64_C(1000000))
+
+/* A ref of packed-refs with a record. */
+struct known {
+	UT_hash_handle hh;
+	bool is_decided; /* older records can say no more */
+	struct returned found;
+	char name[];
+};
 
 struct search {
 	const struct repo *repo;
 	struct packed_snapshot *snap;
 	int64_t oldest_us;
-	struct fold fold;
+	struct known *names;
 	unsigned nr_rows;
+	size_t bytes; /* of the rows of the repository */
 };
 
 int returned_note(void *arg, const struct journal_row *row,
@@ -81,13 +91,64 @@ char *returned_text(const struct returned *r, enum refd_object_format format)
 
 /* ---- records ---- */
 
+static struct known *add(struct search *s, const char *name,
+    const struct refd_oid *value)
+{
+	struct known *k = calloc(1, sizeof(*k) + strlen(name) + 1);
+
+	if (k == NULL)
+		return NULL;
+	strcpy(k->name, name);
+	k->found = (struct returned){ .name = k->name, .value = *value };
+	HASH_ADD_STR(s->names, name, k);
+	if (k->hh.tbl != NULL)
+		return k;
+	free(k);
+	return NULL;
+}
+
+static int note(void *arg, const struct journal_row *row,
+    const struct record *rec, const struct record_member *m)
+{
+	struct search *s = arg;
+	struct refd_oid value;
+	struct known *k;
+
+	if (m->worktree[0] != '\0' ||
+	    packed_lookup(s->snap, m->name, &value) <= 0)
+		return 0;
+	HASH_FIND_STR(s->names, m->name, k);
+	if (k == NULL)
+		k = add(s, m->name, &value);
+	if (k == NULL)
+		return -ENOMEM;
+	if (!k->is_decided)
+		k->is_decided = returned_note(&k->found, row, rec, m) != 0;
+	return 0;
+}
+
 static enum fold_want wants(void *arg, const struct journal_row *row)
 {
 	struct search *s = arg;
 
 	if (++s->nr_rows > ROWS_MAX || row->time_us < s->oldest_us)
 		return FOLD_STOP;
-	return row->repo == s->repo->id ? FOLD_TAKE : FOLD_SKIP;
+	if (row->repo != s->repo->id)
+		return FOLD_SKIP;
+	s->bytes += row->len;
+	return s->bytes > BYTES_MAX ? FOLD_STOP : FOLD_TAKE;
+}
+
+static int read_rows(struct search *s, struct journal *journal)
+{
+	struct fold fold = { .wants = wants, .member = note, .arg = s };
+	int r = journal_reader_open(journal, &fold.reader);
+
+	if (r == 0)
+		r = fold_rows(&fold, 0, UINT64_MAX);
+	fold_done(&fold);
+	journal_reader_close(fold.reader);
+	return r > 0 ? -EIO : r;
 }
 
 /* ---- the refs now ---- */
@@ -112,43 +173,11 @@ static bool is_still_there(const struct sys *sys, const struct search *s,
 	    !returned_is_logged(sys, s->repo->fd, s->repo->object_format, r);
 }
 
-static int look_at(const struct sys *sys, struct search *s,
-    const struct fold_ref *ref, returned_fn *fn, void *arg)
-{
-	struct returned found = { .name = ref->name };
-	int r;
-
-	if (ref->key[0] != '/' ||
-	    packed_lookup(s->snap, found.name, &found.value) <= 0)
-		return 0;
-	r = fold_each(&s->fold, ref, returned_note, &found);
-	if (r >= 0 && found.replaced_by != 0 && is_still_there(sys, s, &found))
-		fn(arg, &found);
-	return r < 0 ? r : 0;
-}
-
-static int search(const struct sys *sys, struct search *s, returned_fn *fn,
-    void *arg)
-{
-	struct fold_repo *repo = NULL;
-	struct fold_ref *ref, *next;
-	int r;
-
-	r = fold_rows(&s->fold, 0, UINT64_MAX);
-	if (r == 0 && (repo = fold_repo(&s->fold, s->repo->id)) == NULL)
-		r = -ENOMEM;
-	if (r == 0)
-		HASH_ITER(hh, repo->refs, ref, next)
-			if ((r = look_at(sys, s, ref, fn, arg)) < 0)
-				break;
-	return r;
-}
-
 int returned_find(const struct sys *sys, struct journal *journal,
     const struct repo *repo, returned_fn *fn, void *arg)
 {
-	struct search s = { .repo = repo,
-		.fold = { .wants = wants, .arg = &s } };
+	struct search s = { .repo = repo };
+	struct known *k, *next;
 	struct sys_stat st;
 	int r = SYS(sys, lstatat, repo->fd, "packed-refs", &st);
 
@@ -158,11 +187,14 @@ int returned_find(const struct sys *sys, struct journal *journal,
 	r = packed_snapshot(repo->packed, &s.snap);
 	if (r < 0)
 		return r;
-	r = journal_reader_open(journal, &s.fold.reader);
-	if (r == 0)
-		r = search(sys, &s, fn, arg);
-	fold_done(&s.fold);
-	journal_reader_close(s.fold.reader);
+	r = read_rows(&s, journal);
+	HASH_ITER(hh, s.names, k, next) {
+		if (r == 0 && k->found.replaced_by != 0 &&
+		    is_still_there(sys, &s, &k->found))
+			fn(arg, &k->found);
+		HASH_DEL(s.names, k);
+		free(k);
+	}
 	packed_snapshot_put(s.snap);
-	return r > 0 ? -EIO : r;
+	return r;
 }

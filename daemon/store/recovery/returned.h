@@ -32,8 +32,9 @@ bool returned_is_logged(const struct sys *sys, int dirfd,
 char *returned_text(const struct returned *r, enum refd_object_format format);
 
 /* Compares packed-refs with the records of about an hour before the file was
- * written, at most some thousands of them, newest first. Calls FN for each
- * returned ref. Reads the journal and the repository. 0 or negative errno. */
+ * written, at most some thousands of them and 64 MiB, newest first. Calls FN
+ * for each returned ref. Reads the journal and the repository. 0 or negative
+ * errno. */
 typedef void returned_fn(void *arg, const struct returned *r);
 int returned_find(const struct sys *sys, struct journal *journal,
     const struct repo *repo, returned_fn *fn, void *arg);

@@ -123,8 +123,9 @@ int group_claim(struct replica *r, const struct sys *sys, struct repo *repo,
 		err = begin(sys, repo, uuid);
 	if (err == 0)
 		err = make_mark(sys, repo, "group");
-	if (err == 0)
-		err = SYS(sys, lstatat, repo->refd_fd, IMPORT, &st);
+	if (err != 0)
+		return err;
+	err = SYS(sys, lstatat, repo->refd_fd, IMPORT, &st);
 	if (err == 0)
 		atomic_init(&kept->awaits_import, true);
 	return err == -ENOENT ? 0 : err;

@@ -310,28 +310,40 @@ int store_join(struct store *s, uint64_t lsn, journal_given_fn *next, void *arg)
 	return r > 0 ? -EIO : r;
 }
 
-/* The opening does the same for a repository that is not there now. */
+struct claims {
+	struct repos *repos;
+	int err; /* the first one */
+};
+
+/* The opening does the same for a repository that is not there now. No owner
+ * keeps the repositories of others from it. */
 static int claim_again(void *arg, const struct journal_repo *known)
 {
-	struct repos *repos = arg;
+	struct claims *claims = arg;
+	struct repos *repos = claims->repos;
 	struct repo *repo;
 	int r;
 
 	if (repos_get_known(repos, known, &repo) != 0)
 		return 0;
 	r = REPLICA(repos->replica, claim, repos->sys, repo, NULL);
+	if (claims->err == 0)
+		claims->err = r;
 	repo_put(repos, repo);
 	repos_trim(repos, INT64_MAX / 2);
-	return r;
+	return 0;
 }
 
 int store_leave(struct store *s, uint8_t uuid[GROUP_UUID_BYTES])
 {
+	struct claims claims = { .repos = &s->repos };
 	int r = journal_leave(s->journal);
 
 	/* Before, a start that shares rows would miss the marks. */
 	if (r == 0)
-		r = journal_each_repo(s->journal, claim_again, &s->repos);
+		r = journal_each_repo(s->journal, claim_again, &claims);
+	if (r == 0)
+		r = claims.err;
 	journal_shared_uuid(s->journal, uuid);
 	return r > 0 ? -EIO : r;
 }

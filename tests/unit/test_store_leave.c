@@ -3,10 +3,12 @@
  * crash or a power loss at any step. The node has left its group for good, or
  * is in the group and all its repositories are marked: git never writes to a
  * repository of a node that is in its group. The repetition ends well, keeps
- * the words for a new group, and removes all marks.
+ * the words for a new group, and removes all marks. If one can't be removed,
+ * the others are. And a node marks no repository whose tables are missing.
  */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +19,9 @@
 
 #define OTHER "/srv/other.git"
 
+#define TABLES "/srv/tables.git"
+
+static struct replica node = { &group_replica_ops, NULL };
 static const char *const marks[] = { WORLD_REPO "/refd/group",
 	OTHER "/refd/group" };
 #define NR_MARKS (sizeof(marks) / sizeof(*marks))
@@ -42,7 +47,6 @@ static void open_in_group(struct world *w, const char *path)
 static void *set_up(struct memfs *fs, void *arg)
 {
 	static const uint8_t group[16] = "a group";
-	static struct replica node = { &group_replica_ops, NULL };
 	struct state *s = calloc(1, sizeof(*s));
 	struct journal_row row = { .kind = JOURNAL_SLICE,
 		.body = (const uint8_t *)"",
@@ -152,6 +156,43 @@ static const struct sweep sweep = { .name = "leave",
 	.done = tear_down,
 	.choices = 6 };
 
+/* The owner of one repository keeps no other one from being unmarked. */
+START_TEST(a_mark_that_stays)
+{
+	struct memfs *fs = memfs_new();
+	struct state *s = set_up(fs, NULL);
+	uint8_t uuid[16];
+
+	ck_assert_int_eq(SYS(memfs_other(fs), unlinkat, AT_FDCWD, marks[0]), 0);
+	memfs_mkdirs(fs, marks[0]);
+	ck_assert_int_lt(store_leave(&s->w->store, uuid), 0);
+	ck_assert(memfs_exists(fs, marks[0]));
+	ck_assert(!memfs_exists(fs, marks[1]));
+	tear_down(s);
+}
+END_TEST
+
+/* Its tables may come later, with refs that no row has. */
+START_TEST(a_repository_without_its_tables)
+{
+	struct memfs *fs = memfs_new();
+	struct state *s = set_up(fs, NULL);
+
+	s->w->store.repos.replica = &node;
+	s->w->store.repos.configure = NULL;
+	memfs_mkdirs(fs, TABLES "/refs/heads");
+	memfs_mkdirs(fs, TABLES "/objects/pack");
+	memfs_write(fs, TABLES "/HEAD", "ref: refs/heads/.invalid\n");
+	world_write(fs, TABLES "/config",
+	    "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n"
+	    "[extensions]\n\trefStorage = reftable\n\tobjectFormat = @*\n");
+	ck_assert_ptr_null(world_repo(s->w, TABLES));
+	ck_assert(!memfs_exists(fs, TABLES "/refd/id"));
+	memfs_mkdirs(fs, TABLES "/reftable");
+	tear_down(s);
+}
+END_TEST
+
 START_TEST(failure_anywhere)
 {
 	static const int errs[] = { -EIO, -ENOSPC, 0 };
@@ -186,6 +227,8 @@ int main(void)
 	TCase *tc = tcase_create("store_leave");
 
 	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, a_mark_that_stays);
+	tcase_add_test(tc, a_repository_without_its_tables);
 	tcase_add_test(tc, failure_anywhere);
 	tcase_add_test(tc, crash_anywhere);
 	tcase_add_test(tc, power_loss_anywhere);

@@ -5,18 +5,22 @@
  * repository could not be checked; 130 interrupted, after the findings so far.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/admin/admin.h"
 #include "daemon/admin/verify_internal.h"
+#include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_internal.h"
 #include "proto/lib/array.h"
 #include "proto/lib/colour.h"
 #include "proto/lib/interrupt.h"
+#include "proto/lib/owned.h"
 #include "proto/lib/progress.h"
 #include "proto/lib/worker.h"
 
@@ -78,6 +82,7 @@ static const struct command command = {
 #define TOLD_BEGIN    'b' /* of the next repository */
 #define TOLD_CHECKED  'c'
 #define TOLD_LISTED   'l'
+#define TOLD_LEFT     'g' /* not to be checked */
 
 struct check {
 	struct verify_values *values;
@@ -193,12 +198,39 @@ static size_t check_all(struct verify_values *values, char **paths, size_t nr)
 	return checked;
 }
 
+static int run(struct verify_values *values, char **paths, size_t nr)
+{
+	struct findings *f = &values->findings;
+	size_t checked;
+	bool is_left;
+
+	f->title = "Verifying repositories";
+	f->total = nr;
+	f->max = f->as_json || f->verbose ? 1 : FINDINGS_MAX;
+	interrupt_catch();
+	checked = check_all(values, paths, nr);
+	is_left = findings_end(f, checked);
+	findings_done(f);
+	if (interrupt_came())
+		return INTERRUPT_STATUS;
+	if (checked < nr)
+		return 128;
+	return is_left ? 1 : 0;
+}
+
 /* ---- --all, as the owner of the journal ---- */
+
+/* The owner can write any paths into the journal. */
+#define PATHS_MAX 1000000
+#define HEX       32
 
 struct list {
 	struct verify_values *values;
-	char **paths;
+	char **paths; /* in the worker, behind HEX digits of the uuid */
 	size_t nr, size;
+	uint8_t journal[16]; /* only in the worker */
+	uid_t owner;         /* of the journal; only root needs it */
+	size_t nr_left;
 };
 
 static int add_path(struct list *list, const char *path)
@@ -226,38 +258,67 @@ static void free_paths(struct list *list)
 /* A look at the disk would keep the daemon from its checkpoints. */
 static int add_repo(void *arg, const struct journal_repo *repo)
 {
-	return add_path(arg, repo->path);
+	char *path, hex[HEX + 1];
+	int r;
+
+	repo_id_hex(repo->uuid, hex);
+	path = repo_why("%s%s", hex, repo->path);
+	r = path != NULL ? add_path(arg, path) : -ENOMEM;
+	free(path);
+	return r;
 }
 
-static int tell_repo(struct repos *repos, const char *path, size_t *nr_gone)
+/* Reads refd/id of the repository at PATH. 0 or negative errno. */
+static int read_id(const struct repos *repos, const char *path,
+    struct repo_id *id)
 {
-	struct repo_place place = { .fd = -1 };
-	char row[1 + REFD_PATH_MAX];
-	int len = snprintf(row, sizeof(row), "%c%s", TOLD_LISTED, path);
+	const struct sys *sys = &sys_kernel;
+	struct repo_place place;
+	int fd, r = repo_find_known(repos, path, &place);
 
-	if (len >= (int)sizeof(row) ||
-	    repo_find_known(repos, path, &place) == -ENOENT) {
-		++*nr_gone;
-		return 0;
+	if (r < 0)
+		return r;
+	fd = SYS(sys, openat, place.fd, "refd",
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	r = fd < 0 ? fd : repo_id_read(sys, fd, id);
+	if (fd >= 0)
+		SYS(sys, close, fd);
+	SYS(sys, close, place.fd);
+	return r;
+}
+
+/* A repository that was made anew at its path has a row of its own. One without
+ * an id is none that refd knew there. */
+static int tell_repo(const struct list *list, const struct repos *repos,
+    const char *known)
+{
+	const char *path = known + HEX;
+	char hex[HEX + 1], row[1 + REFD_PATH_MAX];
+	struct repo_id id;
+	int r = read_id(repos, path, &id);
+
+	if (r == 0) {
+		repo_id_hex(id.uuid, hex);
+		if (strncmp(hex, known, HEX) != 0 &&
+		    memcmp(id.journal, list->journal, 16) == 0 &&
+		    strcmp(id.path, path) == 0)
+			return 0;
 	}
-	if (place.fd >= 0)
-		SYS(&sys_kernel, close, place.fd);
-	return worker_tell(row, (size_t)len + 1);
+	snprintf(row, sizeof(row), "%c%s",
+	    r == -ENOENT || r == -ENAMETOOLONG ? TOLD_LEFT : TOLD_LISTED, path);
+	return worker_tell(row, strlen(row) + 1);
 }
 
 static int tell_repos(const struct list *list)
 {
 	static const char *const roots[] = { "/" };
 	struct repos repos;
-	size_t i, nr_gone = 0;
+	size_t i;
 	int r = 0;
 
 	repos_init(&repos, &sys_kernel, NULL, roots, 1, 1);
 	for (i = 0; i < list->nr && r == 0; i++)
-		r = tell_repo(&repos, list->paths[i], &nr_gone);
-	if (nr_gone > 0)
-		admin_say("%zu of the repositories in the journal are gone",
-		    nr_gone);
+		r = tell_repo(list, &repos, list->paths[i]);
 	repos_done(&repos);
 	return r;
 }
@@ -274,6 +335,8 @@ static int list_repos(void *arg)
 	r = verify_view(opt, &journal, &why);
 	if (r == 0)
 		r = journal_each_repo(journal, add_repo, &found);
+	if (r == 0)
+		memcpy(found.journal, journal_uuid(journal), 16);
 	journal_view_close(journal);
 	if (r == 0)
 		r = tell_repos(&found);
@@ -285,37 +348,61 @@ static int list_repos(void *arg)
 	return r == 0 ? 0 : 128;
 }
 
+static uid_t owner_of(const char *path)
+{
+	uid_t uid = (uid_t)-1;
+	char *why = NULL;
+	struct owned at;
+
+	if (owned_find(&at, path, &why))
+		uid = at.st.st_uid;
+	owned_done(&at);
+	free(why);
+	return uid;
+}
+
+static bool is_of_owner(const struct list *list, const char *path)
+{
+	return geteuid() != 0 || owner_of(path) == list->owner;
+}
+
+static int leave_out(struct list *list, const char *path)
+{
+	if (list->nr_left++ == 0)
+		admin_say("'%s' is not checked: it is gone, refd never served "
+			  "what is there now, or its owner is not that of the "
+			  "journal",
+		    path);
+	return 0;
+}
+
 static int hear_path(void *arg, const char *data, size_t len)
 {
-	if (len < 2 || data[0] != TOLD_LISTED || data[len - 1] != '\0')
+	struct list *list = arg;
+
+	if (len < 3 || data[1] != '/' || data[len - 1] != '\0' ||
+	    list->nr + list->nr_left == PATHS_MAX)
 		return -EINVAL;
-	return add_path(arg, data + 1);
+	if (data[0] != TOLD_LISTED || !is_of_owner(list, data + 1))
+		return leave_out(list, data + 1);
+	return add_path(list, data + 1);
 }
 
-static int find_all(struct list *list)
+static int check_listed(struct list *list)
 {
-	return admin_as_owner(&list->values->opt.state, 128,
+	int status;
+
+	list->owner = owner_of(list->values->opt.state);
+	status = admin_as_owner(&list->values->opt.state, 128,
 	    (struct work){ .run = list_repos, .hear = hear_path, .arg = list });
-}
-
-static int run(struct verify_values *values, char **paths, size_t nr)
-{
-	struct findings *f = &values->findings;
-	size_t checked;
-	bool is_left;
-
-	f->title = "Verifying repositories";
-	f->total = nr;
-	f->max = f->as_json || f->verbose ? 1 : FINDINGS_MAX;
-	interrupt_catch();
-	checked = check_all(values, paths, nr);
-	is_left = findings_end(f, checked);
-	findings_done(f);
-	if (interrupt_came())
-		return INTERRUPT_STATUS;
-	if (checked < nr)
-		return 128;
-	return is_left ? 1 : 0;
+	if (status != 0)
+		return status;
+	status = run(list->values, list->paths, list->nr);
+	if (list->nr_left == 0 || interrupt_came())
+		return status;
+	admin_say("%zu of the repositories in the journal were not checked",
+	    list->nr_left);
+	return 128;
 }
 
 int admin_verify(int argc, char **argv)
@@ -337,9 +424,7 @@ int admin_verify(int argc, char **argv)
 	}
 	if (!values.all)
 		return run(&values, argv, (size_t)argc);
-	status = find_all(&list);
-	if (status == 0)
-		status = run(&values, list.paths, list.nr);
+	status = check_listed(&list);
 	free_paths(&list);
 	return status;
 }

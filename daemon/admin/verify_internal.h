@@ -35,8 +35,6 @@ struct verify_rows {
 	struct fold fold; /* its reader is NULL until the journal is open */
 	/* The repositories with numbers from FIRST to LAST are in memory. */
 	uint64_t first, last, wanted;
-	struct fold_repo *repos;
-	size_t nr_refs;
 	uint64_t newest;   /* all rows up to here were read */
 	unsigned nr_reads; /* of the whole journal */
 	bool is_whole;     /* such a reading is under way */

@@ -272,4 +272,33 @@ d = json.load(sys.stdin)
 print(d["uid"], d["message"].rpartition(" ")[0])')"
 check 'the daemon stops' stop_daemon
 
+# ---- all repositories of a journal in which the owner writes anything ----
+
+name() { # PATH
+	as $ALICE python3 - "$STATE/journal.db" "$1" <<-'PYTHON'
+		import os, sqlite3, sys
+		db = sqlite3.connect(sys.argv[1])
+		db.execute("INSERT INTO repo (uuid, path, dev, ino)"
+		           " VALUES (?, ?, 1, 1)", (os.urandom(16), sys.argv[2]))
+		db.commit()
+	PYTHON
+}
+git init -q --bare "$T/root.git"
+printf x >"$T/root.git/refs/heads/a"
+before=$(state_of "$T/of$BOB/c.git")$(state_of "$T/root.git")
+printf x | as $ALICE tee "$a/refs/heads/a" >/dev/null
+name "$T/of$BOB/c.git"
+name "$T/root.git"
+verify --all --repair
+is 'all: the status' 128 $?
+is 'all: that of the owner is repaired' "$of_alice" \
+	"$(as $ALICE git -C "$a" rev-parse refs/heads/a)"
+check 'all: those of others are counted' grep -q \
+	': 2 of the repositories in the journal were not checked' "$T/err"
+is 'all: those of others are not touched' "$before" \
+	"$(state_of "$T/of$BOB/c.git")$(state_of "$T/root.git")"
+name relative
+verify --all
+is 'all: a path that refd never wrote' 128 $?
+
 finish

@@ -192,19 +192,34 @@ reap "$writer"
 
 # ---- all of them ----
 
-for name in one two gone; do
+for name in one two gone cloned again; do
 	new_repo $name.git bare
 	"$REFD" update -C "$T/$name.git" refs/heads/a \
 		"$(new_commit $name.git $name)"
 done
-rm -r "$T/gone.git"
+# It has its own row in the journal.
+rm -r "$T/again.git"
+new_repo again.git bare
+"$REFD" update -C "$T/again.git" refs/heads/a "$(new_commit again.git again)"
 verify --all
 is 'all: the status' 0 "$(cat "$T/status")"
-is 'all: all but one' \
-	'3 repositories: 0 errors, 0 warnings' \
+is 'all: each of them once' \
+	'6 repositories: 0 errors, 0 warnings' \
 	"$(tail -n 1 "$T/said" | grep -o '.*warnings')"
-is 'all: which is gone' 'refd: 1 of the repositories in the journal are gone' \
-	"$(cat "$T/err")"
+rm -r "$T/gone.git"
+git clone -q --bare "$T/cloned.git" "$T/clone.git"
+rm -r "$T/cloned.git"
+mv "$T/clone.git" "$T/cloned.git"
+verify --all
+is 'all: the status without two of them' 128 "$(cat "$T/status")"
+is 'all: all but two' \
+	'4 repositories: 0 errors, 0 warnings' \
+	"$(tail -n 1 "$T/said" | grep -o '.*warnings')"
+check 'all: one that is gone is named' grep -q "$T/gone.git. is not checked" \
+	"$T/err"
+check 'all: both are counted' \
+	grep -qx 'refd: 2 of the repositories in the journal were not checked' \
+	"$T/err"
 # A repository on a dying disk must not keep the daemon from its checkpoints.
 looks_without_the_lock() {
 	if ! command -v strace >/dev/null ||

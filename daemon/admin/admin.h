@@ -19,6 +19,9 @@ int admin_check_config(int argc, char **argv);
  * program; an error prints the usage. Call before threads exist. */
 void admin_parse(const struct command *c, void *values, int *argc,
     char ***argv);
+/* Ends the program with WHY and the usage. */
+void admin_usage(const struct command *c, const char *why)
+    __attribute__((noreturn));
 /* Writes "refd: " and a line to standard error (PRINT_AS_LINES), after the
  * standard output. */
 void admin_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -55,6 +55,16 @@ static int finish(int status)
 	return 128;
 }
 
+void admin_usage(const struct command *c, const char *why)
+{
+	char help[COMMAND_HELP_MAX];
+
+	admin_say("%s", why);
+	command_usage(c, help, sizeof(help));
+	print_lines(stderr, "%s", help);
+	exit(EXIT_USAGE);
+}
+
 void admin_parse(const struct command *c, void *values, int *argc, char ***argv)
 {
 	char why[COMMAND_WHY_MAX], help[COMMAND_HELP_MAX];
@@ -67,11 +77,9 @@ void admin_parse(const struct command *c, void *values, int *argc, char ***argv)
 		print_lines(stdout, "%s", help);
 		exit(finish(0));
 	}
+	if (result == COMMAND_WRONG)
+		admin_usage(c, why);
 	admin_say("%s", why);
-	if (result == COMMAND_WRONG) {
-		command_usage(c, help, sizeof(help));
-		print_lines(stderr, "%s", help);
-	}
 	exit(EXIT_USAGE);
 }
 

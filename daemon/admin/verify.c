@@ -63,8 +63,9 @@ static const struct command_option options[] = {
 
 static const struct command command = {
 	.name = "verify",
-	.usage = "refd verify [-v] [--state DIR] [--repair] [--json] "
-		 "[--color WHEN] (--all | <repository>...)",
+	.usage =
+	    "usage: refd verify [-v] [--state DIR] [--repair] [--json]\n"
+	    "                   [--color WHEN] (<repository>... | --all)\n",
 	.arguments = "<repository>...",
 	.purpose =
 	    "Compares the refs of repositories with the journal and with "
@@ -418,10 +419,10 @@ int admin_verify(int argc, char **argv)
 
 	admin_parse(&command, &values, &argc, &argv);
 	umask(0);
-	if (values.all != (argc == 0)) {
-		admin_say("name repositories, or all by --all");
-		return 129;
-	}
+	if (!values.all && argc == 0)
+		admin_usage(&command, "missing argument: <repository>...");
+	if (values.all && argc > 0)
+		admin_usage(&command, "--all takes no repository");
 	if (!values.all)
 		return run(&values, argv, (size_t)argc);
 	status = check_listed(&list);

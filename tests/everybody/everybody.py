@@ -39,6 +39,7 @@ from writers import NULL, run
 REFD, WORK, CHANGES, SEED, JGIT, *REPOS = sys.argv[1:]
 THREADS = 6
 MOST = 250  # changes in a batch
+BUSY = 75  # the exit status: try again later
 MARKER = "refs/marker/0"
 SYMBOLIC = "refs/marker/symbolic"
 
@@ -178,8 +179,13 @@ class Everybody:
 
     def look(self, repo):
         """The daemon looks for changes by writers without hooks. The first look
-        records nothing."""
-        said = run(REFD, "look", repo)
+        records nothing. Looks that the gate has started can keep this one out
+        for a while, on a slow machine most of all."""
+        for _ in range(100):
+            said = run(REFD, "look", repo)
+            if said.returncode != BUSY:
+                break
+            time.sleep(0.1)
         if said.returncode != 0:
             self.errors.append(said.stderr)
 

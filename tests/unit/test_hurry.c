@@ -104,18 +104,22 @@ END_TEST
 
 /* ---- who waits ---- */
 
-/* A pipeline beside the world's, with workers that are never started. */
+/* A pipeline beside the world's, with workers that are never started. Its
+ * commits reach the log through a replica of its own. */
 static struct pipeline *new_pipeline(void)
 {
 	static struct store_parts parts;
-	struct pipeline *p;
+	static struct replica replica;
 
 	parts = *w->store.pipeline->cfg;
+	replica = *parts.replica;
+	replica.host = &parts;
+	parts.replica = &replica;
 	parts.workers = workers_new(1);
 	ck_assert_ptr_nonnull(parts.workers);
-	p = pipeline_new(&parts);
-	ck_assert_ptr_nonnull(p);
-	return p;
+	parts.pipeline = pipeline_new(&parts);
+	ck_assert_ptr_nonnull(parts.pipeline);
+	return parts.pipeline;
 }
 
 static void free_pipeline(struct pipeline *p)

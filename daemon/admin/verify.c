@@ -288,8 +288,8 @@ static int read_id(const struct repos *repos, const char *path,
 	return r;
 }
 
-/* A repository that was made anew at its path has a row of its own. One without
- * an id is none that refd knew there. */
+/* A repository without an id was never served from this path. A new repository
+ * at the path of a former one has a row of its own. */
 static int tell_repo(const struct list *list, const struct repos *repos,
     const char *known)
 {

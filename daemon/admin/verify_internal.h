@@ -40,12 +40,11 @@ struct verify_rows {
 	bool is_whole;     /* such a reading is under way */
 	size_t nr_rows;    /* read so */
 	int err;           /* why not all rows could be read */
-	/* The last shared row that was read, and what is wrong with one, or
-	 * NULL. */
+	/* The last row that was read and is shared with other nodes. */
 	struct {
 		uint64_t lsn, shared_lsn;
 	} shared;
-	char *wrong_shared;
+	char *wrong_shared; /* what is wrong; NULL: all are right */
 };
 
 /* The directory of the file of a name. */

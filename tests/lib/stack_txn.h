@@ -46,8 +46,8 @@ struct record_member stack_txn_member(uint32_t index, const char *worktree,
  * failed step. */
 int stack_txn_apply(struct stack_txn *t, const struct record_member *members,
     size_t nr);
-/* A transaction of one member that must succeed; its txid and members are in
- * T. */
+/* A transaction of one member, which must succeed. T gets the id and the
+ * members of the transaction. */
 void stack_txn_ok(struct stack_txn *t, struct world *w, const char *name,
     char new_c);
 

@@ -36,8 +36,8 @@ void hold_fetch_begin_epoch(struct hold_fetches *h, uint64_t epoch);
  * two looks, its machine may be lost. If there are other sources, fetches from
  * there end, and the daemon gets its objects from there last. */
 void hold_fetch_lose(struct hold_fetches *h, const char *node);
-/* Takes the fetches that have ended. A failed one goes on with its next source.
- */
+/* Takes fetches that have ended. A failed fetch begins again with the next
+ * source. */
 void hold_fetch_collect(struct hold_fetches *h);
 /* A HOLD of the daemon; the objects come from the node LEADER. S is open, or
  * closed. */

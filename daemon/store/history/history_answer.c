@@ -49,9 +49,8 @@ struct history_question {
 	bool is_index_bad;
 	uint64_t first, last; /* rows of a transaction; 0: none */
 
-	/* The row in turn, without its body; its content, if it is wanted. */
-	struct journal_row row;
-	struct record rec;
+	struct journal_row row; /* in turn, without the body */
+	struct record rec;      /* the content of a wanted row */
 	bool is_wanted;
 };
 

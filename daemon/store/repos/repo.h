@@ -95,8 +95,8 @@ struct repo {
 	 * (barrier_copy.c) moved to this time. */
 	size_t copied_bytes;
 	int64_t copied_since_ns;
-	/* What a replica (replica.h) keeps with the repository: one block that
-	 * is freed with it; NULL: nothing. */
+	/* Of the replica (replica.h): one block, freed with the repository.
+	 * NULL: none. */
 	void *replica;
 
 	/* Under the mutex of struct barriers: transactions there. */

@@ -151,7 +151,7 @@ static void check_in_files(struct verify *v, const struct verify_place *place,
 		.dirfd = place->dirfd,
 		.format = v->repo.object_format,
 		.snap = is_common ? v->snap : NULL,
-		.packed_mtime_ns = v->packed_mtime_ns };
+		.packed_written_ns = v->packed_written_ns };
 	struct rule_files_found found;
 
 	if (rule_files_apply(&files, plan->m, plan->row->locked_at_ns, &found) <

@@ -99,9 +99,9 @@ static void refresh(struct verify *v)
 
 	if (v->odb != NULL)
 		odb_refresh(v->odb);
-	v->packed_mtime_ns = INT64_MAX;
+	v->packed_written_ns = INT64_MAX;
 	if (SYS(v->sys, lstatat, v->repo.fd, "packed-refs", &st) == 0)
-		v->packed_mtime_ns = st.mtime_ns;
+		v->packed_written_ns = sys_stat_written_ns(&st);
 	if (packed_snapshot(v->repo.packed, &snap) < 0)
 		snap = NULL;
 	packed_snapshot_put(v->snap);

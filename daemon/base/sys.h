@@ -36,6 +36,17 @@ struct sys_stat {
 	int64_t mtime_ns, ctime_ns;
 };
 
+/*
+ * When was the file written? A tool can set the mtime to the future, but every
+ * change sets the ctime to the clock, so a later mtime is no proof of a write.
+ * An earlier one counts: another name or mode is no write. After a power loss
+ * both are of the same moment, unlike the times that a program read before.
+ */
+static inline int64_t sys_stat_written_ns(const struct sys_stat *st)
+{
+	return st->mtime_ns < st->ctime_ns ? st->mtime_ns : st->ctime_ns;
+}
+
 /* A directory entry; NAME is valid until the next call. */
 struct sys_dirent {
 	const char *name;

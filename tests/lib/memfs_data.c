@@ -90,6 +90,7 @@ static void mark_clean(struct inode *node, bool with_time)
 	if (with_time) {
 		node->time_dirty = false;
 		node->disk_mtime = node->mtime;
+		node->disk_ctime = node->ctime;
 	}
 	relist(node);
 }
@@ -347,8 +348,10 @@ void data_cut(struct inode *node, enum memfs_data how, uint64_t *rng)
 	}
 	if (!is_old && fate != ALL)
 		is_old = memfs_random(rng) & 1;
-	if (is_old)
+	if (is_old) {
 		node->mtime = node->disk_mtime;
+		node->ctime = node->disk_ctime;
+	}
 	mark_clean(node, true);
 }
 

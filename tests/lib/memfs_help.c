@@ -115,6 +115,17 @@ void memfs_set_owner(struct memfs *fs, const char *path, uint32_t uid,
 	pthread_mutex_unlock(&fs->lock);
 }
 
+void memfs_set_mtime(struct memfs *fs, const char *path, int64_t ahead_ns)
+{
+	struct inode *node;
+
+	pthread_mutex_lock(&fs->lock);
+	must(walk_to(fs, AT_FDCWD, path, WALK_NOFOLLOW, &node), "touch", path);
+	data_touch(node);
+	node->mtime += ahead_ns;
+	pthread_mutex_unlock(&fs->lock);
+}
+
 void memfs_symlink(struct memfs *fs, const char *target, const char *path)
 {
 	struct marks m = mark(fs);

@@ -75,7 +75,7 @@ struct inode {
 	unsigned char *pages;
 	size_t nr_pages, nr_taken;
 	size_t cut_to; /* the smallest size since the last sync */
-	int64_t disk_mtime;
+	int64_t disk_mtime, disk_ctime;
 	bool data_dirty, time_dirty, has_ghosts, is_listed;
 	bool is_mapped; /* pages are never dropped */
 	unsigned sync_errors;
@@ -85,6 +85,7 @@ struct inode {
 /* The change of one name. */
 struct mem_half {
 	struct inode *dir, *old, *new;
+	int64_t old_ctime;   /* of OLD, before the change */
 	struct dentry *name; /* a copy, for name, len and hash */
 };
 

@@ -16,6 +16,7 @@ static struct mem_half half_of(const struct where *w, struct inode *new)
 
 	return (struct mem_half){ .dir = w->dir,
 		.old = d != NULL ? d->node : NULL,
+		.old_ctime = d != NULL ? d->node->ctime : 0,
 		.new = new,
 		.name = dentry_new(w->name, w->len) };
 }

@@ -30,6 +30,7 @@ struct inode *inode_new(struct memfs_mount *mnt, uint32_t mode)
 	node->cut_to = SIZE_MAX;
 	node->mtime = node->ctime = memfs_file_time(mnt->fs);
 	node->disk_mtime = node->mtime;
+	node->disk_ctime = node->ctime;
 	mnt->inodes_left--;
 	return node;
 }
@@ -406,8 +407,11 @@ static void change_undo(struct mem_change *c)
 {
 	unsigned i;
 
-	for (i = c->nr; i-- > 0;)
+	for (i = c->nr; i-- > 0;) {
 		dir_set(c->half[i].dir, c->half[i].name, c->half[i].old);
+		if (c->half[i].old != NULL)
+			c->half[i].old->ctime = c->half[i].old_ctime;
+	}
 	if (c->node != NULL)
 		c->node->mode = c->old_mode;
 }

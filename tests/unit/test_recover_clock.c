@@ -82,6 +82,68 @@ START_TEST(an_atomic_transaction_is_not_torn)
 }
 END_TEST
 
+/* A tool sets the time of the ref twice, and the disk has only the first time.
+ * So the record of the update has an mtime that the disk never saw. */
+static void set_times(const char *path)
+{
+	wr_ok("y=1"); /* the first update syncs all */
+	scripted_git_writes(w, path, FIVES);
+	memfs_set_mtime(w->fs, path, HOUR_NS);
+	scripted_sync(w);
+	memfs_set_mtime(w->fs, path, 2 * HOUR_NS);
+}
+
+START_TEST(a_move_of_a_ref_with_a_set_time)
+{
+	set_times(REF "x");
+	wr_ok("x=2:5");
+	lose_power();
+	ck_assert_int_eq(world_ref(w, "x"), '2');
+	ck_assert_int_eq(world_log_count(w, "x", '5', '2'), 1);
+}
+END_TEST
+
+START_TEST(a_deletion_of_a_ref_with_a_set_time)
+{
+	set_times(REF "x");
+	wr_ok("-x:5");
+	lose_power();
+	ck_assert_int_eq(world_ref(w, "x"), '0');
+}
+END_TEST
+
+/* The packed file that comes back has no value that a record knows. */
+START_TEST(a_packed_refs_with_a_set_time)
+{
+	const char header[] = "# pack-refs with: peeled fully-peeled sorted \n";
+	char text[256];
+
+	snprintf(text, sizeof(text), "%s%.40s refs/heads/f\n", header, FIVES);
+	memfs_write(w->fs, WORLD_REPO "/packed-refs", text);
+	memfs_set_mtime(w->fs, WORLD_REPO "/packed-refs", HOUR_NS);
+	wr_ok("y=1");
+	scripted_sync(w);
+	scripted_git_writes(w, WORLD_REPO "/packed-refs", header);
+	wr_ok("f=2:0");
+	lose_power();
+	ck_assert_int_eq(world_ref(w, "f"), '2');
+}
+END_TEST
+
+/* A later write is one, whatever time a tool gives it. */
+START_TEST(a_later_write_with_a_set_time_stays)
+{
+	wr_ok("x=2");
+	scripted_sync(w);
+	scripted_git_writes(w, REF "x", ONES);
+	memfs_set_mtime(w->fs, REF "x", HOUR_NS);
+	scripted_sync(w);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
 /* refd wrote the value before the clock was set back. */
 START_TEST(a_value_of_refd_of_the_future)
 {
@@ -260,6 +322,10 @@ int main(void)
 	tcase_add_test(tc, a_deletion_of_a_ref_of_the_future);
 	tcase_add_test(tc, several_moves_of_a_ref_of_the_future);
 	tcase_add_test(tc, an_atomic_transaction_is_not_torn);
+	tcase_add_test(tc, a_move_of_a_ref_with_a_set_time);
+	tcase_add_test(tc, a_deletion_of_a_ref_with_a_set_time);
+	tcase_add_test(tc, a_packed_refs_with_a_set_time);
+	tcase_add_test(tc, a_later_write_with_a_set_time_stays);
 	tcase_add_test(tc, a_value_of_refd_of_the_future);
 	tcase_add_test(tc, a_packed_refs_of_before_returns);
 	tcase_add_test(tc, the_old_value_written_anew_stays);

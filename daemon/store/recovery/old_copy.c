@@ -33,7 +33,7 @@ struct look {
 	struct repo *repo; /* NULL: not to be had, or older */
 	uint64_t noted;    /* repo_checkpoint_read() */
 	struct packed_snapshot *snap;
-	int64_t packed_mtime_ns;
+	int64_t packed_written_ns;
 	/* Of its reftables; 0: it has none that can be read. */
 	uint64_t max_index;
 
@@ -91,9 +91,9 @@ static int open_repo(struct look *l, uint64_t id,
 		l->repo->object_format = format;
 	l->noted =
 	    repo_checkpoint_read(l->repos->sys, l->repo->refd_fd, l->journal);
-	l->packed_mtime_ns = INT64_MAX;
+	l->packed_written_ns = INT64_MAX;
 	if (SYS(l->repos->sys, lstatat, l->repo->fd, "packed-refs", &st) == 0)
-		l->packed_mtime_ns = st.mtime_ns;
+		l->packed_written_ns = sys_stat_written_ns(&st);
 	if (packed_snapshot(l->repo->packed, &l->snap) < 0)
 		l->snap = NULL;
 	l->max_index = read_max_index(l->repo);
@@ -115,10 +115,10 @@ static bool is_directory_younger(const struct look *l, const char *name,
 	while ((slash = strrchr(path, '/')) != NULL) {
 		*slash = '\0';
 		if (SYS(l->repos->sys, lstatat, l->repo->fd, path, &st) == 0)
-			return st.mtime_ns >= ns;
+			return sys_stat_written_ns(&st) >= ns;
 	}
 	return SYS(l->repos->sys, fstat, l->repo->fd, &st) == 0 &&
-	    st.mtime_ns >= ns;
+	    sys_stat_written_ns(&st) >= ns;
 }
 
 static void note_owner(uint32_t owners[2], size_t *nr, uint32_t owner)
@@ -181,7 +181,7 @@ static void compare(struct look *l, const struct journal_row *row,
 		.dirfd = l->repo->fd,
 		.format = l->repo->object_format,
 		.snap = l->snap,
-		.packed_mtime_ns = l->packed_mtime_ns };
+		.packed_written_ns = l->packed_written_ns };
 	struct rule_files_found found;
 
 	if (rule_files_apply(&files, m, row->locked_at_ns, &found) < 0 ||

@@ -183,7 +183,7 @@ int returned_find(const struct sys *sys, struct journal *journal,
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	s.oldest_us = st.mtime_ns / 1000 - BEFORE_US;
+	s.oldest_us = sys_stat_written_ns(&st) / 1000 - BEFORE_US;
 	r = packed_snapshot(repo->packed, &s.snap);
 	if (r < 0)
 		return r;

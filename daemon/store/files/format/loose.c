@@ -98,6 +98,7 @@ static int read_symlink(const struct sys *sys, int dirfd, const char *path,
 	*value = (struct loose_value){
 		.kind = LOOSE_BROKEN,
 		.mtime_ns = st.mtime_ns,
+		.written_ns = sys_stat_written_ns(&st),
 	};
 	if ((size_t)n == sizeof(target))
 		return 0;
@@ -150,6 +151,7 @@ static int read_content(const struct sys *sys, int fd,
 		value->kind = LOOSE_BROKEN;
 	}
 	value->mtime_ns = st->mtime_ns;
+	value->written_ns = sys_stat_written_ns(st);
 	return r;
 }
 

@@ -32,9 +32,11 @@ struct loose_value {
 	/* The file has exactly the text of loose_format(). A symref ends with a
 	 * line feed and has no NUL. A torn file is not exact. */
 	bool exact;
-	bool is_vacant;   /* ABSENT, and there is no directory either */
-	char *target;     /* of a symref, unchecked, may be ""; owned */
-	int64_t mtime_ns; /* of the file, if any */
+	bool is_vacant; /* ABSENT, and there is no directory either */
+	char *target;   /* of a symref, unchecked, may be ""; owned */
+	/* Of the file, if any. */
+	int64_t mtime_ns;
+	int64_t written_ns; /* sys_stat_written_ns() */
 };
 
 void loose_value_done(struct loose_value *value);

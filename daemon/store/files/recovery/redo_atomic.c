@@ -190,7 +190,7 @@ static bool is_back(const struct replay_row *row, const struct record_member *m,
 {
 	return redo_is_corrupt(loose) ||
 	    (rule_is_value(m, loose) &&
-		loose->mtime_ns <= row->row.locked_at_ns);
+		loose->written_ns <= row->row.locked_at_ns);
 }
 
 /* The log belongs to this creation alone. */

@@ -297,7 +297,7 @@ static bool packed_is_older(const struct replay *rp, const struct redo *redo,
 	return ref_records_know(redo->records, packed) ||
 	    (SYS(rp->sys, lstatat, rp->repo->fd, "packed-refs", &st) == 0 &&
 		S_ISREG(st.mode) &&
-		st.mtime_ns < redo->value->row->row.locked_at_ns);
+		sys_stat_written_ns(&st) < redo->value->row->row.locked_at_ns);
 }
 
 /* Did another writer change the ref after our lock was taken? After a failed

@@ -49,8 +49,9 @@ struct search {
 	struct replay *rp;
 	struct staged *staged;
 	size_t nr, size;
-	bool has_fresh;          /* packed-refs.new stands */
-	int64_t packed_mtime_ns; /* INT64_MIN: no file */
+	bool has_fresh; /* packed-refs.new stands */
+	/* sys_stat_written_ns(), or INT64_MIN: no file. */
+	int64_t packed_written_ns;
 };
 
 static int compare_staged(const void *va, const void *vb)
@@ -121,7 +122,7 @@ static int read_packed(struct search *s)
 	if (r < 0 && r != -ENOENT)
 		return r;
 	r = SYS(rp->sys, lstatat, rp->repo->fd, "packed-refs", &st);
-	s->packed_mtime_ns = r == 0 ? st.mtime_ns : INT64_MIN;
+	s->packed_written_ns = r == 0 ? sys_stat_written_ns(&st) : INT64_MIN;
 	return r == -ENOENT ? 0 : r;
 }
 
@@ -158,7 +159,7 @@ static bool is_packing(const struct search *s, const struct replay_row *row,
 	return s->has_fresh ||
 	    leftover_locks_lookup(s->rp->leftover, row->row.token, "",
 		"packed-refs") != NULL ||
-	    s->packed_mtime_ns < row->row.locked_at_ns;
+	    s->packed_written_ns < row->row.locked_at_ns;
 }
 
 /* Whatever the ref is now, unless the line of M stands. The locks of deletions

@@ -6,9 +6,10 @@
  * Any other state (older, absent, empty or broken) means that the recorded
  * value was lost.
  *
- * The clock can be wrong, and tools set times: a file that an update replaced
- * can look younger than the lock of that update. The record has the time of
- * that file, so value and time show what was replaced, whatever the clock says.
+ * Tools set times, so a file is younger only if its ctime is. The clock can
+ * be wrong: a file that an update replaced can look younger than the lock of
+ * that update. The record has the mtime of that file, so value and mtime show
+ * what was replaced, whatever the clock says.
  */
 #include "daemon/store/files/recovery/rule.h"
 
@@ -64,7 +65,7 @@ enum rule_verdict rule_apply(const struct record_member *m,
     int64_t locked_at_ns, const struct loose_value *loose,
     const struct refd_oid *packed, bool packed_is_older)
 {
-	bool is_younger = loose->mtime_ns > locked_at_ns;
+	bool is_younger = loose->written_ns > locked_at_ns;
 
 	/* The value may already be correct because an earlier, interrupted
 	 * recovery wrote it. */
@@ -140,7 +141,8 @@ int rule_files_apply(const struct rule_files *files,
 	    rule_is_replaced(m, &loose) ?
 	    RULE_LOST :
 	    rule_apply(m, locked_at_ns - SAME_TIME_NS, &loose,
-		r > 0 ? &packed : NULL, files->packed_mtime_ns < locked_at_ns);
+		r > 0 ? &packed : NULL,
+		files->packed_written_ns < locked_at_ns);
 	loose_value_done(&loose);
 	return r < 0 ? r : 0;
 }

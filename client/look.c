@@ -44,7 +44,7 @@
 #define CALL_MS 60000
 #define BACK_MS 120000
 
-struct looks {
+struct look_run {
 	struct question q; /* first, because QUESTION_SOCKET is of its type */
 	int after;         /* a process, or 0 */
 	struct refd *r;
@@ -62,7 +62,7 @@ static const char *value_of(const struct refd_answer *ans, const char *key)
 	die("the daemon's answer is not one to this question");
 }
 
-static void tell(struct looks *l, const char *dir,
+static void tell(struct look_run *l, const char *dir,
     const struct refd_answer *ans)
 {
 	const char *seen, *left;
@@ -91,7 +91,7 @@ static bool is_complete(const struct refd_answer *ans)
 	return !strcmp(value_of(ans, "left"), "0");
 }
 
-static void connect_looks(struct looks *l)
+static void connect_looks(struct look_run *l)
 {
 	refd_free(l->r);
 	l->r = question_connect(l->q.socket, l->after > 0 ? BACK_MS : 0);
@@ -99,7 +99,7 @@ static void connect_looks(struct looks *l)
 
 /* Git holds a ref, other looks of the user wait, or the daemon starts again:
  * all of this passes. */
-static void ask(struct looks *l, const char *dir, struct refd_request *req,
+static void ask(struct look_run *l, const char *dir, struct refd_request *req,
     struct refd_answer *ans)
 {
 	const int call_ms = l->after > 0 ? CALL_MS : -1;
@@ -138,7 +138,7 @@ static bool find_refs(const char *dir, char **git_dir, struct stat *st)
 /* scan_repositories() */
 static void look_at(const char *dir, void *data)
 {
-	struct looks *l = data;
+	struct look_run *l = data;
 	struct refd_request req = { .verb = REFD_VERB_LOOK };
 	struct refd_answer ans;
 	struct stat st;
@@ -171,7 +171,7 @@ static void await_end(pid_t process)
 
 static int run_look(const struct command *c, int argc, char **argv)
 {
-	struct looks l = { 0 };
+	struct look_run l = { 0 };
 	int i, nr = cli_parse(c, &l, argc, &argv);
 
 	interrupt_catch();
@@ -190,7 +190,7 @@ static int run_look(const struct command *c, int argc, char **argv)
 static const struct command_option look_options[] = {
 	{ OPTION_NUMBER("after", 0, "PID",
 	    "begin when the process PID has ended, or after a second",
-	    struct looks, after, 1, INT_MAX) },
+	    struct look_run, after, 1, INT_MAX) },
 	QUESTION_SOCKET, { 0 }
 };
 

@@ -18,15 +18,15 @@
 #define PAUSE_MOST_MS 400
 #define TIMEOUT_S     30
 
-struct token {
+struct log_token {
 	char log[2 * REFD_JOURNAL_ID_BYTES + 1];
 	uint64_t lsn;
 };
 
-static struct token parse_token(const char *s)
+static struct log_token parse_token(const char *s)
 {
 	const size_t len = 2 * REFD_JOURNAL_ID_BYTES;
-	struct token token = { .lsn = 0 };
+	struct log_token token = { .lsn = 0 };
 
 	if (strspn(s, "0123456789abcdef") != len || s[len] != ':' ||
 	    !parse_number(s + len + 1, UINT64_MAX, &token.lsn) ||
@@ -39,7 +39,7 @@ static struct token parse_token(const char *s)
 }
 
 /* *APPLIED: how far the refs are; 0: not known yet. */
-static bool has_token(struct refd *r, const struct token *token,
+static bool has_token(struct refd *r, const struct log_token *token,
     uint64_t *applied)
 {
 	struct refd_request req = { .verb = REFD_VERB_STATUS };
@@ -62,7 +62,7 @@ static int run_wait(const struct command *c, int argc, char **argv)
 	struct question q = { .timeout_s = TIMEOUT_S };
 	uint64_t until, now, applied;
 	unsigned pause_ms = PAUSE_MS;
-	struct token token;
+	struct log_token token;
 	struct refd *r;
 
 	cli_parse(c, &q, argc, &argv);

@@ -9,7 +9,7 @@
 
 #include "proto/arena.h"
 
-enum state {
+enum answer_state {
 	BEGIN,
 	TXID,    /* the txid must come next */
 	RESULTS, /* any number of results, then the outcome */
@@ -25,7 +25,7 @@ enum state {
 };
 
 struct refd_answer_decoder {
-	enum state state;
+	enum answer_state state;
 	struct refd_answer ans; /* as far as it came */
 	struct refd_records_decoder records;
 	bool has_format; /* the answer has an oid */
@@ -83,7 +83,7 @@ static char *keep(struct refd_answer *ans, struct refd_slice s,
 /* The following functions return NULL, or the reason for rejecting the
  * answer. */
 
-static enum state body_of(enum refd_answer_kind kind)
+static enum answer_state body_of(enum refd_answer_kind kind)
 {
 	switch (kind) {
 	case REFD_ANSWER_RESULTS:

@@ -122,7 +122,7 @@ static bool read_progress(struct refd_hello *hello, struct refd_slice value)
 }
 
 /* All lines must come exactly once, except the last line, which is optional. */
-static const struct line {
+static const struct {
 	const char *key;
 	bool (*read)(struct refd_hello *hello, struct refd_slice value);
 } lines[] = {

@@ -4,7 +4,7 @@
 
 #include "proto/hex.h"
 
-static const struct format {
+static const struct {
 	const char *name;
 	size_t bytes;
 } formats[] = {

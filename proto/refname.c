@@ -20,7 +20,7 @@ static bool ends_with_lock(const char *at, size_t len)
 }
 
 /* Bytes that need a look: most bytes need none. */
-enum look { NO_LOOK, FORBIDDEN, AFTER_DOT, AFTER_AT };
+enum byte_class { NO_LOOK, FORBIDDEN, AFTER_DOT, AFTER_AT };
 
 static const unsigned char looks[256] = {
 	[0x01 ... ' '] = FORBIDDEN,
@@ -38,7 +38,7 @@ static const unsigned char looks[256] = {
 
 static bool byte_ok(const char *at, size_t i)
 {
-	switch ((enum look)looks[(unsigned char)at[i]]) {
+	switch ((enum byte_class)looks[(unsigned char)at[i]]) {
 	case NO_LOOK:
 		break;
 	case FORBIDDEN:

@@ -60,7 +60,7 @@ void refd_request_encode(const struct refd_request *req, struct pkt_buf *out)
 	pkt_flush(out);
 }
 
-enum state {
+enum request_state {
 	BEGIN, /* the verb comes next */
 	HEADERS,
 	UPDATES,
@@ -69,7 +69,7 @@ enum state {
 };
 
 struct refd_request_decoder {
-	enum state state;
+	enum request_state state;
 	struct refd_request req; /* the part received so far */
 	size_t payload;          /* bytes of all packets; REFD_TXN_BYTES_MAX */
 	unsigned headers_seen;

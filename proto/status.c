@@ -2,11 +2,9 @@
 
 #include <string.h>
 
-enum retry { NO_RETRY, RETRY };
-
-static const struct row {
+static const struct status_row {
 	enum refd_status status;
-	enum retry retry;
+	enum { NO_RETRY, RETRY } retry;
 	const char *name, *text;
 } rows[] = {
 #define X(symbol, code, again, wire_name, human_text)                          \
@@ -20,10 +18,10 @@ static const struct row {
 /* A row's index is its code. */
 _Static_assert(NR_ROWS == REFD_STATUSES, "a gap in the codes");
 
-static const struct row *row_of(enum refd_status status)
+static const struct status_row *row_of(enum refd_status status)
 {
-	static const struct row pending = { REFD_PENDING, NO_RETRY, "pending",
-		"not decided yet" };
+	static const struct status_row pending = { REFD_PENDING, NO_RETRY,
+		"pending", "not decided yet" };
 
 	if ((unsigned)status < NR_ROWS)
 		return &rows[status];

@@ -139,7 +139,7 @@ static void holder_name(struct text *t, uint64_t pid)
 #define ROW 29
 
 /* The report on one lock file. */
-struct lock {
+struct lock_report {
 	const char *file;
 	struct row waits, held; /* the first row of each kind; zeroes: none */
 	size_t nr_waits;
@@ -152,7 +152,8 @@ struct lock {
 	bool has_ended;   /* the named process */
 };
 
-static struct lock *lock_of(struct lock **locks, size_t *nr, const char *file)
+static struct lock_report *lock_of(struct lock_report **locks, size_t *nr,
+    const char *file)
 {
 	size_t i;
 
@@ -165,9 +166,9 @@ static struct lock *lock_of(struct lock **locks, size_t *nr, const char *file)
 	return &(*locks)[(*nr)++];
 }
 
-static struct lock *collect(const struct refd_answer *ans, size_t *nr)
+static struct lock_report *collect(const struct refd_answer *ans, size_t *nr)
 {
-	struct lock *locks = NULL, *lock;
+	struct lock_report *locks = NULL, *lock;
 	struct row row = { 0 };
 
 	*nr = 0;
@@ -216,7 +217,7 @@ static uint64_t guess(const char *file)
 	return pid;
 }
 
-static void look(struct lock *lock)
+static void look(struct lock_report *lock)
 {
 	struct stat st;
 	time_t now = time(NULL);
@@ -245,7 +246,7 @@ static void look(struct lock *lock)
 /* ---- for people ---- */
 
 /* Sets *COLOUR to the colour of the line. */
-static void add_holder(struct text *t, const struct lock *lock,
+static void add_holder(struct text *t, const struct lock_report *lock,
     enum colour *colour)
 {
 	*colour = COLOUR_PLAIN;
@@ -277,7 +278,7 @@ static void add_holder(struct text *t, const struct lock *lock,
 	*colour = COLOUR_WARNING;
 }
 
-static void add_first(struct text *t, const struct lock *lock)
+static void add_first(struct text *t, const struct lock_report *lock)
 {
 	text_addf(t, "first waits: transaction %s of ",
 	    row_value(&lock->waits, "txn"));
@@ -287,7 +288,7 @@ static void add_first(struct text *t, const struct lock *lock)
 }
 
 /* A path that does not fit into the line has the next line. */
-static void print_row(const struct lock *lock)
+static void print_row(const struct lock_report *lock)
 {
 	struct text age = { 0 }, waited = { 0 }, t = { .is_shown = true };
 	size_t columns = show_columns();
@@ -308,7 +309,7 @@ static void print_row(const struct lock *lock)
 	text_done(&waited);
 }
 
-static void print_lock(const struct lock *lock)
+static void print_lock(const struct lock_report *lock)
 {
 	struct text t = { .is_shown = true }, line = { 0 };
 	enum colour colour;
@@ -335,7 +336,7 @@ static void print_heading(void)
 
 /* ---- for programs ---- */
 
-static void print_json(const struct lock *lock)
+static void print_json(const struct lock_report *lock)
 {
 	struct json json = { .to = stdout }, *j = &json;
 	struct text command = { 0 };
@@ -358,13 +359,13 @@ static void print_json(const struct lock *lock)
 	json_finish(j, '}');
 }
 
-struct locks_options {
+struct locks_question {
 	struct question q; /* first: the options of a question */
 	bool clear_dead, yes;
 	int wait_s; /* -1: the default of refd-admin */
 };
 
-static int clear_dead(const struct command *c, const struct locks_options *opt,
+static int clear_dead(const struct command *c, const struct locks_question *opt,
     int nr, char **repos)
 {
 	char **args = xcalloc((size_t)nr + 6, sizeof(*args));
@@ -385,10 +386,10 @@ static int clear_dead(const struct command *c, const struct locks_options *opt,
 
 static int run_locks(const struct command *c, int argc, char **argv)
 {
-	struct locks_options opt = { .wait_s = -1 };
+	struct locks_question opt = { .wait_s = -1 };
 	struct question *q = &opt.q;
 	struct refd_answer ans;
-	struct lock *locks;
+	struct lock_report *locks;
 	size_t i, nr;
 	int nr_repos = cli_parse(c, &opt, argc, &argv);
 
@@ -424,12 +425,12 @@ static const struct command_option options[] = { QUESTION_JSON, COLOUR_OPTION,
 	QUESTION_SOCKET,
 	{ OPTION_FLAG("clear-dead", 0,
 	    "remove the locks of a repository that nobody holds",
-	    struct locks_options, clear_dead) },
+	    struct locks_question, clear_dead) },
 	{ OPTION_FLAG("yes", 0, "with --clear-dead: do not ask",
-	    struct locks_options, yes) },
+	    struct locks_question, yes) },
 	{ OPTION_NUMBER("wait", 0, "SECONDS",
 	    "with --clear-dead: wait for the end of processes",
-	    struct locks_options, wait_s, 0, 24 * 3600) },
+	    struct locks_question, wait_s, 0, 24 * 3600) },
 	{ 0 } };
 
 const struct command locks_command = {

@@ -17,18 +17,18 @@
 #define OUTPUT_MAX (64 * 1024)
 #define CONNECT_MS 10000
 
-static const struct endpoint *endpoint_of(const struct attempt *a)
+static const struct endpoint *endpoint_of(const struct delivery *a)
 {
 	return a->stream->to->endpoint;
 }
 
-static void end(struct attempt *a, bool is_success)
+static void end(struct delivery *a, bool is_success)
 {
 	a->has_ended = true;
 	a->is_success = is_success;
 }
 
-static void PRINTF_LIKE(2, 3) fail(struct attempt *a, const char *fmt, ...)
+static void PRINTF_LIKE(2, 3) fail(struct delivery *a, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -43,7 +43,7 @@ static void PRINTF_LIKE(2, 3) fail(struct attempt *a, const char *fmt, ...)
 /* The answer is counted and thrown away. */
 static size_t receive(char *data, size_t size, size_t nr, void *arg)
 {
-	struct attempt *a = arg;
+	struct delivery *a = arg;
 
 	(void)data;
 	a->received += size * nr;
@@ -51,7 +51,7 @@ static size_t receive(char *data, size_t size, size_t nr, void *arg)
 }
 
 static void PRINTF_LIKE(2, 3)
-    add_header(struct attempt *a, const char *fmt, ...)
+    add_header(struct delivery *a, const char *fmt, ...)
 {
 	struct curl_slist *longer;
 	char line[256];
@@ -67,7 +67,7 @@ static void PRINTF_LIKE(2, 3)
 }
 
 /* The headers have nothing that a pusher wrote. */
-static void add_headers(struct attempt *a)
+static void add_headers(struct delivery *a)
 {
 	const struct text *secret = &endpoint_of(a)->secret;
 	char signature[SIGNATURE_LEN + 1];
@@ -88,7 +88,7 @@ static void add_headers(struct attempt *a)
 		curl_easy_setopt(a->easy, option, value) :                     \
 		result)
 
-static void start_http(struct attempt *a)
+static void start_http(struct delivery *a)
 {
 	const struct endpoint *e = endpoint_of(a);
 	CURLcode result = CURLE_OK;
@@ -120,7 +120,7 @@ static void start_http(struct attempt *a)
 
 /* The status decides, even if the rest of the answer is too long. The error
  * texts of libcurl are constants. */
-void attempt_http_ended(struct attempt *a, CURLcode result)
+void attempt_http_ended(struct delivery *a, CURLcode result)
 {
 	long status = 0;
 
@@ -139,7 +139,7 @@ void attempt_http_ended(struct attempt *a, CURLcode result)
 
 /* What the command prints goes through this program, which bounds it: nobody
  * else could stop a command that fills the log. */
-static int launch_command(struct attempt *a, int input, int output)
+static int launch_command(struct delivery *a, int input, int output)
 {
 	const char *argv[] = { "/bin/sh", "-c", endpoint_of(a)->command, NULL };
 	char *env[] = { xasprintf("REFD_EVENT=%s", a->row.event),
@@ -160,7 +160,7 @@ static int launch_command(struct attempt *a, int input, int output)
 	return err;
 }
 
-static void start_command(struct attempt *a)
+static void start_command(struct delivery *a)
 {
 	int input = launch_file(a->row.body, a->row.len), err = input;
 	int ends[2];
@@ -179,7 +179,7 @@ static void start_command(struct attempt *a)
 		fail(a, "cannot run the command: %s", strerror(-err));
 }
 
-static void close_output(struct attempt *a)
+static void close_output(struct delivery *a)
 {
 	if (a->output >= 0)
 		close(a->output);
@@ -188,7 +188,7 @@ static void close_output(struct attempt *a)
 
 /* A command that prints more still succeeds by its status, so the rest is read
  * and thrown away. One read takes all that a pipe holds. */
-static void pass_output(struct attempt *a)
+static void pass_output(struct delivery *a)
 {
 	char data[65536];
 	size_t room = OUTPUT_MAX - a->received, len;
@@ -215,7 +215,7 @@ static void pass_output(struct attempt *a)
 	    OUTPUT_MAX / 1024);
 }
 
-void attempt_tick(struct attempt *a)
+void attempt_tick(struct delivery *a)
 {
 	const struct launched *c = &a->command;
 	bool has_ended;
@@ -240,10 +240,10 @@ void attempt_tick(struct attempt *a)
 
 /* ---- both ---- */
 
-struct attempt *attempt_start(CURLM *multi, struct stream *stream,
+struct delivery *attempt_start(CURLM *multi, struct stream *stream,
     struct outbox_row *row)
 {
-	struct attempt *a = xcalloc(1, sizeof(*a));
+	struct delivery *a = xcalloc(1, sizeof(*a));
 
 	a->multi = multi;
 	a->stream = stream;
@@ -259,7 +259,7 @@ struct attempt *attempt_start(CURLM *multi, struct stream *stream,
 	return a;
 }
 
-void attempt_free(struct attempt *a)
+void attempt_free(struct delivery *a)
 {
 	if (a->easy) {
 		curl_multi_remove_handle(a->multi, a->easy);

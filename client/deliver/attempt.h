@@ -22,7 +22,7 @@
 
 #define SIGNATURE_LEN (sizeof("sha256=") - 1 + 2 * SHA256_BYTES)
 
-struct attempt {
+struct delivery {
 	struct stream *stream; /* busy */
 	struct outbox_row row; /* owned */
 	uint64_t began_ms;     /* of clock_now_ms() */
@@ -37,18 +37,18 @@ struct attempt {
 	struct launched command;
 	int output;   /* of the command: the end of a pipe; -1: none */
 	bool was_cut; /* the rest of the output is thrown away */
-	struct attempt *prev, *next;
+	struct delivery *prev, *next;
 };
 
 /* Takes ROW over. MULTI performs HTTP requests; CURLOPT_PRIVATE is the
  * attempt. */
-struct attempt *attempt_start(CURLM *multi, struct stream *stream,
+struct delivery *attempt_start(CURLM *multi, struct stream *stream,
     struct outbox_row *row);
 /* MULTI reports the end of the request of A. */
-void attempt_http_ended(struct attempt *a, CURLcode result);
+void attempt_http_ended(struct delivery *a, CURLcode result);
 /* Passes on the output of A's command, and ends A with the command. */
-void attempt_tick(struct attempt *a);
-void attempt_free(struct attempt *a);
+void attempt_tick(struct delivery *a);
+void attempt_free(struct delivery *a);
 
 /* As GitHub's X-Hub-Signature-256: the HMAC (RFC 2104) of the body with
  * SHA-256, as "sha256=<hex digits>". Returns TEXT. Pure. */

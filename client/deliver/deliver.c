@@ -241,7 +241,7 @@ static bool reader_take(struct reader *r, struct refd_answer *ans)
 #define TICK_MS   1000 /* at most; changes by the administrator are seen then */
 #define TELL_MS   60000
 
-struct service {
+struct deliverer {
 	const struct endpoints *endpoints;
 	struct outbox *outbox;
 	struct reader *reader;
@@ -250,7 +250,7 @@ struct service {
 	size_t nr;
 	struct outbox_position asked; /* of the reader's question */
 	size_t asked_for;             /* the receiver */
-	struct attempt *attempts;     /* under way */
+	struct delivery *attempts;    /* under way */
 	size_t nr_attempts;
 	int signals; /* signalfd */
 	bool stops;
@@ -258,7 +258,7 @@ struct service {
 
 /* ---- what waits, as of the outbox ---- */
 
-static struct receiver *receiver_of(struct service *d, int64_t id)
+static struct receiver *receiver_of(struct deliverer *d, int64_t id)
 {
 	size_t i;
 
@@ -291,7 +291,7 @@ static void load_counts(void *arg, const struct outbox_counts *counts)
 }
 
 /* At the start, and after a command of the administrator. */
-static void load(struct service *d)
+static void load(struct deliverer *d)
 {
 	outbox_each_endpoint(d->outbox, load_counts, d);
 	outbox_each_stream(d->outbox, load_stream, d);
@@ -299,7 +299,7 @@ static void load(struct service *d)
 
 /* The positions are written again. So a full disk is noticed before the first
  * delivery, whose success could not be recorded. */
-static void open_receivers(struct service *d)
+static void open_receivers(struct deliverer *d)
 {
 	struct receiver *to;
 	size_t i;
@@ -322,7 +322,7 @@ static void open_receivers(struct service *d)
 /* ---- the feed ---- */
 
 /* The receivers take turns. Those with the same position share the answer. */
-static void ask(struct service *d)
+static void ask(struct deliverer *d)
 {
 	bool is_behind = false;
 	size_t i;
@@ -358,7 +358,7 @@ static uint32_t random_number(void)
 	return n;
 }
 
-static void record_failure(struct service *d, const struct attempt *a)
+static void record_failure(struct deliverer *d, const struct delivery *a)
 {
 	struct receiver *to = a->stream->to;
 	uint64_t now = clock_now_ms(), failures = a->row.failures + 1;
@@ -383,7 +383,7 @@ static void record_failure(struct service *d, const struct attempt *a)
 
 /* The transaction that contains the result is committed before the stream
  * begins its next attempt. */
-static void record(struct service *d, struct attempt *a)
+static void record(struct deliverer *d, struct delivery *a)
 {
 	struct receiver *to = a->stream->to;
 
@@ -401,9 +401,9 @@ static void record(struct service *d, struct attempt *a)
 }
 
 /* Is there an ended attempt? */
-static bool look_after(struct service *d)
+static bool look_after(struct deliverer *d)
 {
-	struct attempt *a;
+	struct delivery *a;
 	bool found = false;
 	CURLMsg *m;
 	int left;
@@ -421,10 +421,10 @@ static bool look_after(struct service *d)
 	return found;
 }
 
-static void start(struct service *d, struct stream *s)
+static void start(struct deliverer *d, struct stream *s)
 {
 	struct outbox_row row;
-	struct attempt *a;
+	struct delivery *a;
 
 	if (!outbox_head(d->outbox, s->to->id, s->repo, &row)) {
 		/* The administrator has deleted the rows. */
@@ -439,7 +439,7 @@ static void start(struct service *d, struct stream *s)
 }
 
 /* Returns the time of the next attempt after a pause. */
-static uint64_t start_ready(struct service *d)
+static uint64_t start_ready(struct deliverer *d)
 {
 	uint64_t first = UINT64_MAX, due;
 	struct receiver *to;
@@ -460,16 +460,16 @@ static uint64_t start_ready(struct service *d)
 
 static void wake(void *arg)
 {
-	struct service *d = arg;
+	struct deliverer *d = arg;
 
 	curl_multi_wakeup(d->multi);
 }
 
-static void write_down(struct service *d)
+static void write_down(struct deliverer *d)
 {
 	struct refd_answer ans;
 	bool has_answer = reader_take(d->reader, &ans);
-	struct attempt *a, *next;
+	struct delivery *a, *next;
 
 	if (!look_after(d) && !has_answer)
 		return;
@@ -485,7 +485,7 @@ static void write_down(struct service *d)
 	outbox_commit(d->outbox);
 }
 
-static void hear_signals(struct service *d)
+static void hear_signals(struct deliverer *d)
 {
 	struct signalfd_siginfo info;
 
@@ -495,11 +495,11 @@ static void hear_signals(struct service *d)
 	say("stops after %zu attempts that are under way", d->nr_attempts);
 }
 
-static void wait_for_events(struct service *d, uint64_t until)
+static void wait_for_events(struct deliverer *d, uint64_t until)
 {
 	struct curl_waitfd *fds = xcalloc(2 * d->nr_attempts + 1, sizeof(*fds));
 	uint64_t now = clock_now_ms(), wait;
-	struct attempt *a;
+	struct delivery *a;
 	unsigned nr = 0;
 
 	fds[nr++] = (struct curl_waitfd){ .fd = d->signals,
@@ -525,7 +525,7 @@ static void wait_for_events(struct service *d, uint64_t until)
 	free(fds);
 }
 
-static void run(struct service *d)
+static void run(struct deliverer *d)
 {
 	uint64_t until;
 
@@ -562,7 +562,7 @@ static int catch_signals(void)
 void deliver_run(const struct endpoints *endpoints, struct outbox *outbox,
     const char *socket)
 {
-	struct service d = { .endpoints = endpoints, .outbox = outbox };
+	struct deliverer d = { .endpoints = endpoints, .outbox = outbox };
 	size_t i;
 
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||

@@ -19,14 +19,14 @@
 #define TRIES_MOST    1000
 #define PARALLEL_MOST 256
 
-struct reading {
+struct endpoints_reading {
 	struct endpoints *endpoints;
 	const char *path;
 	unsigned line;
 	struct text *why;
 };
 
-static int bad(struct reading *r, const char *name, const char *wrong)
+static int bad(struct endpoints_reading *r, const char *name, const char *wrong)
 {
 	text_addf(r->why, "%s:%u: %s: %s", r->path, r->line, name, wrong);
 	return -EINVAL;
@@ -154,7 +154,7 @@ static struct endpoint *find_or_add(struct endpoints *all, const char *name)
 static int take(void *arg, const char *name, const char *value, unsigned line)
 {
 	const char *last = strrchr(name, '.'), *wrong;
-	struct reading *r = arg;
+	struct endpoints_reading *r = arg;
 	char *sub;
 
 	r->line = line;
@@ -219,7 +219,9 @@ static bool check(struct endpoint *e, struct text *why)
 bool endpoints_read(struct endpoints *endpoints, const char *path,
     struct text *why)
 {
-	struct reading r = { .endpoints = endpoints, .path = path, .why = why };
+	struct endpoints_reading r = { .endpoints = endpoints,
+		.path = path,
+		.why = why };
 	struct text file = { 0 };
 	const char *wrong = NULL;
 	unsigned line = 0;

@@ -30,7 +30,7 @@
 
 /* ---- names ---- */
 
-struct search {
+struct endpoint_search {
 	const char *name;
 	bool is_found;
 	struct text known;
@@ -38,7 +38,7 @@ struct search {
 
 static void compare(void *arg, const struct outbox_counts *counts)
 {
-	struct search *s = arg;
+	struct endpoint_search *s = arg;
 
 	s->is_found |= !strcmp(s->name, counts->name);
 	text_addf(&s->known, "%s%s", s->known.len ? ", " : "", counts->name);
@@ -48,7 +48,7 @@ static void compare(void *arg, const struct outbox_counts *counts)
  * typing error is noticed. */
 static void console_require(struct outbox *o, const char *name)
 {
-	struct search s = { .name = name };
+	struct endpoint_search s = { .name = name };
 
 	outbox_each_endpoint(o, compare, &s);
 	if (!s.is_found)
@@ -165,7 +165,7 @@ static int console_forget(struct outbox *o, const char *name, bool is_sure)
 
 /* ---- metrics ---- */
 
-enum metric {
+enum deliver_metric {
 	DELIVERED,
 	SECONDS,
 	FAILED,
@@ -215,8 +215,8 @@ static void keep(void *arg, const struct outbox_counts *counts)
 	p->list[p->nr++].name = xstrdup(counts->name);
 }
 
-static uint64_t value_of(const struct outbox_counts *c, enum metric metric,
-    uint64_t now_ms)
+static uint64_t value_of(const struct outbox_counts *c,
+    enum deliver_metric metric, uint64_t now_ms)
 {
 	switch (metric) {
 	case DELIVERED:
@@ -248,7 +248,7 @@ static uint64_t value_of(const struct outbox_counts *c, enum metric metric,
 }
 
 /* Names of endpoints need no quoting: endpoints.c. */
-static void print_metric(const struct printing *p, enum metric m,
+static void print_metric(const struct printing *p, enum deliver_metric m,
     uint64_t now_ms)
 {
 	uint64_t value;
@@ -273,7 +273,7 @@ static int console_prometheus(struct outbox *o)
 {
 	struct printing p = { 0 };
 	const uint64_t now_ms = clock_wall_ms();
-	enum metric m;
+	enum deliver_metric m;
 	size_t i;
 
 	outbox_each_endpoint(o, keep, &p);

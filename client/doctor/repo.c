@@ -182,14 +182,14 @@ static void examine(struct doctor_repo *p)
 
 /* ---- the work of the owner ---- */
 
-struct visit {
+struct doctor_visit {
 	struct doctor *d;
 	const char *named;
 	enum doctor_source from;
 	struct owned at, repo; /* NAMED, and the common directory found there */
 };
 
-static void check_found(const struct visit *v, const struct gitdir *gd)
+static void check_found(const struct doctor_visit *v, const struct gitdir *gd)
 {
 	struct doctor_repo p = { .d = v->d, .gd = gd, .name = gd->common };
 
@@ -203,7 +203,7 @@ static void check_found(const struct visit *v, const struct gitdir *gd)
 
 static int work(void *arg)
 {
-	struct visit *v = arg;
+	struct doctor_visit *v = arg;
 	struct text why = { 0 };
 	struct gitdir gd = { 0 };
 
@@ -241,7 +241,7 @@ static void remember(struct doctor *d, const struct owned *repo)
 }
 
 /* A worker could have been tricked by the files that it read. */
-static bool take_repository(struct visit *v, const char *path)
+static bool take_repository(struct doctor_visit *v, const char *path)
 {
 	struct text why = { 0 };
 	bool is = !v->repo.path && owner_find(&v->repo, path, &why) &&
@@ -257,7 +257,7 @@ static bool take_repository(struct visit *v, const char *path)
 }
 
 /* Compares with the daemon's view of the path, if /proc permits. */
-static void check_through_daemon(const struct visit *v)
+static void check_through_daemon(const struct doctor_visit *v)
 {
 	const char *repo = v->repo.path;
 	struct doctor *d = v->d;
@@ -282,7 +282,7 @@ static void check_through_daemon(const struct visit *v)
 }
 
 /* Once for the machine, at the first such repository. */
-static void check_distance(const struct visit *v)
+static void check_distance(const struct doctor_visit *v)
 {
 	const char *state = v->d->state_dir;
 	struct stat st;
@@ -295,7 +295,7 @@ static void check_distance(const struct visit *v)
 		    v->repo.path);
 }
 
-static int take(struct visit *v, enum doctor_told what, const char *text)
+static int take(struct doctor_visit *v, enum doctor_told what, const char *text)
 {
 	struct doctor *d = v->d;
 
@@ -318,7 +318,7 @@ static int take(struct visit *v, enum doctor_told what, const char *text)
 
 static int hear(void *arg, const char *data, size_t len)
 {
-	struct visit *v = arg;
+	struct doctor_visit *v = arg;
 	struct findings *f = &v->d->f;
 	const char *repo = v->repo.path ? v->repo.path : v->named;
 	int (*const tell)(const void *, size_t) = f->tell;
@@ -336,7 +336,7 @@ static int hear(void *arg, const char *data, size_t len)
 /* ---- all ---- */
 
 /* The owner of the list may name any path. */
-static bool may_mend(const struct visit *v)
+static bool may_mend(const struct doctor_visit *v)
 {
 	if (!v->d->mends || v->from != FROM_LIST ||
 	    registry_leads_to(v->at.st.st_uid))
@@ -351,7 +351,7 @@ static bool may_mend(const struct visit *v)
 void doctor_check_repository(struct doctor *d, const char *path,
     enum doctor_source from)
 {
-	struct visit v = { .d = d, .named = path, .from = from };
+	struct doctor_visit v = { .d = d, .named = path, .from = from };
 	struct text why = { 0 };
 	int r = 0;
 

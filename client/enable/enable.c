@@ -28,7 +28,7 @@ static const char disable_usage[] =
 
 enum what { REPOSITORIES, ALL, SYSTEM, LIST };
 
-struct request {
+struct enable_request {
 	int what; /* enum what */
 	const char *socket;
 	struct command_list chains, roots;
@@ -42,36 +42,36 @@ struct request {
 
 #define WHAT                                                                   \
 	{ OPTION_SET("all", 0, "all repositories that --list prints",          \
-	      struct request, what, ALL),                                      \
+	      struct enable_request, what, ALL),                               \
 		EXCLUSIVE },                                                   \
 	    { OPTION_SET("system", 0,                                          \
 		  "all repositories below the roots, also later ones",         \
-		  struct request, what, SYSTEM),                               \
+		  struct enable_request, what, SYSTEM),                        \
 		    EXCLUSIVE },                                               \
 	{                                                                      \
 		OPTION_LIST("root", 0, "DIR", "a directory for --system",      \
-		    struct request, roots)                                     \
+		    struct enable_request, roots)                              \
 	}
 
 static const struct command_option enable_options[] = {
 	{ OPTION_STRING("socket", 0, "PATH",
 	    "the socket of the daemon that serves the repositories",
-	    struct request, socket) },
+	    struct enable_request, socket) },
 	{ OPTION_FLAG("no-fsync", 0,
-	    "leave core.fsync and core.fsyncMethod unchanged", struct request,
-	    no_fsync) },
+	    "leave core.fsync and core.fsyncMethod unchanged",
+	    struct enable_request, no_fsync) },
 	{ OPTION_LIST("chain", 0, "PREFIX",
 	    "leave the refs below PREFIX to the existing proc-receive hook",
-	    struct request, chains) },
+	    struct enable_request, chains) },
 	{ OPTION_FLAG("gate", 0,
 	    "record updates by plain git too, by a hook reference-transaction",
-	    struct request, gate) },
+	    struct enable_request, gate) },
 	WHAT,
 	{ OPTION_SET("list", 0, "print the enabled repositories",
-	      struct request, what, LIST),
+	      struct enable_request, what, LIST),
 	    EXCLUSIVE },
 	{ OPTION_FLAG("json", 0, "with --list: print JSON, for programs",
-	    struct request, as_json) },
+	    struct enable_request, as_json) },
 	{ 0 }
 };
 
@@ -114,8 +114,8 @@ static const char **resolve_roots(const struct command_list *list, bool enables)
 	return roots;
 }
 
-static void check_options(const struct command *c, struct request *rq, int argc,
-    char **argv)
+static void check_options(const struct command *c, struct enable_request *rq,
+    int argc, char **argv)
 {
 	if (rq->what == REPOSITORIES && !argc)
 		cli_usage(c, "missing argument: <repository>...");
@@ -151,7 +151,7 @@ static void find_self(struct wishes *w)
 		die("%s: %s", w->self, strerror(errno));
 }
 
-static void settle_wishes(struct request *rq)
+static void settle_wishes(struct enable_request *rq)
 {
 	struct wishes *w = &rq->w;
 	size_t i;
@@ -343,8 +343,8 @@ static bool list_all(bool as_json)
 
 /* ---- the commands ---- */
 
-static bool do_what(const struct request *rq, const char **roots, char **dirs,
-    size_t nr, const struct wishes *w)
+static bool do_what(const struct enable_request *rq, const char **roots,
+    char **dirs, size_t nr, const struct wishes *w)
 {
 	switch ((enum what)rq->what) {
 	case REPOSITORIES:
@@ -361,7 +361,7 @@ static bool do_what(const struct request *rq, const char **roots, char **dirs,
 
 void enable_begin(struct wishes *w)
 {
-	struct request rq = { .what = REPOSITORIES };
+	struct enable_request rq = { .what = REPOSITORIES };
 
 	enable_report_quietly(true);
 	settle_wishes(&rq);
@@ -379,7 +379,7 @@ bool enable_end(struct wishes *w)
 
 static int run(const struct command *c, int argc, char **argv, bool enables)
 {
-	struct request rq = { 0 };
+	struct enable_request rq = { 0 };
 	bool needs_list, ok;
 	const char **roots;
 	size_t i;

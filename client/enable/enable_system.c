@@ -49,7 +49,7 @@ static void system_done(struct system *sy)
 
 /* ---- what would break ---- */
 
-struct look {
+struct root_look {
 	const struct wishes *w;
 	struct owned at; /* a repository */
 	bool breaks;
@@ -100,7 +100,7 @@ static bool breaks_hook(const struct site *site, const struct wishes *w)
 /* Root looks as the owner, who may have put links in the place of files. */
 static int look_here(void *arg)
 {
-	const struct look *look = arg;
+	const struct root_look *look = arg;
 	struct text why = { 0 };
 	struct gitdir gd = { 0 };
 	struct site site;
@@ -119,7 +119,7 @@ static int look_here(void *arg)
 
 static void look_at(const char *dir, void *data)
 {
-	struct look *look = data;
+	struct root_look *look = data;
 	const struct work work = { .run = look_here, .arg = look };
 	struct text why = { 0 };
 
@@ -143,7 +143,7 @@ static bool is_plain(const char *root)
 static bool plan_roots(struct system *sy, const char **roots, size_t nr,
     const struct wishes *w)
 {
-	struct look look = { .w = w };
+	struct root_look look = { .w = w };
 	size_t i;
 
 	for (i = 0; i < nr; i++) {

@@ -21,7 +21,7 @@
 #include "proto/lib/cli.h"
 
 /* NEW becomes NAME; CHAINED is the second name of a user's hook. */
-static const struct names {
+static const struct hook_names {
 	const char *name, *new, *chained;
 } names_of[] = {
 	[HOOK_PROC_RECEIVE] = { "proc-receive", "proc-receive.new", NULL },
@@ -132,7 +132,7 @@ static bool is_refds(int dir, const char *name, const char *target,
 }
 
 /* Has the user's hook both names? Then the making was interrupted. */
-static bool has_both_names(int dir, const struct names *n)
+static bool has_both_names(int dir, const struct hook_names *n)
 {
 	struct stat hook, chained;
 
@@ -144,7 +144,7 @@ static bool has_both_names(int dir, const struct names *n)
 
 bool hook_link_may_be_in(const char *hooks, enum hook_name hook)
 {
-	const struct names *n = &names_of[hook];
+	const struct hook_names *n = &names_of[hook];
 	int dir;
 	bool may;
 
@@ -171,7 +171,7 @@ bool hook_link_may_be_in(const char *hooks, enum hook_name hook)
 
 /* By rename, when a user's hook has its second name. The hook is on disk before
  * the configuration names it. */
-static int put(int dir, const struct names *n, const char *target)
+static int put(int dir, const struct hook_names *n, const char *target)
 {
 	if (n->chained && is_there(dir, n->name) &&
 	    !is_refds(dir, n->name, target, true) && !has_both_names(dir, n) &&
@@ -187,7 +187,7 @@ static int put(int dir, const struct names *n, const char *target)
 
 bool hook_link_make(const char *hooks, enum hook_name hook, const char *target)
 {
-	const struct names *n = &names_of[hook];
+	const struct hook_names *n = &names_of[hook];
 	int dir = open_hooks(hooks), err = dir < 0 ? dir : 0;
 	bool done = !err && leads_to(dir, n->name, target);
 	char *path = path_of(hooks, hook);
@@ -223,7 +223,7 @@ bool hook_link_make_directory(const char *dir)
 
 /* ---- removing ---- */
 
-static int take(int dir, const struct names *n, const char *path)
+static int take(int dir, const struct hook_names *n, const char *path)
 {
 	const bool has_chained = is_there(dir, n->chained);
 	int r;
@@ -243,7 +243,7 @@ static int take(int dir, const struct names *n, const char *path)
 	return 0;
 }
 
-static int take_back(int dir, const struct names *n, const char *path,
+static int take_back(int dir, const struct hook_names *n, const char *path,
     const char *target)
 {
 	const bool is_gate = n->chained, is_hook = is_there(dir, n->name);

@@ -347,7 +347,7 @@ static int read_config(const char *path, struct text *t, struct stat *st)
 	    SITE_CONFIG_BYTES);
 }
 
-struct search {
+struct include_search {
 	const char *path;
 	struct settings *lines;
 };
@@ -356,7 +356,7 @@ static int note_line(void *arg, const char *key, const char *value,
     unsigned line)
 {
 	static const char lower[] = "includeif.";
-	const struct search *s = arg;
+	const struct include_search *s = arg;
 	char *name;
 
 	(void)line;
@@ -371,7 +371,7 @@ static int note_line(void *arg, const char *key, const char *value,
 
 bool site_lines(const struct site *site, struct settings *lines)
 {
-	struct search search = { site->included, lines };
+	struct include_search search = { site->included, lines };
 	struct text t = { 0 };
 	const char *why = NULL;
 	unsigned line = 0;

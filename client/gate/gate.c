@@ -253,7 +253,7 @@ static bool group_gate_allows(const struct gitdir *gd, const struct text *input)
 /* More than any transaction of git; the shortest line has 84 bytes. */
 #define INPUT_BYTES_MAX ((size_t)1 << 30)
 
-struct gate {
+struct gate_call {
 	enum refd_gate phase;
 	struct gitdir gd;
 	struct gitconfig config;
@@ -298,7 +298,8 @@ static const char *take_names(char *line, struct refd_update *u)
 	return new;
 }
 
-static bool add_line(const struct gate *g, char *line, struct changes *changes)
+static bool add_line(const struct gate_call *g, char *line,
+    struct changes *changes)
 {
 	struct refd_update u;
 	const char *new = take_names(line, &u);
@@ -314,7 +315,7 @@ static bool add_line(const struct gate *g, char *line, struct changes *changes)
 }
 
 /* Appends the lines of INPUT that refd can record to LINES. */
-static void drop_long(struct gate *g, const struct text *input,
+static void drop_long(struct gate_call *g, const struct text *input,
     struct text *lines)
 {
 	struct text copy = { 0 };
@@ -377,7 +378,7 @@ static void hash(const struct text *t, uint8_t *sum, size_t bytes)
 
 /* Names the transaction of the git that runs this hook, in all phases. The last
  * two bytes number the parts. */
-static void make_key(struct gate *g, const struct text *input)
+static void make_key(struct gate_call *g, const struct text *input)
 {
 	struct text git = { 0 };
 
@@ -388,13 +389,13 @@ static void make_key(struct gate *g, const struct text *input)
 	text_done(&git);
 }
 
-static void next_key(struct gate *g)
+static void next_key(struct gate_call *g)
 {
 	if (++g->key.bytes[15] == 0)
 		g->key.bytes[14]++;
 }
 
-static void call(struct gate *g, const struct changes *changes,
+static void call(struct gate_call *g, const struct changes *changes,
     struct refd_answer *ans)
 {
 	struct refd_request req;
@@ -413,7 +414,8 @@ static void call(struct gate *g, const struct changes *changes,
 	connect_call(g->daemon, &req, g->deadline, GRACE_MS, ans);
 }
 
-static void set_why(struct gate *g, enum refd_status status, const char *text)
+static void set_why(struct gate_call *g, enum refd_status status,
+    const char *text)
 {
 	text_clear(&g->why);
 	text_addf(&g->why, "%s: %s", refd_status_name(status),
@@ -421,7 +423,7 @@ static void set_why(struct gate *g, enum refd_status status, const char *text)
 }
 
 /* Git has not changed a ref with the status aborted. */
-static bool is_recorded(struct gate *g, const struct refd_answer *ans)
+static bool is_recorded(struct gate_call *g, const struct refd_answer *ans)
 {
 	size_t i;
 
@@ -441,7 +443,7 @@ static bool is_recorded(struct gate *g, const struct refd_answer *ans)
 	return true;
 }
 
-static bool is_admitted(struct gate *g, const struct refd_answer *ans)
+static bool is_admitted(struct gate_call *g, const struct refd_answer *ans)
 {
 	if (ans->kind == REFD_ANSWER_PONG || unserved_push(ans, &g->gd))
 		return true;
@@ -455,8 +457,8 @@ static bool is_admitted(struct gate *g, const struct refd_answer *ans)
 /* ---- all lines, in requests of a permitted size ---- */
 
 /* The length of the lines for a request, whole lines. *NR is their number. */
-static size_t take_some(const struct gate *g, const char *lines, size_t len,
-    size_t *nr)
+static size_t take_some(const struct gate_call *g, const char *lines,
+    size_t len, size_t *nr)
 {
 	const struct refd_hello *hello = refd_hello(g->daemon);
 	size_t most = hello->max_bytes / 2, at = 0, next;
@@ -472,7 +474,7 @@ static size_t take_some(const struct gate *g, const char *lines, size_t len,
 	return at;
 }
 
-static bool add_lines(const struct gate *g, const char *lines, size_t len,
+static bool add_lines(const struct gate_call *g, const char *lines, size_t len,
     struct changes *changes)
 {
 	struct text copy = { 0 };
@@ -487,7 +489,7 @@ static bool add_lines(const struct gate *g, const char *lines, size_t len,
 	return ok;
 }
 
-static bool send_some(struct gate *g, const char *lines, size_t len)
+static bool send_some(struct gate_call *g, const char *lines, size_t len)
 {
 	struct changes changes = { 0 };
 	struct refd_answer ans;
@@ -506,7 +508,7 @@ static bool send_some(struct gate *g, const char *lines, size_t len)
 	return ok;
 }
 
-static bool send_all(struct gate *g, const struct text *input)
+static bool send_all(struct gate_call *g, const struct text *input)
 {
 	size_t at = 0, len, nr;
 	bool ok = true;
@@ -523,7 +525,7 @@ static bool send_all(struct gate *g, const struct text *input)
 
 /* ---- the phases ---- */
 
-static enum connect_result connect_gate(struct gate *g, int ms)
+static enum connect_result connect_gate(struct gate_call *g, int ms)
 {
 	enum connect_result result;
 	struct daemon_socket socket;
@@ -538,7 +540,7 @@ static enum connect_result connect_gate(struct gate *g, int ms)
 	return result;
 }
 
-static int admit(struct gate *g, const struct text *lines)
+static int admit(struct gate_call *g, const struct text *lines)
 {
 	if (!lines->len)
 		return EXIT_DONE;
@@ -560,7 +562,7 @@ static int admit(struct gate *g, const struct text *lines)
 }
 
 /* Git may not have synced the refs, or not the names. */
-static const char *sync_alone(const struct gate *g)
+static const char *sync_alone(const struct gate_call *g)
 {
 	int fd = open(g->gd.common, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	bool ok = fd >= 0 && syncfs(fd) == 0;
@@ -570,7 +572,7 @@ static const char *sync_alone(const struct gate *g)
 	return ok ? "they are on disk now" : "they may not be on disk yet";
 }
 
-static int warn(const struct gate *g, const struct text *why)
+static int warn(const struct gate_call *g, const struct text *why)
 {
 	say_warning("git has updated refs that the daemon could not record: "
 		    "%s; %s, but history and feed lack them",
@@ -579,7 +581,8 @@ static int warn(const struct gate *g, const struct text *why)
 }
 
 /* Git names HEAD too, if HEAD points to the branch. */
-static bool is_lone_deletion(const struct gate *g, const struct text *lines)
+static bool is_lone_deletion(const struct gate_call *g,
+    const struct text *lines)
 {
 	struct changes changes = { 0 };
 	bool is = add_lines(g, lines->data, lines->len, &changes);
@@ -597,7 +600,7 @@ static bool is_lone_deletion(const struct gate *g, const struct text *lines)
  * alone would let mirrors delete the branch. So a deletion that stands alone is
  * followed by a look, in the background: git waits for this hook before it
  * writes the new name. */
-static void look_later(const struct gate *g, const struct text *lines)
+static void look_later(const struct gate_call *g, const struct text *lines)
 {
 	char *git = xasprintf("%ld", (long)getppid()), *refd = program_refd();
 	const char *argv[] = { refd, "look", "--after", git, "--socket",
@@ -619,7 +622,7 @@ static void look_later(const struct gate *g, const struct text *lines)
 	free(git);
 }
 
-static int record(struct gate *g, const struct text *lines)
+static int record(struct gate_call *g, const struct text *lines)
 {
 	int rc = EXIT_DONE;
 
@@ -635,14 +638,14 @@ static int record(struct gate *g, const struct text *lines)
 	return rc;
 }
 
-static int forget(struct gate *g, const struct text *lines)
+static int forget(struct gate_call *g, const struct text *lines)
 {
 	if (connect_gate(g, FORGET_MS) == CONNECT_SERVED)
 		send_all(g, lines);
 	return EXIT_DONE;
 }
 
-static int run_phase(struct gate *g, const struct text *lines)
+static int run_phase(struct gate_call *g, const struct text *lines)
 {
 	switch (g->phase) {
 	case REFD_GATE_PREPARED:
@@ -664,7 +667,7 @@ static bool may_be_nested(const struct text *lines)
 	return lines->len && strspn(lines->data, "0 ") > REFD_OID_MAX_HEX + 1;
 }
 
-static int ask_daemon(struct gate *g, const struct text *lines)
+static int ask_daemon(struct gate_call *g, const struct text *lines)
 {
 	const char *why;
 	int rc;
@@ -686,7 +689,7 @@ static int ask_daemon(struct gate *g, const struct text *lines)
 }
 
 /* The daemon of a node records nothing that git writes. */
-static int ask_group(const struct gate *g, const struct text *input)
+static int ask_group(const struct gate_call *g, const struct text *input)
 {
 	return g->phase != REFD_GATE_PREPARED ||
 		group_gate_allows(&g->gd, input) ?
@@ -694,7 +697,7 @@ static int ask_group(const struct gate *g, const struct text *input)
 	    EXIT_FAILED;
 }
 
-static int ask(struct gate *g, const struct text *input)
+static int ask(struct gate_call *g, const struct text *input)
 {
 	struct text lines = { 0 };
 	int rc = EXIT_DONE;
@@ -730,7 +733,7 @@ static int run_chained(const char *path, const char *phase,
 
 int gate_run(const char *path, const char *phase)
 {
-	struct gate g = { .phase = REFD_GATE_NONE };
+	struct gate_call g = { .phase = REFD_GATE_NONE };
 	struct text input = { 0 };
 	int rc = EXIT_DONE, err = text_read(&input, 0, INPUT_BYTES_MAX);
 

@@ -28,21 +28,21 @@ static bool is_one_of(const char *s, const char *const words[])
 
 /* The format in the repository's own "config". Git takes the format from this
  * file alone, without included files (check_repo_format() of git's setup.c). */
-struct repo_format {
+struct git_format {
 	int version;            /* -1: the file names none */
 	struct text extensions; /* name, NUL, value, NUL */
 	bool has_worktree_config;
 };
 
-struct reading {
+struct config_file {
 	struct text *list;
 	const struct gitdir *gd; /* NULL: no repository */
 	unsigned *nr_files;      /* shared by all files */
 	bool is_included;        /* the file is included by another */
-	struct repo_format *own; /* NULL: another file */
+	struct git_format *own;  /* NULL: another file */
 };
 
-static int add_file(const struct reading *r, const char *path);
+static int add_file(const struct config_file *r, const char *path);
 
 /* May git read the entry differently, or read more because of the entry? git
  * checks the core.* settings of check_repo_format() (setup.c) while it looks
@@ -77,7 +77,7 @@ static bool is_certain_extension(const char *name, const char *value)
 }
 
 /* False: only git knows. */
-static bool note_format(struct repo_format *own, const char *key,
+static bool note_format(struct git_format *own, const char *key,
     const char *value)
 {
 	const char *name = key + strlen("extensions.");
@@ -99,7 +99,7 @@ static bool note_format(struct repo_format *own, const char *key,
 /* The version may follow the extensions in the file. Git prints no settings of
  * a repository with an extension that git does not know. For a served extension
  * this happens only if git is older than the repository. */
-static bool is_served(const struct repo_format *own)
+static bool is_served(const struct git_format *own)
 {
 	char why[FORMAT_WHY_MAX];
 	const char *name, *value;
@@ -120,7 +120,7 @@ static bool is_served(const struct repo_format *own)
 
 /* ---- entries ---- */
 
-static int add_under(const struct reading *r, const char *dir,
+static int add_under(const struct config_file *r, const char *dir,
     const char *name);
 
 /*
@@ -129,10 +129,11 @@ static int add_under(const struct reading *r, const char *dir,
  * and with --system a file with an absolute path, for all repositories below a
  * directory.
  */
-static int include(const struct reading *r, const char *key, const char *path)
+static int include(const struct config_file *r, const char *key,
+    const char *path)
 {
 	static const char begin[] = "includeif.gitdir:/", end[] = "/.path";
-	struct reading included = *r;
+	struct config_file included = *r;
 	const char *dir = key + strlen(begin) - 1;
 	size_t len = strlen(key);
 
@@ -153,7 +154,7 @@ static int include(const struct reading *r, const char *key, const char *path)
 static int add_entry(void *arg, const char *key, const char *value,
     unsigned line)
 {
-	const struct reading *r = arg;
+	const struct config_file *r = arg;
 
 	(void)line;
 	if (is_uncertain(key, value))
@@ -172,9 +173,9 @@ static int add_entry(void *arg, const char *key, const char *value,
 	return 0;
 }
 
-static bool add_text(const struct reading *r, const char *data, size_t len)
+static bool add_text(const struct config_file *r, const char *data, size_t len)
 {
-	struct reading copy = *r;
+	struct config_file copy = *r;
 	const char *why;
 	unsigned line;
 
@@ -184,7 +185,7 @@ static bool add_text(const struct reading *r, const char *data, size_t len)
 bool configfiles_add(struct text *list, const char *data, size_t len)
 {
 	unsigned nr_files = 0;
-	struct reading r = { .list = list, .nr_files = &nr_files };
+	struct config_file r = { .list = list, .nr_files = &nr_files };
 
 	return add_text(&r, data, len);
 }
@@ -192,7 +193,7 @@ bool configfiles_add(struct text *list, const char *data, size_t len)
 /* 0: the file is read, or absent. -EACCES: not readable. -EDOM: only git
  * knows. access() asks for the real user, as in git's access_or_die(), and not
  * for the effective user or the capabilities. */
-static int add_file(const struct reading *r, const char *path)
+static int add_file(const struct config_file *r, const char *path)
 {
 	struct text t = { 0 };
 	struct stat st;
@@ -264,7 +265,7 @@ static char *find_git(void)
  * prefix /usr, as in distributions, it is /etc/gitconfig. With /usr/local it
  * is one of two. Any other build may have any path.
  */
-static bool add_system(const struct reading *r)
+static bool add_system(const struct config_file *r)
 {
 	static const char *const usual[] = { "/usr/bin/git",
 		"/usr/lib/git-core/git", "/usr/libexec/git-core/git", NULL };
@@ -292,7 +293,8 @@ static bool add_system(const struct reading *r)
 /* ---- the other files ---- */
 
 /* A relative path depends on the directory in which git runs. */
-static int add_under(const struct reading *r, const char *dir, const char *name)
+static int add_under(const struct config_file *r, const char *dir,
+    const char *name)
 {
 	char *path = xasprintf("%s/%s", dir, name);
 	int err = dir[0] == '/' ? add_file(r, path) : -EDOM;
@@ -303,7 +305,7 @@ static int add_under(const struct reading *r, const char *dir, const char *name)
 
 /* git skips a user's file that is not readable: a service may have the HOME of
  * another account. */
-static bool add_of_user(const struct reading *r, const char *dir,
+static bool add_of_user(const struct config_file *r, const char *dir,
     const char *name)
 {
 	int err = add_under(r, dir, name);
@@ -311,7 +313,7 @@ static bool add_of_user(const struct reading *r, const char *dir,
 	return err == 0 || err == -EACCES;
 }
 
-static bool add_user(const struct reading *r)
+static bool add_user(const struct config_file *r)
 {
 	const char *home = getenv("HOME");
 	const char *xdg = getenv("XDG_CONFIG_HOME");
@@ -341,10 +343,10 @@ static bool has_settings_in_environment(void)
 
 /* Git reads "config.worktree" as the last file (do_git_config_sequence() of
  * git's config.c). */
-static bool add_repository(const struct reading *r)
+static bool add_repository(const struct config_file *r)
 {
-	struct repo_format format = { .version = -1 };
-	struct reading own = *r;
+	struct git_format format = { .version = -1 };
+	struct config_file own = *r;
 	bool ok;
 
 	own.own = &format;
@@ -359,7 +361,9 @@ static bool add_repository(const struct reading *r)
 bool configfiles_list(struct text *list, const struct gitdir *gd, size_t *own)
 {
 	unsigned nr_files = 0;
-	struct reading r = { .list = list, .gd = gd, .nr_files = &nr_files };
+	struct config_file r = { .list = list,
+		.gd = gd,
+		.nr_files = &nr_files };
 	bool ok =
 	    !has_settings_in_environment() && add_system(&r) && add_user(&r);
 

@@ -43,7 +43,7 @@
 #include "client/request/hold.h"
 #include "proto/refname.h"
 
-enum format { FILES, REFTABLE };
+enum ref_storage { FILES, REFTABLE };
 static const char *const names[] = { "files", "reftable" };
 
 /* Of other programs that write refs meanwhile. */
@@ -56,13 +56,13 @@ static const char *const names[] = { "files", "reftable" };
 #define SECONDS  3600
 #define SAID_MAX ((size_t)64 << 20)
 /* The descriptors of an attempt. */
-enum place { DIR_AT = 3, WORK_AT };
+enum { DIR_AT = 3, WORK_AT };
 
 struct migration {
 	const char *format; /* by the user, of TO */
 	struct owned owned; /* the repository, or the top of a work tree */
 	struct gitdir gd;
-	enum format from, to; /* FROM is of the repository, by load() */
+	enum ref_storage from, to; /* FROM is of the repository, by load() */
 	/* By load(), of the repository's file. */
 	struct text config;
 	enum refd_object_format objects;
@@ -104,7 +104,7 @@ static bool is_stub(const char *name)
 }
 
 struct each {
-	enum format format;
+	enum ref_storage format;
 	tree_fn *fn;
 	void *arg;
 };
@@ -121,7 +121,7 @@ static void each_name(void *arg, int from, const char *name)
 }
 
 /* Calls FN for the names of FORMAT in the git directory FD. */
-static void each_of(int fd, enum format format, tree_fn *fn, void *arg)
+static void each_of(int fd, enum ref_storage format, tree_fn *fn, void *arg)
 {
 	struct each e = { format, fn, arg };
 
@@ -148,7 +148,7 @@ static void move_name(void *arg, int from, const char *name)
 }
 
 /* The sum changes with every write to the refs. A lock: somebody writes. */
-static struct tree state(const struct migration *m, enum format format)
+static struct tree state(const struct migration *m, enum ref_storage format)
 {
 	struct tree t = { .task = TREE_SUM };
 
@@ -158,7 +158,7 @@ static struct tree state(const struct migration *m, enum format format)
 	return t;
 }
 
-static bool is_still(const struct migration *m, enum format format,
+static bool is_still(const struct migration *m, enum ref_storage format,
     uint64_t sum)
 {
 	struct tree t = state(m, format);
@@ -306,7 +306,7 @@ static void swap(const struct migration *m, uint64_t before)
  * last look. Then these refs count, and the old configuration comes back. */
 static void check_turn(struct migration *m)
 {
-	const enum format old = m->from == FILES ? REFTABLE : FILES;
+	const enum ref_storage old = m->from == FILES ? REFTABLE : FILES;
 	struct text was = { 0 }, next = { 0 }, states = { 0 };
 	uint64_t before = 0, placed = 0;
 	int to = -1;

@@ -67,7 +67,7 @@ static bool is_readable(const struct push_command *c, struct coprocess *git)
 }
 
 /* What is read once for all commands. */
-struct known {
+struct fallback_refs {
 	struct text packed; /* packed-refs, with a newline before */
 	struct coprocess git;
 };
@@ -79,7 +79,7 @@ struct known {
  * process for all deletions.
  */
 static bool is_odd_deletion(const struct push_command *c,
-    const struct gitdir *gd, struct known *known)
+    const struct gitdir *gd, struct fallback_refs *known)
 {
 	if (refd_oid_is_null(&c->old_oid))
 		return true;
@@ -100,7 +100,7 @@ static bool is_odd_deletion(const struct push_command *c,
 
 static bool has_odd_deletion(const struct push *push, const struct gitdir *gd)
 {
-	struct known known = { 0 };
+	struct fallback_refs known = { 0 };
 	bool has = false;
 	size_t i;
 

@@ -95,14 +95,14 @@ enum probe probe_daemon(const struct daemon_socket *socket,
 
 /* ---- as another user ---- */
 
-struct asked {
+struct probe_question {
 	struct daemon_socket socket;
 	struct text *why;
 };
 
 static int ask(void *arg)
 {
-	const struct asked *a = arg;
+	const struct probe_question *a = arg;
 	struct text why = { 0 };
 	enum probe probe =
 	    probe_daemon(&a->socket, NULL, REFD_FORMAT_SHA1, &why);
@@ -114,7 +114,7 @@ static int ask(void *arg)
 
 static int hear(void *arg, const char *data, size_t len)
 {
-	const struct asked *a = arg;
+	const struct probe_question *a = arg;
 
 	text_clear(a->why);
 	if (len)
@@ -124,7 +124,7 @@ static int hear(void *arg, const char *data, size_t len)
 
 enum probe probe_as(uid_t uid, char *socket, struct text *why)
 {
-	struct asked a = { .socket = { .path = socket }, .why = why };
+	struct probe_question a = { .socket = { .path = socket }, .why = why };
 	const struct work work = { .run = ask,
 		.hear = hear,
 		.arg = &a,

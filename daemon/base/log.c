@@ -102,12 +102,12 @@ size_t log_recent(struct log_kept kept[LOG_KEPT])
 	return i;
 }
 
-struct line {
+struct log_line {
 	char text[LOG_LINE_MAX];
 	size_t len; /* always less */
 };
 
-static void __attribute__((format(printf, 2, 3))) add(struct line *line,
+static void __attribute__((format(printf, 2, 3))) add(struct log_line *line,
     const char *fmt, ...)
 {
 	size_t room = sizeof(line->text) - line->len;
@@ -121,7 +121,7 @@ static void __attribute__((format(printf, 2, 3))) add(struct line *line,
 		line->len += (size_t)n < room ? (size_t)n : room - 1;
 }
 
-static void add_field(struct line *line, const struct log_field *f)
+static void add_field(struct log_line *line, const struct log_field *f)
 {
 	char value[VALUE_MAX];
 
@@ -164,7 +164,7 @@ void log_put(struct log_limit *limit, enum log_level level, const char *event,
     const struct log_field *fields)
 {
 	uint64_t suppressed;
-	struct line line;
+	struct log_line line;
 	size_t head;
 
 	if (!may_say(limit, &suppressed))

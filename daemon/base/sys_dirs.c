@@ -19,7 +19,7 @@
 #include <string.h>
 
 /* A directory, and a name in the directory. */
-struct spot {
+struct resolved {
 	int fd;
 	const char *name;
 	struct sys_dirs_kept *kept; /* NULL: FD is the caller's */
@@ -79,13 +79,13 @@ static int open_kept(struct sys_dirs *d, struct sys_dirs_kept *k, int dirfd,
 }
 
 static int find(struct sys_dirs *d, int dirfd, const char *path,
-    struct spot *spot)
+    struct resolved *spot)
 {
 	const char *slash = strrchr(path, '/');
 	size_t len;
 	int r;
 
-	*spot = (struct spot){ .fd = dirfd, .name = path };
+	*spot = (struct resolved){ .fd = dirfd, .name = path };
 	if (dirfd == SYS_TRUSTED || slash == NULL)
 		return 0;
 	r = sys_path_check(path);
@@ -102,7 +102,7 @@ static int find(struct sys_dirs *d, int dirfd, const char *path,
 
 /* R is the result of a call that creates SPOT's name. True: the directory may
  * have been replaced, and the call must be tried again. */
-static bool again(struct sys_dirs *d, const struct spot *spot, int r)
+static bool again(struct sys_dirs *d, const struct resolved *spot, int r)
 {
 	if (r != -ENOENT || !spot->is_old)
 		return false;
@@ -116,7 +116,7 @@ static int dirs_lstatat(const struct sys *sys, int dirfd, const char *path,
     struct sys_stat *st)
 {
 	struct sys_dirs *d = dirs_of(sys);
-	struct spot at;
+	struct resolved at;
 	int r = find(d, dirfd, path, &at);
 
 	return r < 0 ? r : SYS(d->below, lstatat, at.fd, at.name, st);
@@ -126,7 +126,7 @@ static ssize_t dirs_readlinkat(const struct sys *sys, int dirfd,
     const char *path, char *buf, size_t size)
 {
 	struct sys_dirs *d = dirs_of(sys);
-	struct spot at;
+	struct resolved at;
 	int r = find(d, dirfd, path, &at);
 
 	return r < 0 ? r : SYS(d->below, readlinkat, at.fd, at.name, buf, size);
@@ -136,7 +136,7 @@ static int dirs_dir_open(const struct sys *sys, int dirfd, const char *path,
     struct sys_dir **dir)
 {
 	struct sys_dirs *d = dirs_of(sys);
-	struct spot at;
+	struct resolved at;
 	int r = find(d, dirfd, path, &at);
 
 	return r < 0 ? r : SYS(d->below, dir_open, at.fd, at.name, dir);
@@ -161,7 +161,7 @@ static int dirs_stays_below(const struct sys *sys, int dirfd, const char *path)
 static int dirs_unlinkat(const struct sys *sys, int dirfd, const char *path)
 {
 	struct sys_dirs *d = dirs_of(sys);
-	struct spot at;
+	struct resolved at;
 	int r = find(d, dirfd, path, &at);
 
 	return r < 0 ? r : SYS(d->below, unlinkat, at.fd, at.name);
@@ -170,7 +170,7 @@ static int dirs_unlinkat(const struct sys *sys, int dirfd, const char *path)
 static int dirs_rmdirat(const struct sys *sys, int dirfd, const char *path)
 {
 	struct sys_dirs *d = dirs_of(sys);
-	struct spot at;
+	struct resolved at;
 	int r = find(d, dirfd, path, &at);
 
 	return r < 0 ? r : SYS(d->below, rmdirat, at.fd, at.name);
@@ -182,7 +182,7 @@ static int dirs_openat(const struct sys *sys, int dirfd, const char *path,
     int flags, mode_t mode)
 {
 	struct sys_dirs *d = dirs_of(sys);
-	struct spot at;
+	struct resolved at;
 	int r;
 
 	do {
@@ -198,7 +198,7 @@ static int dirs_mkdirat(const struct sys *sys, int dirfd, const char *path,
     mode_t mode)
 {
 	struct sys_dirs *d = dirs_of(sys);
-	struct spot at;
+	struct resolved at;
 	int r;
 
 	do {
@@ -214,7 +214,7 @@ static int dirs_linkat(const struct sys *sys, int olddirfd, const char *oldpath,
     int newdirfd, const char *newpath)
 {
 	struct sys_dirs *d = dirs_of(sys);
-	struct spot from, to;
+	struct resolved from, to;
 	int r;
 
 	do {
@@ -232,7 +232,7 @@ static int dirs_renameat(const struct sys *sys, int olddirfd,
     const char *oldpath, int newdirfd, const char *newpath)
 {
 	struct sys_dirs *d = dirs_of(sys);
-	struct spot from, to;
+	struct resolved from, to;
 	int r;
 
 	do {

@@ -12,7 +12,7 @@
 #define FOLLOWER_WHY_MAX 1024
 
 /* Compares the refs with the values of the group (mends.c). */
-struct scan {
+struct value_scan {
 	struct work_source source;
 	atomic_bool begins_anew, has_ended;
 	/* Of the worker. */
@@ -36,7 +36,7 @@ struct follower {
 	LIST_HEAD(waiting_list, waiting_repo) waiting; /* waiting.c */
 	int64_t try_ns;                   /* no attempt for them before */
 	LIST_HEAD(mend_list, mend) mends; /* mends.c; under MUTEX */
-	struct scan scan;
+	struct value_scan scan;
 
 	pthread_mutex_t mutex; /* MENDS, and the member below */
 	pthread_cond_t back;

@@ -35,7 +35,7 @@ void group_wait(struct group *g, const struct timespec *until)
 
 /* ---- the rows as a frame ---- */
 
-struct names {
+struct named_rows {
 	struct group_row *rows;
 	char **paths; /* owned */
 	size_t nr;
@@ -79,7 +79,7 @@ static int fill_row(struct group *g, const struct journal_row *from,
 	return 0;
 }
 
-static void names_done(struct names *names)
+static void names_done(struct named_rows *names)
 {
 	size_t i;
 
@@ -89,13 +89,13 @@ static void names_done(struct names *names)
 	free(names->rows);
 }
 
-static int names_init(struct names *names, struct group *g,
+static int names_init(struct named_rows *names, struct group *g,
     const struct journal_row *rows, size_t nr)
 {
 	size_t i;
 	int r = 0;
 
-	*names = (struct names){ .rows = calloc(nr, sizeof(*names->rows)),
+	*names = (struct named_rows){ .rows = calloc(nr, sizeof(*names->rows)),
 		.paths = calloc(nr, sizeof(*names->paths)),
 		.nr = nr };
 	if (names->rows == NULL || names->paths == NULL)
@@ -188,7 +188,7 @@ static int append_given(struct group *g, struct journal_row *rows, size_t nr,
 
 /* Under MUTEX. */
 static int send(struct group *g, struct group_batch *b,
-    const struct journal_row *rows, const struct names *names)
+    const struct journal_row *rows, const struct named_rows *names)
 {
 	struct group_frame f = { .type = GROUP_BATCH };
 	const struct group_txn *kept;
@@ -228,7 +228,7 @@ static int decide(struct group *g, struct group_batch *b)
 }
 
 static int append_new(struct group *g, struct journal_row *rows,
-    struct group_batch *b, const struct names *names,
+    struct group_batch *b, const struct named_rows *names,
     struct commit_log_mark *mark)
 {
 	size_t i;
@@ -252,7 +252,7 @@ int group_append(struct group *g, struct journal_row *rows, size_t nr,
     struct commit_log_mark *mark)
 {
 	struct group_batch b = { .outcome = GROUP_BATCH_WAITS };
-	struct names names;
+	struct named_rows names;
 	int r;
 
 	if (rows[0].shared_lsn != 0)

@@ -36,7 +36,7 @@
 #define KEPT_MAX     100
 #define BLOCKERS_MAX 1000
 
-struct mending {
+struct row_mending {
 	struct follower *f;
 	struct attempt *a;
 	const struct repo *repo;
@@ -50,7 +50,7 @@ static const struct journal_value no_ref;
 
 /* ---- a transaction of this node ---- */
 
-static enum result look_at(struct mending *k, const struct own_txn *nt)
+static enum result look_at(struct row_mending *k, const struct own_txn *nt)
 {
 	const struct txn_update *u;
 	size_t i;
@@ -97,13 +97,13 @@ static bool lacks_object(const struct own_txn *nt)
 }
 
 /* Does the value that was found lack its object? */
-static bool lacks_kept(const struct mending *k, const struct own_txn *nt)
+static bool lacks_kept(const struct row_mending *k, const struct own_txn *nt)
 {
 	return strcmp(nt->txn->updates[0].ask->name, k->kept) == 0 &&
 	    nt->txn->updates[0].status == REFD_NOOBJECT;
 }
 
-static enum result apply(struct mending *k, struct own_txn *nt)
+static enum result apply(struct row_mending *k, struct own_txn *nt)
 {
 	follower_admit(k->f, nt, 1);
 	if (attempt_is_refused(k->a, nt->txn))
@@ -119,7 +119,7 @@ static enum result apply(struct mending *k, struct own_txn *nt)
 	return look_at(k, nt);
 }
 
-static enum result run(struct mending *k, const struct refd_update *updates,
+static enum result run(struct row_mending *k, const struct refd_update *updates,
     size_t nr)
 {
 	enum result result;
@@ -139,7 +139,7 @@ static enum result run(struct mending *k, const struct refd_update *updates,
 
 /* ---- the name of a kept value ---- */
 
-static void make_name(struct mending *k, const char *name, unsigned nth)
+static void make_name(struct row_mending *k, const char *name, unsigned nth)
 {
 	const char *bare = strncmp(name, "refs/", 5) == 0 ? name + 5 : name;
 	char number[16] = "";
@@ -156,7 +156,7 @@ static void make_name(struct mending *k, const char *name, unsigned nth)
 }
 
 /* 1: the name is free; 0: it is taken; negative errno. *IS_KEPT: it has OID. */
-static int is_free(const struct mending *k, const struct refd_oid *oid,
+static int is_free(const struct row_mending *k, const struct refd_oid *oid,
     bool *is_kept)
 {
 	const struct sys *sys = k->f->host->sys;
@@ -178,7 +178,7 @@ static int is_free(const struct mending *k, const struct refd_oid *oid,
 
 /* An earlier attempt may have kept the same value, or another value of the same
  * ref. */
-static bool choose_name(struct mending *k, const struct foreign_ref *ref,
+static bool choose_name(struct row_mending *k, const struct foreign_ref *ref,
     bool *is_kept)
 {
 	unsigned nth;
@@ -238,7 +238,7 @@ static struct refd_update make_update(const struct foreign_ref *ref,
 
 /* Has the group given REF its value by a row that comes later? A copy of
  * another node can have the values of such rows. */
-static bool is_of_later_row(const struct mending *k,
+static bool is_of_later_row(const struct row_mending *k,
     const struct foreign_ref *ref)
 {
 	struct journal_value value;
@@ -251,7 +251,7 @@ static bool is_of_later_row(const struct mending *k,
 }
 
 /* The value of REF gets a second name, and REF becomes WANT. */
-static enum result replace(struct mending *k, const struct foreign_ref *ref,
+static enum result replace(struct row_mending *k, const struct foreign_ref *ref,
     const struct journal_value *want)
 {
 	struct refd_update updates[2];
@@ -281,7 +281,7 @@ static enum result replace(struct mending *k, const struct foreign_ref *ref,
 	return result;
 }
 
-static void report(struct mending *k, const struct foreign_ref *ref)
+static void report(struct row_mending *k, const struct foreign_ref *ref)
 {
 	char was[REFD_PATH_MAX + 16] = "no value", text[3 * REFD_PATH_MAX];
 
@@ -303,7 +303,7 @@ static void report(struct mending *k, const struct foreign_ref *ref)
 		    text);
 }
 
-static enum result unreadable(struct mending *k, const char *name, int err)
+static enum result unreadable(struct row_mending *k, const char *name, int err)
 {
 	attempt_say(k->a,
 	    "'%s' of '%s', which is not as in the group, can't be read: %s",
@@ -323,7 +323,7 @@ static bool is_kept_name(const char *name)
 }
 
 /* A lock, or another file that is no ref, is below NAME. */
-static enum result look_for_file(struct mending *k, const char *name)
+static enum result look_for_file(struct row_mending *k, const char *name)
 {
 	char *found = NULL;
 	int r;
@@ -344,7 +344,7 @@ static enum result look_for_file(struct mending *k, const char *name)
 	return r > 0 ? RESULT_WAITS : RESULT_DONE;
 }
 
-static enum result remove_blocker(struct mending *k, const char *name)
+static enum result remove_blocker(struct row_mending *k, const char *name)
 {
 	enum result result;
 	struct foreign_ref ref;
@@ -373,7 +373,7 @@ static enum result remove_blocker(struct mending *k, const char *name)
 }
 
 /* DONE: none was there. */
-static enum result remove_blockers(struct mending *k, const char *name)
+static enum result remove_blockers(struct row_mending *k, const char *name)
 {
 	enum result result = RESULT_AGAIN;
 	unsigned i;
@@ -385,7 +385,7 @@ static enum result remove_blockers(struct mending *k, const char *name)
 
 /* ---- mending ---- */
 
-static enum result mend_value(struct mending *k, const char *name,
+static enum result mend_value(struct row_mending *k, const char *name,
     const struct journal_value *want)
 {
 	enum result result = RESULT_DIFFERS;
@@ -409,7 +409,7 @@ enum result mend_ref(struct follower *f, struct attempt *a,
     const struct repo *repo, const char *name, const struct journal_value *want,
     const struct refd_oid *next)
 {
-	struct mending k = { .f = f, .a = a, .repo = repo, .next = next };
+	struct row_mending k = { .f = f, .a = a, .repo = repo, .next = next };
 	enum result blockers = RESULT_DONE, result;
 
 	/* A deletion needs no room, but a new value of the ref does. */

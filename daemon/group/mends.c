@@ -218,7 +218,8 @@ static void look_at(struct follower *f, const struct journal_value *value,
 }
 
 /* Compares some values, and sets the time of the next ones. */
-static void scan_part(struct scan *s, struct follower *f, int64_t began_ns)
+static void scan_part(struct value_scan *s, struct follower *f,
+    int64_t began_ns)
 {
 	struct journal_value value;
 	struct repo *repo = NULL;
@@ -245,7 +246,7 @@ static void scan_part(struct scan *s, struct follower *f, int64_t began_ns)
 static bool scan_some(void *arg)
 {
 	struct follower *f = arg;
-	struct scan *s = &f->scan;
+	struct value_scan *s = &f->scan;
 	const int64_t now_ns = SYS(f->host->sys, now_mono);
 	bool is_due;
 

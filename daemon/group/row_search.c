@@ -7,7 +7,7 @@
 
 #define DEPTH_MAX 32
 
-struct search {
+struct uuid_search {
 	const struct sys *sys;
 	const uint8_t *uuid;
 	char *path; /* of the directory in work; in the end of the repository */
@@ -27,17 +27,17 @@ int row_search_id(const struct sys *sys, int fd, struct repo_id *id)
 	return r == 0 && !repo_id_is_own(id) ? -ENODATA : r;
 }
 
-static bool is_repository(const struct search *s, int fd)
+static bool is_repository(const struct uuid_search *s, int fd)
 {
 	struct sys_stat st;
 
 	return SYS(s->sys, lstatat, fd, "objects", &st) == 0;
 }
 
-static bool search_below(struct search *s, int fd, unsigned depth);
+static bool search_below(struct uuid_search *s, int fd, unsigned depth);
 
 /* The directory FD, whose path is s->path. */
-static bool search_in(struct search *s, int fd, unsigned depth)
+static bool search_in(struct uuid_search *s, int fd, unsigned depth)
 {
 	struct repo_id id;
 
@@ -47,7 +47,7 @@ static bool search_in(struct search *s, int fd, unsigned depth)
 	    search_below(s, fd, depth + 1);
 }
 
-static bool search_entry(struct search *s, int parent, const char *name,
+static bool search_entry(struct uuid_search *s, int parent, const char *name,
     unsigned depth)
 {
 	size_t len = strlen(s->path);
@@ -68,7 +68,7 @@ static bool search_entry(struct search *s, int parent, const char *name,
 	return is_found;
 }
 
-static bool search_below(struct search *s, int fd, unsigned depth)
+static bool search_below(struct uuid_search *s, int fd, unsigned depth)
 {
 	struct sys_dirent entry;
 	struct sys_dir *dir;
@@ -86,7 +86,7 @@ static bool search_below(struct search *s, int fd, unsigned depth)
 bool row_search_find(const struct repos *repos, const uint8_t uuid[16],
     char path[REFD_PATH_MAX])
 {
-	struct search s = { .sys = repos->sys, .uuid = uuid, .path = path };
+	struct uuid_search s = { repos->sys, uuid, path };
 	bool is_found = false;
 	size_t i;
 	int fd;

@@ -38,7 +38,7 @@
 
 #include <utlist.h>
 
-enum taken {
+enum take_result {
 	TAKEN, /* or blocked: the entry is not ready any more */
 	CLOSED /* the batch takes no more */
 };
@@ -50,7 +50,7 @@ struct forming {
 	size_t nr_live, nr_unrecorded;
 };
 
-static enum taken closed(struct forming *g, enum batch_close why)
+static enum take_result closed(struct forming *g, enum batch_close why)
 {
 	g->b->closed = why;
 	return CLOSED;
@@ -113,7 +113,8 @@ static void slice_close(struct forming *g, struct txn_slice *slice,
 	fairness_refresh(ent);
 }
 
-static enum taken take_some(struct forming *g, struct entry *ent, size_t room)
+static enum take_result take_some(struct forming *g, struct entry *ent,
+    size_t room)
 {
 	size_t nr = min_of(ent->nr_up, room);
 	size_t nr_unrecorded = unrecorded_nr(ent, g->f->max_unrecorded);
@@ -142,7 +143,7 @@ static bool fits_whole(const struct forming *g, const struct entry *ent)
 	    g->nr_live + ent->nr_undecided <= g->f->max_refs;
 }
 
-static enum taken take_whole(struct forming *g, struct entry *ent)
+static enum take_result take_whole(struct forming *g, struct entry *ent)
 {
 	const bool deletes = ref_queue_deletion(ent) != NULL;
 	struct txn_slice *slice;
@@ -194,11 +195,11 @@ static void put_aside(struct forming *g, struct entry *ent)
 }
 
 /* Takes updates of repository Q, up to its share. */
-static enum taken take_share(struct forming *g, struct repo_queue *q,
+static enum take_result take_share(struct forming *g, struct repo_queue *q,
     size_t share)
 {
 	size_t before = g->nr_live, room;
-	enum taken taken = TAKEN;
+	enum take_result taken = TAKEN;
 	struct entry *ent;
 
 	while (taken == TAKEN && (ent = q->ready) != NULL &&
@@ -216,11 +217,11 @@ static enum taken take_share(struct forming *g, struct repo_queue *q,
 }
 
 /* Until the batch is back, a queue that writes alone has no further turn. */
-static enum taken take_alone(struct forming *g, struct repo_queue *q,
+static enum take_result take_alone(struct forming *g, struct repo_queue *q,
     size_t share)
 {
 	const size_t before = g->nr_live;
-	enum taken taken = take_share(g, q, share);
+	enum take_result taken = take_share(g, q, share);
 
 	if (q->writes_alone && g->nr_live > before)
 		fairness_hold(q, g->b);
@@ -240,7 +241,7 @@ static bool goes_apart(const struct forming *g, const struct repo_queue *q)
 static void take_turns(struct forming *g)
 {
 	size_t nr = g->f->fairness->nr_ready, share = g->f->max_refs;
-	enum taken taken = TAKEN;
+	enum take_result taken = TAKEN;
 	struct repo_queue *q, *passed = NULL;
 
 	if (nr > 1)

@@ -524,14 +524,14 @@ void store_tell_awaiting(struct store *s)
 
 /* ---- given up ---- */
 
-struct wanted {
+struct named_repo {
 	const char *name;
 	uint64_t id; /* 0: not found */
 };
 
 static int match(void *arg, const struct journal_repo *repo)
 {
-	struct wanted *wanted = arg;
+	struct named_repo *wanted = arg;
 	char hex[33];
 
 	repo_id_hex(repo->uuid, hex);
@@ -543,7 +543,7 @@ static int match(void *arg, const struct journal_repo *repo)
 
 int store_forget(struct store *s, const char *repo, uint64_t *nr)
 {
-	struct wanted wanted = { .name = repo };
+	struct named_repo wanted = { .name = repo };
 	int r;
 
 	r = journal_each_repo(s->journal, match, &wanted);

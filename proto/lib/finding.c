@@ -451,7 +451,7 @@ static bool append_held(struct findings *f, struct finding_held *new)
 /* ---- from one process to another ---- */
 
 /* The first byte. */
-enum told { TOLD_FINDING = 1, TOLD_CHECKED };
+enum { TOLD_FINDING = 1, TOLD_CHECKED };
 
 #define TOLD_MAX    60000
 #define TOLD_STRING 12000 /* bytes of a string, of which there are five */

@@ -11,7 +11,7 @@
 /* Of one fetch, if it has several jobs. */
 #define JOINED_MOST 50000
 
-struct worker {
+struct fetcher {
 	struct fetch_pool *pool;
 	pthread_t thread;
 	int cancel;         /* readable: the jobs in work end */
@@ -22,7 +22,7 @@ struct worker {
 struct fetch_pool {
 	struct fetch_site site;
 	int wake;
-	struct worker workers[NR_THREADS];
+	struct fetcher workers[NR_THREADS];
 	pthread_mutex_t lock; /* of the rest */
 	pthread_cond_t has_work;
 	struct fetch_job
@@ -179,7 +179,7 @@ static void finish(struct fetch_pool *pool, struct fetch_job *job)
 		die("cannot report a fetch: out of memory");
 }
 
-static void cancel(const struct worker *w)
+static void cancel(const struct fetcher *w)
 {
 	const uint64_t one = 1;
 
@@ -187,7 +187,7 @@ static void cancel(const struct worker *w)
 		die("cannot end a fetch: out of memory");
 }
 
-static bool is_cancelled(const struct worker *w)
+static bool is_cancelled(const struct fetcher *w)
 {
 	struct pollfd fd = { .fd = w->cancel, .events = POLLIN };
 
@@ -195,7 +195,7 @@ static bool is_cancelled(const struct worker *w)
 }
 
 /* W has taken jobs like JOB. */
-static void begin(struct worker *w, const struct fetch_job *job)
+static void begin(struct fetcher *w, const struct fetch_job *job)
 {
 	uint64_t count;
 
@@ -210,7 +210,7 @@ static void begin(struct worker *w, const struct fetch_job *job)
 /* ---- a thread ---- */
 
 /* Fetches for all of JOBS at once. */
-static bool run(struct worker *w, struct fetch_job *const *jobs, size_t nr,
+static bool run(struct fetcher *w, struct fetch_job *const *jobs, size_t nr,
     struct text *why)
 {
 	struct fetch_wish wish = { .source = jobs[0]->source,
@@ -244,7 +244,8 @@ static bool run(struct worker *w, struct fetch_job *const *jobs, size_t nr,
 	return is_done;
 }
 
-static void run_jobs(struct worker *w, struct fetch_job *const *jobs, size_t nr)
+static void run_jobs(struct fetcher *w, struct fetch_job *const *jobs,
+    size_t nr)
 {
 	struct fetch_pool *pool = w->pool;
 	struct text why = { 0 };
@@ -263,7 +264,7 @@ static void run_jobs(struct worker *w, struct fetch_job *const *jobs, size_t nr)
 
 static void *work(void *arg)
 {
-	struct worker *w = arg;
+	struct fetcher *w = arg;
 	struct fetch_pool *pool = w->pool;
 	struct fetch_job **jobs;
 	size_t nr;
@@ -292,14 +293,14 @@ static void *work(void *arg)
 struct fetch_pool *fetch_pool_start(const struct fetch_site *site, int wake)
 {
 	struct fetch_pool *pool = xcalloc(1, sizeof(*pool));
-	struct worker *w;
+	struct fetcher *w;
 
 	pool->site = *site;
 	pool->wake = wake;
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->has_work, NULL);
 	for (w = pool->workers; w < pool->workers + NR_THREADS; w++) {
-		*w = (struct worker){ .pool = pool,
+		*w = (struct fetcher){ .pool = pool,
 			.cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
 			.epoch = UINT64_MAX };
 		if (w->cancel < 0 ||
@@ -340,7 +341,7 @@ void fetch_pool_end_fetches(struct fetch_pool *pool, uint64_t epoch,
     const char *source)
 {
 	struct fetch_job *job;
-	struct worker *w;
+	struct fetcher *w;
 
 	pthread_mutex_lock(&pool->lock);
 	for (job = pool->jobs; job; job = job->next)
@@ -365,7 +366,7 @@ struct fetch_job *fetch_pool_done(struct fetch_pool *pool)
 
 void fetch_pool_end(struct fetch_pool *pool)
 {
-	struct worker *w;
+	struct fetcher *w;
 
 	fetch_pool_end_fetches(pool, UINT64_MAX, NULL);
 	pthread_mutex_lock(&pool->lock);

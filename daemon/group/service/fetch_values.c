@@ -17,14 +17,14 @@
 #define PACKED_MAX  (16 << 20)
 #define TABLES_MS   30000
 
-struct values {
+struct value_search {
 	enum refd_object_format format;
 	struct text *lines;
 	unsigned left; /* entries */
 };
 
 /* LINE ends with a NUL, and begins with the id. */
-static void add(struct values *v, const char *line)
+static void add(struct value_search *v, const char *line)
 {
 	char hex[REFD_OID_MAX_HEX + 1];
 	struct refd_oid oid;
@@ -33,7 +33,7 @@ static void add(struct values *v, const char *line)
 		text_addf(v->lines, "%s\n", refd_oid_hex(&oid, v->format, hex));
 }
 
-static void add_loose(struct values *v, int fd)
+static void add_loose(struct value_search *v, int fd)
 {
 	char value[LOOSE_BYTES + 1];
 	ssize_t n = read(fd, value, LOOSE_BYTES);
@@ -45,7 +45,7 @@ static void add_loose(struct values *v, int fd)
 }
 
 /* Closes FD. */
-static void walk(struct values *v, int fd, unsigned depth)
+static void walk(struct value_search *v, int fd, unsigned depth)
 {
 	DIR *dir = fdopendir(fd);
 	const struct dirent *entry;
@@ -75,7 +75,7 @@ static void walk(struct values *v, int fd, unsigned depth)
 }
 
 /* Other lines have no id in front. */
-static void add_lines(struct values *v, struct text *file)
+static void add_lines(struct value_search *v, struct text *file)
 {
 	char *line, *next = file->data;
 
@@ -83,7 +83,7 @@ static void add_lines(struct values *v, struct text *file)
 		add(v, line);
 }
 
-static void add_packed(struct values *v, int repo_fd)
+static void add_packed(struct value_search *v, int repo_fd)
 {
 	int fd = fetch_repo_beneath(repo_fd, "packed-refs", O_RDONLY);
 	struct text packed = { 0 };
@@ -100,7 +100,7 @@ static void add_packed(struct values *v, int repo_fd)
 }
 
 /* Runs git for the tables GIT->tables. */
-static bool add_tables(struct values *v, const struct fetch_git *git)
+static bool add_tables(struct value_search *v, const struct fetch_git *git)
 {
 	static const char *const argv[] = { "git", "for-each-ref",
 		"--format=%(objectname)", NULL };
@@ -117,7 +117,7 @@ static bool add_tables(struct values *v, const struct fetch_git *git)
 bool fetch_repo_values(int repo_fd, const struct fetch_site *site,
     const struct fetch_wish *wish, struct text *lines)
 {
-	struct values v = { wish->format, lines, LOOSE_MAX };
+	struct value_search v = { wish->format, lines, LOOSE_MAX };
 	int fd = fetch_repo_beneath(repo_fd, "refs", O_RDONLY | O_DIRECTORY);
 	struct fetch_git git = { .wish = wish,
 		.site = site,

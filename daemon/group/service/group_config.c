@@ -18,7 +18,7 @@
 #define LEASE_LEAST   1000
 #define LEASE_MOST_MS (3600 * 1000)
 
-struct reading {
+struct group_config_reading {
 	struct group_config *config;
 	const char *path;
 	struct text *why;
@@ -139,7 +139,7 @@ static void add_root(struct group_config *config, const char *value)
 
 static int take(void *arg, const char *key, const char *value, unsigned line)
 {
-	struct reading *r = arg;
+	struct group_config_reading *r = arg;
 	const char *wrong;
 
 	if (!strcmp(key, ROOT) && value)
@@ -190,7 +190,7 @@ static bool check_roots(const struct group_config *config, const char *path,
 bool group_config_read(struct group_config *config, const char *path,
     struct text *why)
 {
-	struct reading r = { config, path, why };
+	struct group_config_reading r = { config, path, why };
 	struct text file = { 0 };
 	const char *wrong = NULL;
 	unsigned line = 0;

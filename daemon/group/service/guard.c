@@ -47,14 +47,14 @@ bool guard_make(const struct guard *guard, const char *dir, int cancel)
 
 /* ---- all ---- */
 
-struct search {
+struct guard_search {
 	const struct guard *guard; /* NULL: none is made */
 	bool is_whole;
 };
 
 static void look(const char *dir, void *data)
 {
-	struct search *s = data;
+	struct guard_search *s = data;
 
 	if (!has_file(dir, "refd/group") || is_guarded(dir) ||
 	    (s->guard && guard_make(s->guard, dir, -1)))
@@ -68,7 +68,7 @@ static void look(const char *dir, void *data)
 static bool look_at_all(const struct group_config *config,
     const struct guard *guard)
 {
-	struct search s = { guard, true };
+	struct guard_search s = { guard, true };
 
 	return (!config->nr_roots ||
 		   scan_repositories(config->roots[0], look, &s)) &&

@@ -13,7 +13,7 @@
 #define AWAY_MS 10000
 #define AWAY    "interval '10 s'"
 
-struct asked {
+struct hold_ask {
 	struct daemon_frame *frame;
 	uint64_t epoch;
 	/* Random: a number could come again after a crash of PostgreSQL, and an
@@ -22,13 +22,13 @@ struct asked {
 	uint64_t until_ms;
 	uint64_t sent_ms; /* 0: not yet */
 	char *why;        /* of a follower, or NULL */
-	struct asked *next;
+	struct hold_ask *next;
 };
 
 void hold_ask_add(struct hold_asks *a, struct daemon_frame *frame,
     uint64_t epoch)
 {
-	struct asked *asked = xcalloc(1, sizeof(*asked)), **at;
+	struct hold_ask *asked = xcalloc(1, sizeof(*asked)), **at;
 
 	if (getrandom(asked->id, sizeof(asked->id), 0) != sizeof(asked->id))
 		die("the kernel has no random bytes");
@@ -41,9 +41,9 @@ void hold_ask_add(struct hold_asks *a, struct daemon_frame *frame,
 }
 
 /* Takes out the HOLD at AT, and frees it. */
-static void drop(struct asked **at)
+static void drop(struct hold_ask **at)
 {
-	struct asked *asked = *at;
+	struct hold_ask *asked = *at;
 
 	*at = asked->next;
 	daemon_frame_free(asked->frame);
@@ -52,7 +52,7 @@ static void drop(struct asked **at)
 }
 
 /* WHY is NULL: held. */
-static void answer(struct hold_asks *a, struct asked **at, const char *why)
+static void answer(struct hold_asks *a, struct hold_ask **at, const char *why)
 {
 	struct group_frame f = { .type = why ? GROUP_NOT_HELD : GROUP_HELD };
 	uint64_t number = (*at)->frame->frame.hold.number;
@@ -79,7 +79,7 @@ static void add_oids(struct text *bytes, enum refd_object_format format,
 		    refd_object_format_bytes(format));
 }
 
-static bool send(struct hold_asks *a, struct session *s, struct asked *asked)
+static bool send(struct hold_asks *a, struct session *s, struct hold_ask *asked)
 {
 	const struct group_frame *f = &asked->frame->frame;
 	struct text oids = { 0 }, bases = { 0 };
@@ -115,9 +115,9 @@ static bool send(struct hold_asks *a, struct session *s, struct asked *asked)
 
 /* ---- answers ---- */
 
-static struct asked **find(struct hold_asks *a, const char *id)
+static struct hold_ask **find(struct hold_asks *a, const char *id)
 {
-	struct asked **at = &a->first;
+	struct hold_ask **at = &a->first;
 
 	while (*at && memcmp((*at)->id, id, sizeof((*at)->id)) != 0)
 		at = &(*at)->next;
@@ -129,7 +129,7 @@ static struct asked **find(struct hold_asks *a, const char *id)
 static void take_answer(struct hold_asks *a, const PGresult *r, int row)
 {
 	uint64_t numbers[3];
-	struct asked **at = find(a, PQgetvalue(r, row, 0));
+	struct hold_ask **at = find(a, PQgetvalue(r, row, 0));
 	int i;
 
 	for (i = 0; i < 3; i++)
@@ -149,7 +149,7 @@ static void take_answer(struct hold_asks *a, const PGresult *r, int row)
 
 static void read_answers(struct hold_asks *a, struct session *s)
 {
-	const struct asked *asked;
+	const struct hold_ask *asked;
 	struct params p = { 0 };
 	struct text ids = { 0 };
 	size_t nr = 0;
@@ -179,7 +179,7 @@ static void read_answers(struct hold_asks *a, struct session *s)
 	text_done(&ids);
 }
 
-static bool is_long_ago(const struct asked *asked)
+static bool is_long_ago(const struct hold_ask *asked)
 {
 	return asked->sent_ms && refd_now_ms() - asked->sent_ms >= AWAY_MS;
 }
@@ -187,7 +187,7 @@ static bool is_long_ago(const struct asked *asked)
 /* WHY: which nodes are away. */
 static void end_old(struct hold_asks *a, const char *why)
 {
-	struct asked **at = &a->first;
+	struct hold_ask **at = &a->first;
 	struct text all = { 0 };
 
 	while (*at)
@@ -233,7 +233,7 @@ static void end_hopeless(struct hold_asks *a, struct session *s)
 
 static void end_late(struct hold_asks *a)
 {
-	struct asked **at = &a->first;
+	struct hold_ask **at = &a->first;
 
 	while (*at)
 		if (refd_now_ms() < (*at)->until_ms)
@@ -248,7 +248,7 @@ static void end_late(struct hold_asks *a)
 
 void hold_ask_turn(struct hold_asks *a, struct session *s)
 {
-	struct asked **at = &a->first;
+	struct hold_ask **at = &a->first;
 
 	while (*at && s->conn) {
 		if (!(*at)->sent_ms && !send(a, s, *at))
@@ -267,7 +267,7 @@ void hold_ask_turn(struct hold_asks *a, struct session *s)
 
 void hold_ask_again(struct hold_asks *a)
 {
-	struct asked *asked;
+	struct hold_ask *asked;
 
 	for (asked = a->first; asked; asked = asked->next)
 		asked->sent_ms = 0;

@@ -21,7 +21,7 @@
 struct hold_asks {
 	const struct group_config *config;
 	struct daemon_link *link;
-	struct asked *first;
+	struct hold_ask *first;
 };
 
 /* Owns FRAME, a HOLD of the leader in EPOCH. */

@@ -36,15 +36,15 @@
 #define MOST_TEXT "500"
 #define BYTES     "67108864" /* or one row */
 
-struct taken {
+struct taken_frame {
 	struct daemon_frame *frame;
 	char leader[GROUP_NAME_MAX + 1]; /* empty: this node */
-	struct taken *next;
+	struct taken_frame *next;
 };
 
 struct hold_thread {
 	pthread_mutex_t lock; /* of the next three */
-	struct taken *taken;
+	struct taken_frame *taken;
 	uint64_t epoch;
 	bool has_ended;
 	int wake; /* an eventfd: something is taken, ended or fetched */
@@ -359,7 +359,7 @@ static void await_event(struct hold_thread *t)
 /* False: the end. */
 static bool take_holds(struct hold_thread *t)
 {
-	struct taken *taken, *next;
+	struct taken_frame *taken, *next;
 	uint64_t epoch;
 	bool has_ended;
 
@@ -439,7 +439,7 @@ struct hold_thread *hold_thread_start(const struct group_config *config,
 void hold_thread_take(struct hold_thread *t, struct daemon_frame *frame,
     const char *leader)
 {
-	struct taken *taken = xcalloc(1, sizeof(*taken)), **at;
+	struct taken_frame *taken = xcalloc(1, sizeof(*taken)), **at;
 
 	taken->frame = frame;
 	if (leader)

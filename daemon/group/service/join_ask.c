@@ -13,7 +13,7 @@
 #define WALK_MS   600000 /* between two repositories of a slow disk */
 #define POLL_MS   500
 
-struct asking {
+struct lister_question {
 	struct join_list *list;
 	struct session *s;
 	const char *node;
@@ -23,7 +23,7 @@ struct asking {
 	bool has_heard, has_ended;
 };
 
-static void ask(struct asking *a)
+static void ask(struct lister_question *a)
 {
 	char *text =
 	    xasprintf("%s %s %s", a->s->config->name, a->node, a->request);
@@ -41,7 +41,7 @@ static void ask(struct asking *a)
 
 /* Whoever may connect to the database may send notices, so only the session
  * that has answered first is heard. */
-static void hear(struct asking *a, const PGnotify *notice)
+static void hear(struct lister_question *a, const PGnotify *notice)
 {
 	size_t len = strlen(a->request);
 
@@ -73,7 +73,7 @@ static void hear(struct asking *a, const PGnotify *notice)
 	}
 }
 
-static void await(struct asking *a)
+static void await(struct lister_question *a)
 {
 	struct pollfd fd = { .fd = PQsocket(a->s->conn), .events = POLLIN };
 	PGnotify *notice;
@@ -94,7 +94,7 @@ static void await(struct asking *a)
  * an earlier request. */
 void join_ask(struct join_list *list, struct session *s, const char *node)
 {
-	struct asking a = { .list = list,
+	struct lister_question a = { .list = list,
 		.s = s,
 		.node = node,
 		.heard_ms = refd_now_ms() };

@@ -17,7 +17,7 @@ struct symref {
 	char *target, *name; /* borrowed from the answer */
 };
 
-struct copying {
+struct repo_copying {
 	struct fetch_git git;
 	struct fetch_repo repo;
 	struct text url, answer;
@@ -26,8 +26,8 @@ struct copying {
 	struct text *refs, *why;
 };
 
-static bool run(struct copying *c, const char *const argv[], struct text *out,
-    const char *doing)
+static bool run(struct repo_copying *c, const char *const argv[],
+    struct text *out, const char *doing)
 {
 	int status = fetch_git_here(&c->git, c->repo.fd, argv, out);
 
@@ -40,7 +40,7 @@ static bool run(struct copying *c, const char *const argv[], struct text *out,
 }
 
 /* Lines "ref: <target> TAB <name>" among those of values. */
-static bool list_symrefs(struct copying *c)
+static bool list_symrefs(struct repo_copying *c)
 {
 	const char *const argv[] = { "git", "ls-remote", "--symref",
 		c->url.data, NULL };
@@ -62,7 +62,7 @@ static bool list_symrefs(struct copying *c)
 }
 
 /* A fetch would make symbolic refs values. */
-static bool fetch(struct copying *c)
+static bool fetch(struct repo_copying *c)
 {
 	static const char *const first[] = { "git", "-c", "fetch.unpackLimit=1",
 		"fetch", "--quiet", "--prune", "--no-write-fetch-head",
@@ -91,7 +91,7 @@ static bool fetch(struct copying *c)
 	return ok;
 }
 
-static bool set_symrefs(struct copying *c)
+static bool set_symrefs(struct repo_copying *c)
 {
 	size_t i;
 
@@ -104,7 +104,7 @@ static bool set_symrefs(struct copying *c)
 	return true;
 }
 
-static bool copy(struct copying *c)
+static bool copy(struct repo_copying *c)
 {
 	static const char *const pack[] = { "git", "pack-refs", "--all", NULL };
 	static const char *const list[] = { "git", "for-each-ref",
@@ -124,7 +124,7 @@ static bool copy(struct copying *c)
 bool join_copy(const struct fetch_site *site, const struct fetch_wish *wish,
     struct text *refs, struct text *why)
 {
-	struct copying c = { .refs = refs,
+	struct repo_copying c = { .refs = refs,
 		.why = why,
 		.git = { .wish = wish,
 		    .site = site,

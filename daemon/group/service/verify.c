@@ -38,7 +38,7 @@
 #define APPLY_MS    30000
 #define LOOK_MS     50
 
-struct verify {
+struct group_verify {
 	const struct group_config *config;
 	const char *root;
 	struct fetch_site site;
@@ -53,7 +53,7 @@ struct verify {
 
 /* One repository. */
 struct verified {
-	struct verify *v;
+	struct group_verify *v;
 	struct session s;
 	const char *path; /* below the root */
 	bool is_wrong;
@@ -421,7 +421,7 @@ static void verify(struct verified *f)
 
 static void verify_repo(const char *dir, void *arg)
 {
-	struct verify *v = arg;
+	struct group_verify *v = arg;
 	struct verified f = { .v = v,
 		.s.config = v->config,
 		.path = dir + strlen(v->root) + 1 };
@@ -448,7 +448,7 @@ static void look(const char *dir, void *arg)
 }
 
 /* The directory of REPO, owned. */
-static char *find_named(const struct verify *v, const char *repo)
+static char *find_named(const struct group_verify *v, const char *repo)
 {
 	const size_t len = strlen(v->root);
 	char dir[PATH_MAX];
@@ -463,7 +463,7 @@ static char *find_named(const struct verify *v, const char *repo)
 }
 
 /* DIRS: those of the named repositories, freed here; none: all. */
-static void verify_all(struct verify *v, char **dirs)
+static void verify_all(struct group_verify *v, char **dirs)
 {
 	bool is_all = !*dirs;
 
@@ -482,7 +482,7 @@ static void verify_all(struct verify *v, char **dirs)
 /* ---- the lead ---- */
 
 /* Sets v->former. */
-static void read_damage(struct verify *v)
+static void read_damage(struct group_verify *v)
 {
 	struct session s = { .config = v->config };
 	struct params p = { 0 };
@@ -507,7 +507,7 @@ static void read_damage(struct verify *v)
  * can. A former finding goes when its repository was read, or is gone. One that
  * cannot be read keeps no finding of another: its owner would decide on the
  * lead for ever. */
-static void note_damage(const struct verify *v)
+static void note_damage(const struct group_verify *v)
 {
 	struct session s = { .config = v->config };
 	struct params p = { 0 };
@@ -558,7 +558,7 @@ static char *make_git_dirs(void)
 int verify_run(const struct group_config *config,
     const struct verb_options *opt)
 {
-	struct verify v = { .config = config, .repairs = opt->repairs };
+	struct group_verify v = { .config = config, .repairs = opt->repairs };
 	char *dir, root[PATH_MAX], **dirs;
 	size_t nr = 0;
 

@@ -16,7 +16,7 @@
  * long as any file system hangs. */
 #define JOURNAL_BYTES (32 * 1024 * 1024)
 
-struct copying {
+struct object_copying {
 	const struct store_parts *cfg;
 	const struct repo *repo;
 	int64_t limit; /* of the repository's own store */
@@ -25,11 +25,11 @@ struct copying {
 
 static int64_t limit_of(void *arg, int fd, const struct sys_stat *st)
 {
-	return barrier_limit(((struct copying *)arg)->cfg, fd, st);
+	return barrier_limit(((struct object_copying *)arg)->cfg, fd, st);
 }
 
 /* git writes this file without a sync, and the objects need it. */
-static bool is_shallow_new(const struct copying *c)
+static bool is_shallow_new(const struct object_copying *c)
 {
 	struct sys_stat st;
 	int r = SYS(c->cfg->sys, lstatat, c->repo->fd, "shallow", &st);
@@ -46,7 +46,7 @@ static int found(void *arg, const struct objects_new *found)
 
 static int add_fanout(void *arg, int fd, const char *name, int64_t limit)
 {
-	struct copying *c = arg;
+	struct object_copying *c = arg;
 
 	c->limit = limit;
 	return limit == INT64_MIN || is_shallow_new(c) ?
@@ -74,7 +74,7 @@ static bool is_suitable(const struct store_parts *cfg, const struct repo *repo)
 bool barrier_copy(struct barriers *b, struct repo *repo,
     struct new_objects **objects)
 {
-	struct copying c = { .cfg = b->cfg, .repo = repo };
+	struct object_copying c = { .cfg = b->cfg, .repo = repo };
 	const struct objects_walk walk = { .sys = b->cfg->sys,
 		.limit = limit_of,
 		.found = found,

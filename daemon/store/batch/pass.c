@@ -169,14 +169,14 @@ static int change_compare(const struct change *c, const struct repo *repo,
 }
 
 /* An update before it becomes a change. */
-struct place {
+struct update_place {
 	struct name_key key;
 	struct txn_update *u;
 	int dirfd;
 	unsigned slice;
 };
 
-static void set_keys(struct place *places, size_t nr)
+static void set_keys(struct update_place *places, size_t nr)
 {
 	size_t i, common = SIZE_MAX;
 
@@ -190,7 +190,7 @@ static void set_keys(struct place *places, size_t nr)
 /* The order of change_compare(). ARG: the slices of the pass. */
 static int by_place(const void *va, const void *vb, void *arg)
 {
-	const struct place *a = va, *b = vb;
+	const struct update_place *a = va, *b = vb;
 	const struct slice *slices = arg;
 	const struct repo *repo_a = slices[a->slice].repo,
 			  *repo_b = slices[b->slice].repo;
@@ -450,7 +450,7 @@ static size_t count_updates(const struct batch *b)
 
 /* Adds the updates to PLACES, of which NR_ASKED are in use. */
 static bool take_slice(struct pass *p, struct txn_slice *txn_slice,
-    struct place *places)
+    struct update_place *places)
 {
 	struct slice *s = &p->slices[p->nr_slices++];
 	struct txn_update *u;
@@ -470,7 +470,7 @@ static bool take_slice(struct pass *p, struct txn_slice *txn_slice,
 		}
 		r = pass_place(p, s, txn_update_place(u), &at);
 		places[p->nr_asked++] =
-		    (struct place){ .key.name = at.edit.name,
+		    (struct update_place){ .key.name = at.edit.name,
 			    .u = u,
 			    .dirfd = r < 0 ? r : at.edit.dirfd,
 			    .slice = (unsigned)(s - p->slices) };
@@ -480,7 +480,7 @@ static bool take_slice(struct pass *p, struct txn_slice *txn_slice,
 
 /* Changes lie in memory in the order of all later steps. */
 static bool take_updates(struct pass *p, struct batch *b, enum slices slices,
-    struct place *places)
+    struct update_place *places)
 {
 	size_t i;
 
@@ -503,7 +503,7 @@ bool pass_init(struct pass *p, struct applier *ap, struct batch *b,
     enum slices slices)
 {
 	size_t nr = count_updates(b);
-	struct place *places;
+	struct update_place *places;
 	bool ok;
 
 	memset(p, 0, sizeof(*p));

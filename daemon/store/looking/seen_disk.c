@@ -33,7 +33,7 @@
 /* Of a look at tables (struct reftable_budget): some ten million refs. */
 #define TABLES_WORK ((uint64_t)2 * 1024 * 1024 * 1024)
 
-struct search {
+struct seen_search {
 	const struct sys *sys;
 	struct repo *repo;
 	struct seen_refs *refs;
@@ -55,7 +55,7 @@ bool seen_refs_has_place(const char *name)
 
 /* ---- loose refs ---- */
 
-static int add_loose(struct search *s, const char *name)
+static int add_loose(struct seen_search *s, const char *name)
 {
 	struct loose_value value;
 	struct seen_ref ref = { .name = name };
@@ -83,9 +83,10 @@ static int add_loose(struct search *s, const char *name)
 	return r;
 }
 
-static int search(struct search *s);
+static int search(struct seen_search *s);
 
-static int look_at(struct search *s, size_t len, const struct sys_dirent *entry)
+static int look_at(struct seen_search *s, size_t len,
+    const struct sys_dirent *entry)
 {
 	const size_t n = strlen(entry->name);
 	int r;
@@ -106,7 +107,7 @@ static int look_at(struct search *s, size_t len, const struct sys_dirent *entry)
 	return r;
 }
 
-static int search(struct search *s)
+static int search(struct seen_search *s)
 {
 	const size_t len = strlen(s->path);
 	struct sys_dirent entry;
@@ -131,7 +132,7 @@ static int search(struct search *s)
 
 static int add_packed(void *arg, const char *name, const struct refd_oid *oid)
 {
-	struct search *s = arg;
+	struct seen_search *s = arg;
 	const struct seen_ref ref = { .name = name, .oid = *oid };
 	struct seen_ref loose;
 
@@ -141,7 +142,7 @@ static int add_packed(void *arg, const char *name, const struct refd_oid *oid)
 	return seen_refs_set(s->refs, SEEN_DISK, &ref);
 }
 
-static int read_files(struct search *s)
+static int read_files(struct seen_search *s)
 {
 	struct packed_snapshot *snap;
 	int r;
@@ -163,7 +164,7 @@ static int read_files(struct search *s)
 
 static int add_record(void *arg, const struct reftable_record *rec)
 {
-	struct search *s = arg;
+	struct seen_search *s = arg;
 	struct seen_ref ref = { .name = rec->name };
 	char *target = NULL;
 	int r;
@@ -190,7 +191,7 @@ static int add_record(void *arg, const struct reftable_record *rec)
 	return r;
 }
 
-static int read_tables(struct search *s)
+static int read_tables(struct seen_search *s)
 {
 	struct stack_look look;
 	int r = stack_look_begin(&look, s->repo->stacks, "", s->repo->fd,
@@ -206,7 +207,7 @@ static int read_tables(struct search *s)
 int seen_refs_read(const struct sys *sys, struct repo *repo,
     struct seen_refs *refs)
 {
-	struct search s = { .sys = sys, .repo = repo, .refs = refs };
+	struct seen_search s = { .sys = sys, .repo = repo, .refs = refs };
 
 	return repo->format == REPO_REFTABLE ? read_tables(&s) : read_files(&s);
 }

@@ -111,14 +111,14 @@ int seen_file_read(const struct sys *sys, int state_fd, uint64_t repo,
 
 /* ---- writing ---- */
 
-struct out {
+struct seen_output {
 	const struct sys *sys;
 	int fd, err;
 	size_t len;
 	char buf[OUT_BYTES];
 };
 
-static void flush(struct out *out)
+static void flush(struct seen_output *out)
 {
 	if (out->err == 0)
 		out->err =
@@ -126,7 +126,7 @@ static void flush(struct out *out)
 	out->len = 0;
 }
 
-static void put(struct out *out, const char *text)
+static void put(struct seen_output *out, const char *text)
 {
 	const size_t len = strlen(text);
 
@@ -136,7 +136,7 @@ static void put(struct out *out, const char *text)
 	out->len += len;
 }
 
-static void put_ref(struct out *out, enum refd_object_format format,
+static void put_ref(struct seen_output *out, enum refd_object_format format,
     const struct seen_ref *ref)
 {
 	char hex[REFD_OID_MAX_HEX + 1];
@@ -156,7 +156,7 @@ static int write_refs(const struct sys *sys, int fd,
     const uint8_t journal[REFD_JOURNAL_ID_BYTES],
     enum refd_object_format format, const struct seen_refs *refs, uint64_t lsn)
 {
-	struct out *out = calloc(1, sizeof(*out));
+	struct seen_output *out = calloc(1, sizeof(*out));
 	struct seen_ref ref;
 	char text[HEAD_MAX];
 	uint64_t nr = 0;

@@ -34,14 +34,14 @@ struct value {
 	struct refd_oid oid;
 };
 
-struct entry {
+struct seen_entry {
 	uint32_t name, hash;
 	struct value of[SEEN_SIDES];
 };
 
 struct seen_refs {
-	/* Of struct entry; of text; of uint32_t: the number of an entry, from
-	 * 1 on, or 0. At most half of the index is used. */
+	/* Of struct seen_entry; of text; of uint32_t: the number of an entry,
+	 * from 1 on, or 0. At most half of the index is used. */
 	struct piece entries, text, index;
 	size_t nr, text_len;
 	size_t nr_of[SEEN_SIDES], max;
@@ -95,9 +95,9 @@ void seen_refs_free(struct seen_refs *refs)
 	free(refs);
 }
 
-static struct entry *entry_at(const struct seen_refs *refs, size_t i)
+static struct seen_entry *entry_at(const struct seen_refs *refs, size_t i)
 {
-	return (struct entry *)(void *)refs->entries.at + i;
+	return (struct seen_entry *)(void *)refs->entries.at + i;
 }
 
 /* ---- the index ---- */
@@ -121,11 +121,11 @@ static void index_add(struct piece *index, uint32_t hash, size_t nr)
 	*slot_of(index, i) = (uint32_t)nr;
 }
 
-static struct entry *find(const struct seen_refs *refs, const char *name,
+static struct seen_entry *find(const struct seen_refs *refs, const char *name,
     uint32_t hash)
 {
 	const struct piece *index = &refs->index;
-	struct entry *ent;
+	struct seen_entry *ent;
 	size_t i, nr;
 
 	if (index->at == NULL)
@@ -178,11 +178,12 @@ static int text_room(struct seen_refs *refs, size_t len)
 static bool entry_room(struct seen_refs *refs)
 {
 	return index_room(refs) &&
-	    piece_grow(&refs->entries, (refs->nr + 1) * sizeof(struct entry));
+	    piece_grow(&refs->entries,
+		(refs->nr + 1) * sizeof(struct seen_entry));
 }
 
 static void clear(struct seen_refs *refs, enum seen_side side,
-    struct entry *ent)
+    struct seen_entry *ent)
 {
 	if (ent == NULL || !ent->of[side].is_there)
 		return;
@@ -196,7 +197,7 @@ int seen_refs_set(struct seen_refs *refs, enum seen_side side,
 	const size_t len = strlen(ref->name);
 	const size_t more = ref->target != NULL ? strlen(ref->target) + 1 : 0;
 	const uint32_t hash = hash_key(ref->name, len);
-	struct entry *ent = find(refs, ref->name, hash);
+	struct seen_entry *ent = find(refs, ref->name, hash);
 	struct value *v;
 	int r;
 
@@ -230,7 +231,7 @@ int seen_refs_set(struct seen_refs *refs, enum seen_side side,
 
 void seen_refs_know(struct seen_refs *refs)
 {
-	struct entry *ent;
+	struct seen_entry *ent;
 	size_t i;
 
 	for (i = 0; i < refs->nr; i++) {
@@ -247,7 +248,7 @@ void seen_refs_know(struct seen_refs *refs)
 /* ---- questions ---- */
 
 static bool get(const struct seen_refs *refs, enum seen_side side,
-    const struct entry *ent, struct seen_ref *ref)
+    const struct seen_entry *ent, struct seen_ref *ref)
 {
 	const struct value *v = &ent->of[side];
 
@@ -262,7 +263,7 @@ static bool get(const struct seen_refs *refs, enum seen_side side,
 bool seen_refs_find(const struct seen_refs *refs, enum seen_side side,
     const char *name, struct seen_ref *ref)
 {
-	const struct entry *ent =
+	const struct seen_entry *ent =
 	    find(refs, name, hash_key(name, strlen(name)));
 
 	return ent != NULL && get(refs, side, ent, ref);

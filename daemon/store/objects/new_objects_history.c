@@ -17,7 +17,7 @@
 #include "daemon/store/objects/new_objects.h"
 #include "daemon/store/objects/object_links.h"
 
-struct history {
+struct ancestry {
 	enum refd_object_format format;
 	struct new_object objects[NEW_OBJECTS_FILES];
 	bool is_wanted[NEW_OBJECTS_FILES], is_done[NEW_OBJECTS_FILES];
@@ -28,7 +28,7 @@ struct history {
 
 static int keep(void *arg, const struct new_object *object)
 {
-	struct history *h = arg;
+	struct ancestry *h = arg;
 
 	if (h->nr == NEW_OBJECTS_FILES)
 		return -EBADMSG;
@@ -37,7 +37,7 @@ static int keep(void *arg, const struct new_object *object)
 }
 
 /* False: not recorded. */
-static bool want(struct history *h, const struct refd_oid *oid)
+static bool want(struct ancestry *h, const struct refd_oid *oid)
 {
 	size_t i;
 
@@ -52,13 +52,13 @@ static bool want(struct history *h, const struct refd_oid *oid)
 /* For object_links_each(). 1: missing. */
 static int follow(void *arg, const struct object_link *link)
 {
-	struct history *h = arg;
+	struct ancestry *h = arg;
 
 	return want(h, &link->oid) || h->exists(h->arg, &link->oid) != 0 ? 0 :
 									   1;
 }
 
-static bool follow_object(struct history *h, const struct new_object *object)
+static bool follow_object(struct ancestry *h, const struct new_object *object)
 {
 	enum object_type type;
 	size_t len, header;
@@ -80,7 +80,7 @@ static bool follow_object(struct history *h, const struct new_object *object)
 }
 
 /* The next object to follow; h->nr: none. */
-static size_t next_wanted(const struct history *h)
+static size_t next_wanted(const struct ancestry *h)
 {
 	size_t i = 0;
 
@@ -93,7 +93,7 @@ int new_objects_is_complete(const uint8_t *bytes, size_t len,
     enum refd_object_format format, const struct refd_oid *tip,
     int (*exists)(void *arg, const struct refd_oid *oid), void *arg)
 {
-	struct history h = { .format = format, .exists = exists, .arg = arg };
+	struct ancestry h = { .format = format, .exists = exists, .arg = arg };
 	size_t i;
 
 	if (new_objects_each(bytes, len, format, keep, &h) < 0)

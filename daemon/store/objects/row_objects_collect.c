@@ -32,7 +32,7 @@ struct item {
 	struct bases bases; /* of a tree */
 };
 
-struct walk {
+struct object_walk {
 	const struct row_objects_need *need;
 	int64_t until_ns;
 	struct item items[ROW_OBJECTS_NR];
@@ -44,7 +44,8 @@ struct walk {
 
 /* ---- objects ---- */
 
-static const struct item *find(const struct walk *w, const struct refd_oid *oid)
+static const struct item *find(const struct object_walk *w,
+    const struct refd_oid *oid)
 {
 	size_t i;
 
@@ -59,7 +60,7 @@ static int not_possible(int r)
 	return r < 0 && r != -ENOMEM ? 1 : r;
 }
 
-static int read_object(const struct walk *w, const struct refd_oid *oid,
+static int read_object(const struct object_walk *w, const struct refd_oid *oid,
     size_t max, enum object_type *type, uint8_t **data, size_t *len)
 {
 	if (SYS(w->need->sys, now_mono) > w->until_ns)
@@ -68,7 +69,7 @@ static int read_object(const struct walk *w, const struct refd_oid *oid,
 }
 
 /* Other nodes must get OID, unless they have it. */
-static int want(struct walk *w, const struct refd_oid *oid,
+static int want(struct object_walk *w, const struct refd_oid *oid,
     const struct bases *bases)
 {
 	struct item *item = &w->items[w->nr];
@@ -93,7 +94,7 @@ static int want(struct walk *w, const struct refd_oid *oid,
 
 /* The same; OID must have the type TYPE. A value that other nodes have was
  * checked when it was new. */
-static int want_type(struct walk *w, const struct refd_oid *oid,
+static int want_type(struct object_walk *w, const struct refd_oid *oid,
     enum object_type type, const struct bases *bases)
 {
 	const struct item *item;
@@ -137,7 +138,7 @@ static int add_link(void *arg, const struct object_link *link)
 }
 
 /* Copies a collected object, or reads any other object. */
-static int read_again(struct walk *w, const struct refd_oid *oid,
+static int read_again(struct object_walk *w, const struct refd_oid *oid,
     enum object_type *type, uint8_t **data, size_t *len)
 {
 	const struct item *item = find(w, oid);
@@ -159,7 +160,7 @@ static void base_done(struct base *base)
 	free(base->links);
 }
 
-static int base_init(struct base *base, struct walk *w,
+static int base_init(struct base *base, struct object_walk *w,
     const struct refd_oid *oid)
 {
 	enum object_type type;
@@ -204,7 +205,7 @@ static void add_base_of(const struct base *base, const struct object_link *link,
 /* ---- the walk ---- */
 
 struct tree_walk {
-	struct walk *w;
+	struct object_walk *w;
 	struct base bases[BASES];
 	size_t nr;
 };
@@ -226,7 +227,7 @@ static int visit_entry(void *arg, const struct object_link *link)
 	    link->is_tree ? OBJECT_TREE : OBJECT_BLOB, &bases);
 }
 
-static int visit_tree(struct walk *w, const struct item *item)
+static int visit_tree(struct object_walk *w, const struct item *item)
 {
 	struct tree_walk t = { .w = w };
 	int r = 0;
@@ -260,7 +261,7 @@ static bool has_base(const struct bases *bases, const struct refd_oid *oid)
 }
 
 /* The tree of a commit that other nodes have is a base of all root trees. */
-static int add_root(struct walk *w, const struct refd_oid *commit)
+static int add_root(struct object_walk *w, const struct refd_oid *commit)
 {
 	enum object_type type;
 	struct refd_oid tree;
@@ -285,7 +286,7 @@ static int add_root(struct walk *w, const struct refd_oid *commit)
 static int visit_commit_link(void *arg, const struct object_link *link)
 {
 	const struct bases none = { .nr = 0 };
-	struct walk *w = arg;
+	struct object_walk *w = arg;
 	int r;
 
 	if (link->kind != OBJECT_LINK_PARENT)
@@ -303,7 +304,7 @@ static int visit_tag_link(void *arg, const struct object_link *link)
 }
 
 /* First all commits and tags, so that ROOTS is whole. */
-static int visit(struct walk *w, const struct item *item)
+static int visit(struct object_walk *w, const struct item *item)
 {
 	if (item->type == OBJECT_TREE)
 		return 0;
@@ -313,7 +314,7 @@ static int visit(struct walk *w, const struct item *item)
 	    w);
 }
 
-static int visit_root(struct walk *w, const struct item *item)
+static int visit_root(struct object_walk *w, const struct item *item)
 {
 	struct refd_oid tree;
 
@@ -332,12 +333,12 @@ static int visit_root(struct walk *w, const struct item *item)
 /* ---- ancestors ---- */
 
 struct ancestors {
-	struct walk *w;
+	struct object_walk *w;
 	size_t nth; /* of the tip */
 	bool is_wanted[ROW_OBJECTS_NR], is_done[ROW_OBJECTS_NR];
 };
 
-static void note_ancestor(struct walk *to, const struct refd_oid *oid,
+static void note_ancestor(struct object_walk *to, const struct refd_oid *oid,
     size_t nth)
 {
 	size_t i = 0;
@@ -370,7 +371,7 @@ static int visit_ancestor(void *arg, const struct object_link *link)
 }
 
 /* The tip NTH, the collected commits behind it, and their parents. */
-static void note_ancestors(struct walk *w, size_t nth)
+static void note_ancestors(struct object_walk *w, size_t nth)
 {
 	struct ancestors a = { .w = w, .nth = nth };
 	const struct item *item;
@@ -391,7 +392,7 @@ static void note_ancestors(struct walk *w, size_t nth)
 }
 
 /* The objects that others need come last in ITEMS, and first in the bytes. */
-static int put_all(const struct walk *w, struct row_objects **objects)
+static int put_all(const struct object_walk *w, struct row_objects **objects)
 {
 	const struct item *item;
 	uint8_t *p;
@@ -420,7 +421,7 @@ int row_objects_collect(const struct row_objects_need *need,
     struct row_objects **objects)
 {
 	const struct bases none = { .nr = 0 };
-	struct walk *w = calloc(1, sizeof(*w));
+	struct object_walk *w = calloc(1, sizeof(*w));
 	size_t i;
 	int r = 0;
 

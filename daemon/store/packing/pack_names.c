@@ -23,7 +23,7 @@
 #include "daemon/store/files/format/loose.h"
 #include "proto/refname.h"
 
-struct search {
+struct idx_listing {
 	struct pack_names *found;
 	char path[REFD_PATH_MAX];
 };
@@ -43,7 +43,7 @@ static bool can_be_packed(const char *name)
 }
 
 /* 1: enough. */
-static int add(struct search *s, const struct loose_value *value)
+static int add(struct idx_listing *s, const struct loose_value *value)
 {
 	struct pack_names *p = s->found;
 	size_t len = strlen(s->path) + 1;
@@ -67,7 +67,7 @@ static int add(struct search *s, const struct loose_value *value)
 	return 0;
 }
 
-static int look_at_file(struct search *s)
+static int look_at_file(struct idx_listing *s)
 {
 	struct pack_names *p = s->found;
 	struct loose_value value;
@@ -82,9 +82,10 @@ static int look_at_file(struct search *s)
 	return r;
 }
 
-static int search(struct search *s);
+static int search(struct idx_listing *s);
 
-static int look_at(struct search *s, size_t len, const struct sys_dirent *entry)
+static int look_at(struct idx_listing *s, size_t len,
+    const struct sys_dirent *entry)
 {
 	const struct pack_names *p = s->found;
 	size_t n = strlen(entry->name);
@@ -110,7 +111,7 @@ static int look_at(struct search *s, size_t len, const struct sys_dirent *entry)
 }
 
 /* Searches below the path. 1: enough; 0; or negative errno. */
-static int search(struct search *s)
+static int search(struct idx_listing *s)
 {
 	struct pack_names *p = s->found;
 	size_t len = strlen(s->path);
@@ -148,7 +149,7 @@ static int by_name(const void *va, const void *vb)
 
 int pack_names_find(struct pack_names *p)
 {
-	struct search s = { .found = p, .path = "refs" };
+	struct idx_listing s = { .found = p, .path = "refs" };
 	int r;
 
 	p->refs = calloc(PACK_REFS, sizeof(*p->refs));

@@ -15,7 +15,7 @@
 /* Of the reading, and of the comparison. */
 #define LOOK_NS (3 * 1000000000LL / 2)
 
-struct look {
+struct copy_look {
 	struct repos *repos;
 	struct journal *journal;
 	struct fold fold;
@@ -46,7 +46,7 @@ struct look {
 
 /* ---- the repository ---- */
 
-static void put_repo(struct look *l)
+static void put_repo(struct copy_look *l)
 {
 	packed_snapshot_put(l->snap);
 	l->snap = NULL;
@@ -68,7 +68,7 @@ static uint64_t read_max_index(struct repo *repo)
 }
 
 /* A repository that is moved, removed or in use is compared never. */
-static int open_repo(struct look *l, uint64_t id,
+static int open_repo(struct copy_look *l, uint64_t id,
     enum refd_object_format format)
 {
 	struct journal_repo known = { .path = NULL };
@@ -104,7 +104,7 @@ static int open_repo(struct look *l, uint64_t id,
 
 /* True: since NS, a name in the directory of ref NAME has changed. If this
  * directory is gone, the nearest parent counts. */
-static bool is_directory_younger(const struct look *l, const char *name,
+static bool is_directory_younger(const struct copy_look *l, const char *name,
     int64_t ns)
 {
 	char path[REFD_PATH_MAX];
@@ -128,7 +128,7 @@ static void note_owner(uint32_t owners[2], size_t *nr, uint32_t owner)
 }
 
 /* The rest of the repository is compared no more. */
-static void note_older(struct look *l, uint64_t lsn, const char *name)
+static void note_older(struct copy_look *l, uint64_t lsn, const char *name)
 {
 	char *text = repo_why(
 	    "it is older than record %llu of the journal, and this node lacks "
@@ -154,7 +154,7 @@ static void note_older(struct look *l, uint64_t lsn, const char *name)
 
 /* False if all older repositories belong to one owner, and a ref of another
  * owner has its newest value. */
-static bool are_older(const struct look *l)
+static bool are_older(const struct copy_look *l)
 {
 	return l->nr_older == 2 ||
 	    (l->nr_older == 1 &&
@@ -164,8 +164,8 @@ static bool are_older(const struct look *l)
 
 /* Git and refd only ever raise the index of a stack. The tables of another
  * node, which a repository may be a copy of, count on their own. */
-static void compare_in_tables(struct look *l, const struct journal_row *row,
-    const struct record_member *m)
+static void compare_in_tables(struct copy_look *l,
+    const struct journal_row *row, const struct record_member *m)
 {
 	if (l->max_index >= m->update_index)
 		note_owner(l->newest, &l->nr_newest, l->repo->owner);
@@ -174,7 +174,7 @@ static void compare_in_tables(struct look *l, const struct journal_row *row,
 }
 
 /* M is the newest record of its ref. */
-static void compare(struct look *l, const struct journal_row *row,
+static void compare(struct copy_look *l, const struct journal_row *row,
     const struct record_member *m)
 {
 	const struct rule_files files = { .sys = l->repos->sys,
@@ -208,7 +208,7 @@ static void compare(struct look *l, const struct journal_row *row,
 }
 
 /* Is the foreign value of the ref from M, or from before M? */
-static bool is_earlier(const struct look *l, const struct record_member *m)
+static bool is_earlier(const struct copy_look *l, const struct record_member *m)
 {
 	return (m->action == RECORD_WRITE && m->target == NULL &&
 		   refd_oid_eq(&m->new_oid, &l->oid)) ||
@@ -219,7 +219,7 @@ static bool is_earlier(const struct look *l, const struct record_member *m)
 static int look_at(void *arg, const struct journal_row *row,
     const struct record *rec, const struct record_member *m)
 {
-	struct look *l = arg;
+	struct copy_look *l = arg;
 	int r = open_repo(l, row->repo, rec->object_format);
 
 	if (r != 0 || l->repo == NULL)
@@ -237,13 +237,13 @@ static int look_at(void *arg, const struct journal_row *row,
 	return 1;
 }
 
-static bool is_over(const struct look *l)
+static bool is_over(const struct copy_look *l)
 {
 	return SYS(l->repos->sys, now_mono) >= l->end_ns;
 }
 
 /* A copy of another node's repository lacks the values that this node kept. */
-static int look_at_all(struct look *l, uint64_t upto)
+static int look_at_all(struct copy_look *l, uint64_t upto)
 {
 	struct fold_repo *repo, *next_repo;
 	struct fold_ref *ref, *next;
@@ -269,7 +269,7 @@ static int look_at_all(struct look *l, uint64_t upto)
 
 static enum fold_want wants(void *arg, const struct journal_row *row)
 {
-	struct look *l = arg;
+	struct copy_look *l = arg;
 
 	if (l->nr_rows++ == ROWS_MAX || is_over(l))
 		return FOLD_STOP;
@@ -280,7 +280,7 @@ int old_copy_look(struct repos *repos, struct journal *j,
     const struct store_report *report, uint64_t after, uint64_t upto,
     char **why)
 {
-	struct look l = { .repos = repos,
+	struct copy_look l = { .repos = repos,
 		.journal = j,
 		.fold = { .wants = wants, .arg = &l },
 		.end_ns = SYS(repos->sys, now_mono) + LOOK_NS,

@@ -37,7 +37,7 @@
 #include "daemon/store/repos/repo_checkpoint.h"
 
 /* A repository of the journal. */
-struct visit {
+struct repo_visit {
 	struct journal_repo known; /* path owned */
 	struct replay_row *rows;   /* the run's */
 	struct fs *fs;             /* NULL: not opened */
@@ -45,14 +45,14 @@ struct visit {
 	int err;                   /* the cause, if known; or 0 */
 	bool lost;                 /* a sync of its file system failed */
 	uint64_t deferred;         /* members */
-	struct visit *next;
+	struct repo_visit *next;
 };
 
 struct recovery_run {
 	struct store_recovery *rec;
 	struct recover_rows rows, older;
 	struct recover_starts starts;
-	struct visit *visits, **visits_end;
+	struct repo_visit *visits, **visits_end;
 	struct recover_findings findings;
 	struct store_report report; /* of the replays: to FINDINGS */
 	uint64_t last_lsn;          /* of ROWS; 0: none */
@@ -70,7 +70,7 @@ static void stepped(void *arg, size_t nr)
 
 /* For old_copy.h. The rows are durable, and a later sync covers the note. */
 static void note_checkpoint(const struct recovery_run *run,
-    const struct visit *v, const struct repo *repo)
+    const struct repo_visit *v, const struct repo *repo)
 {
 	if (run->findings.is_strict && v->rows != NULL && run->last_lsn > 0)
 		repo_checkpoint_write(run->rec->sys, repo->refd_fd,
@@ -87,7 +87,7 @@ static bool any_is_deferred(const struct replay_row *rows)
 
 /* Records the results of a replay, and removes its locks. *FAILED as in
  * replay_visited(). */
-static int end_replay(struct recovery_run *run, struct visit *v,
+static int end_replay(struct recovery_run *run, struct repo_visit *v,
     struct replay *rp, size_t *unlocked, int *failed)
 {
 	struct store_recovery *rec = run->rec;
@@ -112,7 +112,7 @@ static int end_replay(struct recovery_run *run, struct visit *v,
 }
 
 /* *FAILED: the repository failed, and not the journal. */
-static int replay_visited(struct recovery_run *run, struct visit *v,
+static int replay_visited(struct recovery_run *run, struct repo_visit *v,
     struct repo *repo, int *failed)
 {
 	const uint64_t nr_refused = run->findings.nr_refused;
@@ -166,7 +166,7 @@ static const char *missing_text(int err)
 	return "another refd holds it; its records are kept";
 }
 
-static int visit(struct recovery_run *run, struct visit *v)
+static int visit(struct recovery_run *run, struct repo_visit *v)
 {
 	struct store_recovery *rec = run->rec;
 	struct repo *repo;
@@ -209,7 +209,7 @@ static int visit(struct recovery_run *run, struct visit *v)
 static int add_visit(void *arg, const struct journal_repo *known)
 {
 	struct recovery_run *run = arg;
-	struct visit *v;
+	struct repo_visit *v;
 
 	v = calloc(1, sizeof(*v));
 	if (v == NULL)
@@ -229,7 +229,7 @@ static int add_visit(void *arg, const struct journal_repo *known)
  * the sync of a note fails, the journal is opened again. */
 static int visit_all(struct recovery_run *run)
 {
-	struct visit *v;
+	struct repo_visit *v;
 	int r = 0;
 
 	for (v = run->visits; v != NULL && r == 0; v = v->next) {
@@ -245,7 +245,7 @@ static int visit_all(struct recovery_run *run)
 static void sync_visited(struct recovery_run *run)
 {
 	struct store_recovery *rec = run->rec;
-	struct visit *v;
+	struct repo_visit *v;
 	struct fs *fs;
 	int r;
 
@@ -262,8 +262,8 @@ static void sync_visited(struct recovery_run *run)
 
 /* The mount by which a row of V is redone later. Its locks stand. The file
  * system may have failed while another repository was synced. */
-static uint64_t mount_of(const struct recovery_run *run, const struct visit *v,
-    const struct replay_row *row)
+static uint64_t mount_of(const struct recovery_run *run,
+    const struct repo_visit *v, const struct replay_row *row)
 {
 	if (v->lost)
 		return JOURNAL_MOUNT_LOST;
@@ -280,7 +280,7 @@ static int forget(struct recovery_run *run)
 	struct journal *journal = commit_log_journal(rec->log);
 	struct recover_notes notes = { .may_defer = true };
 	const struct replay_row *row;
-	struct visit *v;
+	struct repo_visit *v;
 	int r = 0;
 
 	for (v = run->visits; v != NULL; v = v->next)
@@ -304,7 +304,7 @@ static int forget(struct recovery_run *run)
  * searched. */
 static void note_deferred(const struct recovery_run *run, uint64_t *deferred)
 {
-	const struct visit *v;
+	const struct repo_visit *v;
 
 	for (v = run->visits; v != NULL; v = v->next) {
 		if (v->deferred > 0 || v->failed)
@@ -316,7 +316,7 @@ static void note_deferred(const struct recovery_run *run, uint64_t *deferred)
 
 static void run_done(struct recovery_run *run)
 {
-	struct visit *v;
+	struct repo_visit *v;
 
 	while ((v = run->visits) != NULL) {
 		run->visits = v->next;

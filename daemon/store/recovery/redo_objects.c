@@ -32,7 +32,7 @@
 #define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 #define FILE_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
 
-struct restoring {
+struct redo_objects {
 	struct replay *rp;
 	const struct sys *sys;
 	int fd; /* objects/ */
@@ -63,14 +63,14 @@ static bool holds(const struct sys *sys, int dirfd, const char *name,
 
 static int exists(void *arg, const struct refd_oid *oid)
 {
-	struct replay *rp = ((struct restoring *)arg)->rp;
+	struct replay *rp = ((struct redo_objects *)arg)->rp;
 
 	return rp->has_object(rp->arg, rp->repo, oid);
 }
 
 /* Is OID a new value of the row, and leads to a missing object? Then replay.c
  * passes the value over, because its object is missing. */
-static bool is_cut_off(struct restoring *at, const struct refd_oid *oid)
+static bool is_cut_off(struct redo_objects *at, const struct refd_oid *oid)
 {
 	const struct record *rec = &at->row->rec;
 	size_t i;
@@ -84,7 +84,7 @@ static bool is_cut_off(struct restoring *at, const struct refd_oid *oid)
 	return false;
 }
 
-static int restore_in(struct restoring *at, int dirfd, const char *name,
+static int restore_in(struct redo_objects *at, int dirfd, const char *name,
     const struct new_object *object)
 {
 	struct sys_stat st;
@@ -109,7 +109,7 @@ static int restore_in(struct restoring *at, int dirfd, const char *name,
 /* For new_objects_each(). */
 static int restore(void *arg, const struct new_object *object)
 {
-	struct restoring *at = arg;
+	struct redo_objects *at = arg;
 	char path[REFD_OID_MAX_HEX + 2], hex[REFD_OID_MAX_HEX + 1];
 	int dirfd, r;
 
@@ -135,7 +135,7 @@ static bool needs_objects(const struct replay_row *row)
 
 /* Only a deferred row can refer to a row that was forgotten meanwhile: then its
  * objects are durable. */
-static int restore_row(struct replay *rp, struct restoring *at)
+static int restore_row(struct replay *rp, struct redo_objects *at)
 {
 	int r;
 
@@ -165,7 +165,7 @@ static void report(struct replay *rp, size_t nr)
 
 int redo_objects(struct replay *rp, const struct replay_row *rows)
 {
-	struct restoring at = { .rp = rp, .sys = rp->sys, .fd = -1 };
+	struct redo_objects at = { .rp = rp, .sys = rp->sys, .fd = -1 };
 	int r = 0;
 
 	for (at.row = rows; at.row != NULL && r == 0; at.row = at.row->next) {

@@ -30,18 +30,18 @@
 #define BEFORE_US (3600 * INT64_C(1000000))
 
 /* A ref of packed-refs with a record. */
-struct known {
+struct recorded_ref {
 	UT_hash_handle hh;
 	bool is_decided; /* older records can say no more */
 	struct returned found;
 	char name[];
 };
 
-struct search {
+struct returned_search {
 	const struct repo *repo;
 	struct packed_snapshot *snap;
 	int64_t oldest_us;
-	struct known *names;
+	struct recorded_ref *names;
 	unsigned nr_rows;
 	size_t bytes; /* of the rows of the repository */
 };
@@ -91,10 +91,10 @@ char *returned_text(const struct returned *r, enum refd_object_format format)
 
 /* ---- records ---- */
 
-static struct known *add(struct search *s, const char *name,
+static struct recorded_ref *add(struct returned_search *s, const char *name,
     const struct refd_oid *value)
 {
-	struct known *k = calloc(1, sizeof(*k) + strlen(name) + 1);
+	struct recorded_ref *k = calloc(1, sizeof(*k) + strlen(name) + 1);
 
 	if (k == NULL)
 		return NULL;
@@ -110,9 +110,9 @@ static struct known *add(struct search *s, const char *name,
 static int note(void *arg, const struct journal_row *row,
     const struct record *rec, const struct record_member *m)
 {
-	struct search *s = arg;
+	struct returned_search *s = arg;
 	struct refd_oid value;
-	struct known *k;
+	struct recorded_ref *k;
 
 	if (m->worktree[0] != '\0' ||
 	    packed_lookup(s->snap, m->name, &value) <= 0)
@@ -129,7 +129,7 @@ static int note(void *arg, const struct journal_row *row,
 
 static enum fold_want wants(void *arg, const struct journal_row *row)
 {
-	struct search *s = arg;
+	struct returned_search *s = arg;
 
 	if (++s->nr_rows > ROWS_MAX || row->time_us < s->oldest_us)
 		return FOLD_STOP;
@@ -139,7 +139,7 @@ static enum fold_want wants(void *arg, const struct journal_row *row)
 	return s->bytes > BYTES_MAX ? FOLD_STOP : FOLD_TAKE;
 }
 
-static int read_rows(struct search *s, struct journal *journal)
+static int read_rows(struct returned_search *s, struct journal *journal)
 {
 	struct fold fold = { .wants = wants, .member = note, .arg = s };
 	int r = journal_reader_open(journal, &fold.reader);
@@ -153,8 +153,8 @@ static int read_rows(struct search *s, struct journal *journal)
 
 /* ---- the refs now ---- */
 
-static bool is_still_there(const struct sys *sys, const struct search *s,
-    const struct returned *r)
+static bool is_still_there(const struct sys *sys,
+    const struct returned_search *s, const struct returned *r)
 {
 	struct packed_snapshot *snap;
 	struct sys_stat st;
@@ -176,8 +176,8 @@ static bool is_still_there(const struct sys *sys, const struct search *s,
 int returned_find(const struct sys *sys, struct journal *journal,
     const struct repo *repo, returned_fn *fn, void *arg)
 {
-	struct search s = { .repo = repo };
-	struct known *k, *next;
+	struct returned_search s = { .repo = repo };
+	struct recorded_ref *k, *next;
 	struct sys_stat st;
 	int r = SYS(sys, lstatat, repo->fd, "packed-refs", &st);
 

@@ -170,7 +170,7 @@ static bool is_also_at(const struct repos *repos, const struct repo *repo,
 	    memcmp(other.uuid, uuid, 16) == 0;
 }
 
-struct search {
+struct copy_search {
 	const struct repos *repos;
 	const struct repo *repo;
 	bool is_there;
@@ -178,7 +178,7 @@ struct search {
 
 static int look_there(void *arg, const struct journal_repo *known)
 {
-	struct search *search = arg;
+	struct copy_search *search = arg;
 
 	search->is_there =
 	    is_also_at(search->repos, search->repo, known->path, known->uuid);
@@ -228,7 +228,7 @@ int repo_is_lost(const struct repos *repos, const struct repo_id *id)
 static int find_copy(const struct repos *repos, const struct repo *repo,
     const struct repo_id *id, bool *copy)
 {
-	struct search search = { .repos = repos, .repo = repo };
+	struct copy_search search = { .repos = repos, .repo = repo };
 	bool is_ours = has_no_journal(repos, id) ||
 	    memcmp(id->journal, journal_uuid(repos->journal), 16) == 0;
 	int r =
@@ -457,7 +457,7 @@ int repo_claim_any(const struct repos *repos, struct repo *repo)
 
 /* ---- before anything is replayed ---- */
 
-struct check {
+struct mark_check {
 	struct repos *repos;
 	const char *state_dir;
 	char **why;
@@ -470,7 +470,7 @@ static const char a_node[] = "make the node anew by 'refd group join'";
 
 static int check_checkpoint(void *arg, const struct journal_repo *known)
 {
-	struct check *check = arg;
+	struct mark_check *check = arg;
 	struct repos *repos = check->repos;
 	const struct sys *sys = repos->sys;
 	uint64_t lsn = 0, last = journal_last_lsn(repos->journal);
@@ -509,7 +509,7 @@ static int check_checkpoint(void *arg, const struct journal_repo *known)
 int repos_check_checkpoints(struct repos *repos, const char *state_dir,
     char **why)
 {
-	struct check check = { repos, state_dir, why };
+	struct mark_check check = { repos, state_dir, why };
 
 	return journal_each_repo(repos->journal, check_checkpoint, &check);
 }

@@ -29,7 +29,7 @@
 #define SHARED_GROUP     0660
 #define SHARED_EVERYBODY 0664
 
-struct reading {
+struct config_reading {
 	const struct sys *sys;
 	int common_fd;
 	const char *path; /* of the common dir */
@@ -53,7 +53,7 @@ struct reading {
 #define END_READING(r, code, ...)                                              \
 	((r)->status = (code), (r)->why = repo_why(__VA_ARGS__), -1)
 
-static int unsupported(struct reading *r, const char *what)
+static int unsupported(struct config_reading *r, const char *what)
 {
 	return END_READING(r, REFD_UNSUPPORTED,
 	    "the configuration of '%s' %s: git reads it itself", r->path, what);
@@ -62,7 +62,7 @@ static int unsupported(struct reading *r, const char *what)
 /* ---- files ---- */
 
 /* Opens NAME below the common dir, component by component. */
-static int open_file(const struct reading *r, const char *name)
+static int open_file(const struct config_reading *r, const char *name)
 {
 	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 	char part[256];
@@ -98,7 +98,7 @@ static int open_file(const struct reading *r, const char *name)
 }
 
 /* 0; -ENOENT; -ELOOP: a link is on the way; -1: the reading ends. */
-static int read_file(struct reading *r, const char *name, char **text,
+static int read_file(struct config_reading *r, const char *name, char **text,
     size_t *len)
 {
 	int fd, err;
@@ -129,7 +129,7 @@ static int read_file(struct reading *r, const char *name, char **text,
 	return 0;
 }
 
-static int parse(struct reading *r, const char *text, size_t len,
+static int parse(struct config_reading *r, const char *text, size_t len,
     config_entry_fn *fn)
 {
 	const char *why = "out of memory";
@@ -144,7 +144,7 @@ static int parse(struct reading *r, const char *text, size_t len,
 	    why);
 }
 
-static int bad_value(struct reading *r, const char *key, unsigned line)
+static int bad_value(struct config_reading *r, const char *key, unsigned line)
 {
 	return END_READING(r, REFD_IO,
 	    "can't read the configuration of '%s', line %u: %s has a bad value",
@@ -153,7 +153,7 @@ static int bad_value(struct reading *r, const char *key, unsigned line)
 
 /* ---- the format ---- */
 
-static int not_served(struct reading *r, const char *why)
+static int not_served(struct config_reading *r, const char *why)
 {
 	return END_READING(r, REFD_UNSUPPORTED, "'%s' is not served: %s",
 	    r->path, why);
@@ -162,7 +162,7 @@ static int not_served(struct reading *r, const char *why)
 static int version_entry(void *arg, const char *key, const char *value,
     unsigned line)
 {
-	struct reading *r = arg;
+	struct config_reading *r = arg;
 
 	if (strcmp(key, "core.repositoryformatversion") != 0)
 		return 0;
@@ -176,7 +176,7 @@ static int extension_entry(void *arg, const char *key, const char *value,
     unsigned line)
 {
 	static const char prefix[] = "extensions.";
-	struct reading *r = arg;
+	struct config_reading *r = arg;
 	char why[FORMAT_WHY_MAX];
 
 	if (strncmp(key, prefix, sizeof(prefix) - 1) != 0)
@@ -197,7 +197,7 @@ static int extension_entry(void *arg, const char *key, const char *value,
 	return 0;
 }
 
-static int read_format(struct reading *r)
+static int read_format(struct config_reading *r)
 {
 	int err = parse(r, r->main_text, r->main_len, version_entry);
 	const char *why;
@@ -248,7 +248,7 @@ int repo_config_parse_shared(const char *value, int *perm)
 	return 0;
 }
 
-static int set_log(struct reading *r, const char *value)
+static int set_log(struct config_reading *r, const char *value)
 {
 	char *copy = strdup(value != NULL ? value : "true");
 
@@ -260,7 +260,7 @@ static int set_log(struct reading *r, const char *value)
 				  "%s", busy_cause_text(BUSY_MEMORY));
 }
 
-static void is_not_read(struct reading *r)
+static void is_not_read(struct config_reading *r)
 {
 	r->config.is_log_unsure = true;
 	r->config.is_shared_unsure = true;
@@ -269,7 +269,7 @@ static void is_not_read(struct reading *r)
 
 /* Resolves VALUE, in the file NAME, to a path below the common dir, without "."
  * and "..". False: the path is elsewhere. BUF is REFD_PATH_MAX bytes. */
-static bool resolve_include(const struct reading *r, const char *value,
+static bool resolve_include(const struct config_reading *r, const char *value,
     char *buf)
 {
 	size_t top = strlen(r->path), len = 0, part;
@@ -309,7 +309,7 @@ static int settings_entry(void *arg, const char *key, const char *value,
     unsigned line);
 
 /* git skips a missing include. */
-static int include(struct reading *r, const char *value)
+static int include(struct config_reading *r, const char *value)
 {
 	const char *outer = r->name;
 	char name[REFD_PATH_MAX], *text;
@@ -364,7 +364,7 @@ static bool is_promisor(const char *key, const char *value)
 static int settings_entry(void *arg, const char *key, const char *value,
     unsigned line)
 {
-	struct reading *r = arg;
+	struct config_reading *r = arg;
 
 	if (is_promisor(key, value))
 		r->config.is_partial = true;
@@ -399,7 +399,7 @@ static int settings_entry(void *arg, const char *key, const char *value,
 	return 0;
 }
 
-static int read_settings(struct reading *r)
+static int read_settings(struct config_reading *r)
 {
 	char *text;
 	size_t len;
@@ -432,7 +432,9 @@ static bool is_dot_git(const char *common_dir)
 enum refd_status repo_config_read(const struct sys *sys, int common_fd,
     const char *path, struct repo_config *config, char **why)
 {
-	struct reading r = { .sys = sys, .common_fd = common_fd, .path = path };
+	struct config_reading r = { .sys = sys,
+		.common_fd = common_fd,
+		.path = path };
 	int err;
 
 	err = read_file(&r, "config", &r.main_text, &r.main_len);

@@ -36,7 +36,7 @@
 #define TRIES 3    /* drops of pages; another process may be reading the file */
 
 /* A directory being read. The path of a bad file goes to PATH. */
-struct place {
+struct readback_dir {
 	const struct readback *readback;
 	const struct sys *sys;
 	int64_t limit;
@@ -121,7 +121,7 @@ static int sum_inflated(const struct sys *sys, int fd, uint64_t size,
 	return zr == Z_STREAM_END ? 0 : -EBADMSG;
 }
 
-static int check_loose(const struct place *p, int fd, uint64_t size,
+static int check_loose(const struct readback_dir *p, int fd, uint64_t size,
     const struct refd_oid *wanted)
 {
 	z_stream z = { .next_in = NULL };
@@ -153,7 +153,7 @@ static void split(const unsigned char *part, uint64_t at, size_t n,
 		    n - plain);
 }
 
-static int check_sum(const struct place *p, int fd, uint64_t size)
+static int check_sum(const struct readback_dir *p, int fd, uint64_t size)
 {
 	_Alignas(ALIGN) unsigned char part[PART];
 	const size_t bytes = refd_object_format_bytes(p->readback->format);
@@ -177,7 +177,7 @@ static int check_sum(const struct place *p, int fd, uint64_t size)
 	return refd_oid_eq(&is, &wanted) ? 0 : -EBADMSG;
 }
 
-static void path_of(const struct place *p, const char *name, char *path,
+static void path_of(const struct readback_dir *p, const char *name, char *path,
     size_t size)
 {
 	char dir[REFD_PATH_MAX];
@@ -190,13 +190,13 @@ static void path_of(const struct place *p, const char *name, char *path,
 		snprintf(path, size, "%s/%s", dir, name);
 }
 
-static int say(const struct place *p, int r, const char *name)
+static int say(const struct readback_dir *p, int r, const char *name)
 {
 	path_of(p, name, p->path, p->size);
 	return r;
 }
 
-static int say_lost(const struct place *p, const char *name,
+static int say_lost(const struct readback_dir *p, const char *name,
     const struct sys_stat *st)
 {
 	char path[REFD_PATH_MAX + 64];
@@ -210,7 +210,7 @@ static int say_lost(const struct place *p, const char *name,
 }
 
 /* OID is the name of a loose object. NULL: the file ends with its checksum. */
-static int check_file(const struct place *p, const char *name,
+static int check_file(const struct readback_dir *p, const char *name,
     const struct refd_oid *oid)
 {
 	struct sys_stat st;
@@ -260,7 +260,7 @@ static bool is_fanout(const char *name)
 	return strlen(name) == 2 && strspn(name, "0123456789abcdef") == 2;
 }
 
-static int check_entry(const struct place *p, const char *name)
+static int check_entry(const struct readback_dir *p, const char *name)
 {
 	const enum refd_object_format format = p->readback->format;
 	char hex[REFD_OID_MAX_HEX + 1];
@@ -276,7 +276,7 @@ static int check_entry(const struct place *p, const char *name)
 	    0;
 }
 
-static int check_entries(const struct place *p)
+static int check_entries(const struct readback_dir *p)
 {
 	struct sys_dirent entry;
 	struct sys_dir *dir;
@@ -291,9 +291,9 @@ static int check_entries(const struct place *p)
 	return r == 0 && more < 0 ? say(p, more, "") : r;
 }
 
-static int check_below(const struct place *top, const char *name)
+static int check_below(const struct readback_dir *top, const char *name)
 {
-	struct place p = *top;
+	struct readback_dir p = *top;
 	struct sys_stat st;
 	int r;
 
@@ -313,7 +313,7 @@ static int check_below(const struct place *top, const char *name)
 	return r;
 }
 
-static int check_store(const struct place *top)
+static int check_store(const struct readback_dir *top)
 {
 	char fanout[3];
 	int i, r;
@@ -330,8 +330,8 @@ int readback_objects(const struct readback *readback, int fd, const char *name,
     int64_t limit, char *path, size_t size)
 {
 	bool is_any_lost = false;
-	const struct place top = { readback, readback->sys, limit, fd, name,
-		path, size, &is_any_lost };
+	const struct readback_dir top = { readback, readback->sys, limit, fd,
+		name, path, size, &is_any_lost };
 	int r;
 
 	/* Alternates in info/alternates are separate stores. */

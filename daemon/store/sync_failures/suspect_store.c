@@ -181,7 +181,7 @@ static bool is_still_lost(const struct sync_failures *d,
 	    st.size == l->st.size && st.ctime_ns == l->st.ctime_ns;
 }
 
-struct reading {
+struct suspect_reading {
 	const struct suspect_store_report *report;
 	size_t nr_lost;
 	struct sys_stat first;
@@ -189,7 +189,7 @@ struct reading {
 
 static void found_lost(void *arg, const char *path, const struct sys_stat *st)
 {
-	struct reading *reading = arg;
+	struct suspect_reading *reading = arg;
 
 	if (reading->nr_lost++ == 0)
 		reading->first = *st;
@@ -200,7 +200,7 @@ static void found_lost(void *arg, const char *path, const struct sys_stat *st)
 /* NULL: out of memory. Then the store is read again. */
 static struct lacking *note_lacking(const struct sync_failures *d,
     const struct suspect_store *one, int err, const char *path,
-    const struct reading *reading)
+    const struct suspect_reading *reading)
 {
 	struct lacking *l = calloc(1, sizeof(*l));
 
@@ -225,7 +225,7 @@ static int read_all(const struct sync_failures *d,
     const struct suspect_store *one, int64_t since_ns,
     const struct suspect_store_report *report, struct lacking **lost)
 {
-	struct reading reading = { .report = report };
+	struct suspect_reading reading = { .report = report };
 	const struct readback readback = { d->sys, one->format, found_lost,
 		&reading };
 	char path[REFD_PATH_MAX];

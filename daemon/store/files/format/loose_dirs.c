@@ -32,12 +32,12 @@ struct dir_walk {
 };
 
 /* Names of the subdirectories of a directory, each with its NUL. */
-struct names {
+struct dir_names {
 	char *data;
 	size_t len, size;
 };
 
-static int names_add(struct names *names, const char *name)
+static int names_add(struct dir_names *names, const char *name)
 {
 	size_t n = strlen(name) + 1;
 	char *grown;
@@ -92,7 +92,7 @@ static int is_directory(struct dir_walk *w, size_t len,
 
 /* Reads one directory. 1: there is a file, and W has its path; else SUBDIRS has
  * the subdirectories. */
-static int list_directory(struct dir_walk *w, struct names *subdirs)
+static int list_directory(struct dir_walk *w, struct dir_names *subdirs)
 {
 	size_t len = strlen(w->path);
 	struct sys_dirent entry;
@@ -133,7 +133,7 @@ static int list_directory(struct dir_walk *w, struct names *subdirs)
 static int walk_tree(struct dir_walk *w)
 {
 	size_t len = strlen(w->path), at;
-	struct names subdirs = { 0 };
+	struct dir_names subdirs = { 0 };
 	int r;
 
 	r = list_directory(w, &subdirs);

@@ -45,7 +45,7 @@ struct staged {
 	struct loose_value value; /* the target is owned */
 };
 
-struct search {
+struct unlocked_search {
 	struct replay *rp;
 	struct staged *staged;
 	size_t nr, size;
@@ -63,7 +63,7 @@ static int compare_staged(const void *va, const void *vb)
 	return memcmp(&a->value.oid, &b->value.oid, sizeof(a->value.oid));
 }
 
-static int read_staged(struct search *s, const char *name)
+static int read_staged(struct unlocked_search *s, const char *name)
 {
 	struct replay *rp = s->rp;
 	struct staged *grown,
@@ -88,7 +88,7 @@ static int read_staged(struct search *s, const char *name)
 	return 0;
 }
 
-static int read_stage(struct search *s)
+static int read_stage(struct unlocked_search *s)
 {
 	const struct sys *sys = s->rp->sys;
 	struct sys_dirent entry;
@@ -111,7 +111,7 @@ static int read_stage(struct search *s)
 	return r;
 }
 
-static int read_packed(struct search *s)
+static int read_packed(struct unlocked_search *s)
 {
 	const struct replay *rp = s->rp;
 	struct sys_stat st;
@@ -126,8 +126,8 @@ static int read_packed(struct search *s)
 	return r == -ENOENT ? 0 : r;
 }
 
-static bool is_staged(const struct search *s, const struct replay_row *row,
-    const struct record_member *m)
+static bool is_staged(const struct unlocked_search *s,
+    const struct replay_row *row, const struct record_member *m)
 {
 	size_t low = 0, high = s->nr, mid;
 	struct staged key = { .batch = row->row.token };
@@ -150,8 +150,8 @@ static bool is_staged(const struct search *s, const struct replay_row *row,
 }
 
 /* Is the rewrite of packed-refs for M, by the batch of ROW, not in place? */
-static bool is_packing(const struct search *s, const struct replay_row *row,
-    const struct record_member *m)
+static bool is_packing(const struct unlocked_search *s,
+    const struct replay_row *row, const struct record_member *m)
 {
 	if (m->worktree[0] != '\0' ||
 	    (m->action != RECORD_DELETE && !m->is_line))
@@ -164,8 +164,8 @@ static bool is_packing(const struct search *s, const struct replay_row *row,
 
 /* Whatever the ref is now, unless the line of M stands. The locks of deletions
  * go last, with the token. */
-static bool is_unpublished(const struct search *s, const struct replay_row *row,
-    const struct record_member *m)
+static bool is_unpublished(const struct unlocked_search *s,
+    const struct replay_row *row, const struct record_member *m)
 {
 	return m->action == RECORD_DELETE || m->is_line || is_staged(s, row, m);
 }
@@ -263,7 +263,7 @@ enum verdict {
 };
 
 /* E holds the lock of M. */
-static int judge(struct search *s, const struct replay_row *row,
+static int judge(struct unlocked_search *s, const struct replay_row *row,
     const struct record_member *m, struct edit *e, enum verdict *verdict)
 {
 	const bool staged = is_staged(s, row, m);
@@ -293,7 +293,7 @@ static int judge(struct search *s, const struct replay_row *row,
 	return r;
 }
 
-static int look_at(struct search *s, const struct replay_row *row,
+static int look_at(struct unlocked_search *s, const struct replay_row *row,
     const struct record_member *m, enum verdict *verdict)
 {
 	struct replay *rp = s->rp;
@@ -374,7 +374,7 @@ static int keep_lines(struct replay *rp, const struct replay_row *row,
 
 /* All locks are taken again before an update is given up, because an atomic
  * transaction is taken back under its locks. */
-static int look_at_row(struct search *s, const struct replay_row *row)
+static int look_at_row(struct unlocked_search *s, const struct replay_row *row)
 {
 	const size_t nr = row->rec.nr_members;
 	const struct record_member *m = row->rec.members;
@@ -406,7 +406,7 @@ static int look_at_row(struct search *s, const struct replay_row *row)
 
 int redo_unlocked(struct replay *rp, const struct replay_row *rows)
 {
-	struct search s = { .rp = rp };
+	struct unlocked_search s = { .rp = rp };
 	const struct replay_row *row;
 	bool is_read = false;
 	size_t i;

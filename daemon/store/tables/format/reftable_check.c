@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct check {
+struct table_check {
 	const struct reftable_table *table;
 	struct reftable_budget *budget;
 	struct reftable_layout *layout;
@@ -25,13 +25,13 @@ struct check {
 	struct reftable_block below; /* of the index being checked */
 };
 
-static int bad(const struct check *c, uint64_t at, const char *why)
+static int bad(const struct table_check *c, uint64_t at, const char *why)
 {
 	return reftable_table_bad(c->table, at, why, c->fault);
 }
 
 /* Reads the block at c->at. */
-static int load(struct check *c)
+static int load(struct table_check *c)
 {
 	int r;
 
@@ -45,7 +45,7 @@ static int load(struct check *c)
 	return r;
 }
 
-static int load_next(struct check *c)
+static int load_next(struct table_check *c)
 {
 	c->at = c->block.next;
 	return load(c);
@@ -54,7 +54,7 @@ static int load_next(struct check *c)
 /* ---- records ---- */
 
 /* The keys of objects are abbreviated ids, all of one length. */
-static int check_object(struct check *c)
+static int check_object(struct table_check *c)
 {
 	const size_t len = c->cursor.key_len;
 
@@ -66,7 +66,7 @@ static int check_object(struct check *c)
 }
 
 /* Checks the record that began at AT. */
-static int check_record(struct check *c, size_t at, size_t *nr_restarts)
+static int check_record(struct table_check *c, size_t at, size_t *nr_restarts)
 {
 	const struct reftable_block *block = &c->block;
 
@@ -86,7 +86,7 @@ static int check_record(struct check *c, size_t at, size_t *nr_restarts)
 }
 
 /* Checks the records of the block, which follow the key c->last. */
-static int check_block(struct check *c)
+static int check_block(struct table_check *c)
 {
 	struct reftable_cursor *cursor = &c->cursor;
 	size_t at, nr_restarts = 0;
@@ -121,7 +121,7 @@ static int check_block(struct check *c)
 /* ---- indexes ---- */
 
 /* Does the cursor's record describe the block at BELOW? */
-static int check_entry(struct check *c, uint64_t below)
+static int check_entry(struct table_check *c, uint64_t below)
 {
 	struct reftable_cursor *last = &c->found;
 	const char *why;
@@ -146,7 +146,7 @@ static int check_entry(struct check *c, uint64_t below)
 }
 
 /* Checks the blocks of a level that index the blocks from BELOW to END. */
-static int check_level(struct check *c, uint64_t below, uint64_t end)
+static int check_level(struct table_check *c, uint64_t below, uint64_t end)
 {
 	const char *why;
 	int r;
@@ -177,7 +177,7 @@ static int check_level(struct check *c, uint64_t below, uint64_t end)
 }
 
 /* *INDEX: the position of the highest level; 0: no index. */
-static int check_index(struct check *c, uint64_t start, uint64_t *index)
+static int check_index(struct table_check *c, uint64_t start, uint64_t *index)
 {
 	uint64_t below = start, end;
 	int r = 0;
@@ -194,7 +194,7 @@ static int check_index(struct check *c, uint64_t start, uint64_t *index)
 /* ---- sections ---- */
 
 /* *AT and *INDEX: the positions for the footer; 0: none. */
-static int check_section(struct check *c, enum reftable_section section,
+static int check_section(struct table_check *c, enum reftable_section section,
     uint64_t *at, uint64_t *index)
 {
 	uint64_t nr = 0;
@@ -220,7 +220,7 @@ static int check_section(struct check *c, enum reftable_section section,
 	return r;
 }
 
-static int check_sections(struct check *c)
+static int check_sections(struct table_check *c)
 {
 	struct reftable_layout *l = c->layout;
 	uint64_t refs;
@@ -245,7 +245,7 @@ int reftable_check_layout(const struct reftable_table *t,
     struct reftable_budget *budget, struct reftable_layout *layout,
     struct reftable_fault *fault)
 {
-	struct check *c = calloc(1, sizeof(*c));
+	struct table_check *c = calloc(1, sizeof(*c));
 	int r;
 
 	memset(layout, 0, sizeof(*layout));

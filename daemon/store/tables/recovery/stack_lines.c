@@ -37,7 +37,7 @@ static int compare(const void *va, const void *vb)
 	return (x > y) - (x < y);
 }
 
-struct search {
+struct line_search {
 	struct stack_line *lines;
 	size_t left; /* lines that are not decided yet, from the first on */
 	bool is_later;
@@ -47,7 +47,7 @@ struct search {
  * index of the last undecided lines. */
 static int look(void *arg, const struct reftable_record *found)
 {
-	struct search *s = arg;
+	struct line_search *s = arg;
 	const struct record_member *m;
 	struct stack_line *line;
 
@@ -71,7 +71,7 @@ static int look(void *arg, const struct reftable_record *found)
 int stack_lines_find(struct stack_reader *reader, const char *name,
     bool is_later, struct stack_line *lines, size_t nr)
 {
-	struct search s = { lines, nr, is_later };
+	struct line_search s = { lines, nr, is_later };
 	size_t i;
 	int r;
 
@@ -84,7 +84,7 @@ int stack_lines_find(struct stack_reader *reader, const char *name,
 	return r < 0 ? r : 0;
 }
 
-struct wanted {
+struct wanted_entry {
 	const struct ref_record *record;
 	bool is_there;
 };
@@ -92,7 +92,7 @@ struct wanted {
 /* stack_log_fn */
 static int look_for_one(void *arg, const struct reftable_record *found)
 {
-	struct wanted *w = arg;
+	struct wanted_entry *w = arg;
 
 	w->is_there = is_entry(w->record, found);
 	return found->update_index <= w->record->member->update_index;
@@ -101,7 +101,7 @@ static int look_for_one(void *arg, const struct reftable_record *found)
 int stack_lines_has(struct stack_reader *reader, const char *name,
     const struct ref_record *record)
 {
-	struct wanted w = { record, false };
+	struct wanted_entry w = { record, false };
 	int r = stack_reader_logs(reader, name, look_for_one, &w);
 
 	return r < 0 ? r : w.is_there;

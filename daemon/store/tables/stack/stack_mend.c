@@ -15,7 +15,7 @@
 
 #define BUFFER_BYTES ((size_t)64 * 1024)
 
-struct mending {
+struct stack_mending {
 	struct stack_update *u;
 	const struct sys *sys;
 	bool git_syncs;
@@ -26,7 +26,7 @@ struct mending {
 /* ---- the damaged table ---- */
 
 /* 1: m->mend is of NAME; 0: NAME is sound, or cannot be read. */
-static int look_at(struct mending *m, const char *name)
+static int look_at(struct stack_mending *m, const char *name)
 {
 	const int dirfd = m->u->stack->dirfd;
 	struct reftable_fault ignored;
@@ -51,7 +51,7 @@ static int look_at(struct mending *m, const char *name)
 }
 
 /* *LINE: the line of the table in the list. */
-static int find(struct mending *m, char **line)
+static int find(struct stack_mending *m, char **line)
 {
 	char *end;
 	int r = 0;
@@ -69,7 +69,7 @@ static int find(struct mending *m, char **line)
 
 /* ---- the new file ---- */
 
-static int copy(struct mending *m)
+static int copy(struct stack_mending *m)
 {
 	const struct reftable_table *t = &m->mend.table;
 	uint8_t *buffer = malloc(BUFFER_BYTES);
@@ -97,7 +97,7 @@ static int copy(struct mending *m)
 	return r == 0 ? stack_sync_table(m->u) : r;
 }
 
-static int make_file(struct mending *m)
+static int make_file(struct stack_mending *m)
 {
 	const struct reftable_table *t = &m->mend.table;
 	struct stack_update *u = m->u;
@@ -112,7 +112,7 @@ static int make_file(struct mending *m)
 
 /* ---- the list ---- */
 
-static int stage_list(struct mending *m, const char *line)
+static int stage_list(struct stack_mending *m, const char *line)
 {
 	const char *rest = strchr(line, '\n');
 	char *list;
@@ -127,7 +127,7 @@ static int stage_list(struct mending *m, const char *line)
 
 /* The sync of the directory makes their names durable. Tables of git may be in
  * memory alone. */
-static int sync_tables(struct mending *m)
+static int sync_tables(struct stack_mending *m)
 {
 	char *line = m->u->new_list, *end;
 	int fd, r = 0;
@@ -144,7 +144,7 @@ static int sync_tables(struct mending *m)
 	return r == 0 ? SYS(m->sys, fsync, m->u->stack->dirfd) : r;
 }
 
-static int publish(struct mending *m)
+static int publish(struct stack_mending *m)
 {
 	struct stack_update *u = m->u;
 	int r = sync_tables(m);
@@ -162,7 +162,7 @@ static int publish(struct mending *m)
 	return r;
 }
 
-static void clean_up(struct mending *m)
+static void clean_up(struct stack_mending *m)
 {
 	stack_table_drop(m->u);
 	edit_discard(&m->u->list);
@@ -173,7 +173,7 @@ static void clean_up(struct mending *m)
 int stack_mend(struct stack_update *u, bool git_syncs,
     struct stack_mended *mended)
 {
-	struct mending m = { .u = u,
+	struct stack_mending m = { .u = u,
 		.sys = u->stack->sys,
 		.git_syncs = git_syncs,
 		.mend.table.fd = -1 };

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct entry {
+struct kept_stack {
 	struct stack *stack; /* a reference */
-	struct entry *next;
+	struct kept_stack *next;
 	char worktree[];
 };
 
@@ -19,7 +19,7 @@ struct stack_set {
 	const struct sys *sys;
 	const enum refd_object_format *format;
 	pthread_mutex_t mutex;
-	struct entry *entries;
+	struct kept_stack *entries;
 	size_t nr;
 	/* Of the closed stacks: the largest index of a row of the log. */
 	uint64_t spent_index;
@@ -40,7 +40,7 @@ struct stack_set *stack_set_new(const struct sys *sys,
 
 void stack_set_free(struct stack_set *set)
 {
-	struct entry *e;
+	struct kept_stack *e;
 
 	if (set == NULL)
 		return;
@@ -54,9 +54,10 @@ void stack_set_free(struct stack_set *set)
 }
 
 /* Under MUTEX. */
-static struct entry *find(const struct stack_set *set, const char *worktree)
+static struct kept_stack *find(const struct stack_set *set,
+    const char *worktree)
 {
-	struct entry *e = set->entries;
+	struct kept_stack *e = set->entries;
 
 	while (e != NULL && strcmp(e->worktree, worktree) != 0)
 		e = e->next;
@@ -67,7 +68,7 @@ static struct entry *find(const struct stack_set *set, const char *worktree)
 static struct stack *known(struct stack_set *set, const char *worktree)
 {
 	struct stack *stack = NULL;
-	struct entry *e;
+	struct kept_stack *e;
 
 	pthread_mutex_lock(&set->mutex);
 	e = find(set, worktree);
@@ -91,9 +92,9 @@ static uint64_t spent_index(struct stack *stack)
 
 /* Makes room for one entry: closes a stack which nobody uses. No index is used
  * twice, also if the stack is opened again. Under MUTEX. */
-static struct entry *take_unused(struct stack_set *set)
+static struct kept_stack *take_unused(struct stack_set *set)
 {
-	struct entry **at = &set->entries, *e;
+	struct kept_stack **at = &set->entries, *e;
 
 	if (set->nr < STACK_SET_KEPT)
 		return NULL;
@@ -114,8 +115,8 @@ static int enlist(struct stack_set *set, const char *worktree,
     const struct stack *old, struct stack **stack)
 {
 	const size_t size = strlen(worktree) + 1;
-	struct entry *e, *made = malloc(sizeof(*made) + size);
-	struct entry *unused = NULL;
+	struct kept_stack *e, *made = malloc(sizeof(*made) + size);
+	struct kept_stack *unused = NULL;
 	struct stack *drop = NULL;
 
 	if (made == NULL)
@@ -175,7 +176,7 @@ int stack_set_get(struct stack_set *set, const char *worktree, int git_fd,
 static struct stack **hold_all(struct stack_set *set, size_t *nr)
 {
 	struct stack **all;
-	struct entry *e;
+	struct kept_stack *e;
 
 	*nr = 0;
 	pthread_mutex_lock(&set->mutex);

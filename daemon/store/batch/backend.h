@@ -12,16 +12,25 @@
 #include "daemon/store/batch/pass.h"
 
 struct ref_backend {
-	/* The work before any lock. Makes the token if a change is live. */
+	/* A pass makes one file for all changes of a repository: hold() takes
+	 * no lock, make() and seal() may ask for a new round, publish() makes
+	 * names durable in the modes batch and fsync, and a failure tries every
+	 * transaction alone. Only tables have rounds. Files have no make(). */
+	bool has_rounds;
+	/* The work before any lock. Makes the token if a change is live. Files:
+	 * also writes the new values into stage/. */
 	void (*stage)(struct pass *p, struct repo_slice *g);
 	/*
-	 * From now on the value of C cannot change unnoticed. Sets *VALUE, to
-	 * be freed by loose_value_done(); the ref may still be elsewhere, see
-	 * held(). false: C failed, or was given back.
+	 * From now on the value of C cannot change unnoticed. Files: takes
+	 * <ref>.lock. Tables: takes no lock, and reads the snapshot, which
+	 * seal() compares with the locked list. Sets *VALUE, to be freed by
+	 * loose_value_done(); the ref may still be elsewhere, see held().
+	 * false: C failed, or was given back.
 	 */
 	bool (
 	    *hold)(struct pass *p, struct change *c, struct loose_value *value);
-	/* All changes of G are held: completes their values. */
+	/* All changes of G are held: completes their values. Files: reads
+	 * packed-refs. Tables: nothing, because the snapshot has all values. */
 	void (*held)(struct pass *p, struct repo_slice *g);
 	/*
 	 * Reads a value without holding the ref. AT is a place: repo_slice,
@@ -48,11 +57,12 @@ struct ref_backend {
 	 * changes at hold(). */
 	bool (*make)(struct pass *p, struct repo_slice *g);
 	/*
-	 * Takes the locks that hold() did not take. After it, publishing needs
-	 * no further resource. Sets g->is_bound, and
-	 * in_rewrite of the changes that share the prepared file. Sets
-	 * p->has_staged if values were staged for durability_values(). true: a
-	 * new round, as for make().
+	 * Takes the locks that hold() did not take. Files: only packed-refs,
+	 * for deletions and for many new refs; nothing for a ref that stays
+	 * loose. Tables: the lists. After it, publishing needs no further
+	 * resource. Sets g->is_bound, and in_rewrite of the changes that share
+	 * the prepared file. Sets p->has_staged if values were staged for
+	 * durability_values(). true: a new round, as for make().
 	 */
 	bool (*seal)(struct pass *p, struct repo_slice *g);
 	/* A prepared session waits for its client, perhaps for long: gives back
@@ -74,11 +84,6 @@ struct ref_backend {
 	/* Removes all locks and staged files, in any state, except those of
 	 * deferred changes. Sets p->unlocked_ns. */
 	void (*release)(struct pass *p, struct repo_slice *g);
-	/* A pass makes one file for all changes of a repository: hold() takes
-	 * no lock, make() and seal() may ask for a new round, publish() makes
-	 * names durable in the modes batch and fsync, and a failure tries every
-	 * transaction alone. */
-	bool has_rounds;
 };
 
 extern const struct ref_backend files_backend, tables_backend;

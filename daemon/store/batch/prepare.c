@@ -180,9 +180,12 @@ void pass_prepare(struct pass *p)
 	stage(p);
 	durability_values(p);
 	pass_settle(p);
-	/* No lock is held while tables are flushed. */
+	/* Tables first, and without files: no lock is held while tables are
+	 * flushed. */
 	prepare(p, true);
 	each_of(p, true, make);
+	/* Hold() of tables has taken no lock, so the time of the locks begins
+	 * with the first ref file, or with the list (tables_seal.c). */
 	p->locked_ns = 0;
 	prepare(p, false);
 	/* Seal() of packed-refs may take long. */

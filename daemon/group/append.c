@@ -8,6 +8,10 @@
  * node. Log lines may differ, because each node has its own HEAD and its own
  * logs.
  *
+ * A transaction is a client's, or the store's own. Own transactions are of two
+ * kinds: the group has a row of the first kind (group_txn_is_row()), and only
+ * this node has a change of the second (group_txn_is_of_node()).
+ *
  * Failures: group.h tells the fate of the rows. With a doubt about a row that
  * the group has, the daemon ends. If the plan differs, all updates of the row
  * fail; if a lock is held, or the batch is too full, the row is tried again.

@@ -3,7 +3,7 @@
  * socket to refd-group, the rows that wait for the log of the group, and the
  * transactions whose objects other nodes do not hold yet.
  *
- *	group_log.c	a batch waits for the log of the group, and is appended
+ *	group_batches.c	a batch waits for the log of the group, and is appended
  *			to the journal in the order of the group
  *	group_holds.c	a transaction waits until other nodes hold its objects
  *	group_known.c	values that other nodes have
@@ -57,8 +57,9 @@ char *group_refusal(struct group *g);
 
 /*
  * Appends ROWS to the log of the group, and then to the journal: a worker, for
- * as long as PostgreSQL takes. Rows that have a shared_lsn are in the log of
- * the group already, and are only appended to the journal.
+ * as long as PostgreSQL takes. Rows that have a shared_lsn (group_fill() of
+ * append.c sets it) are in the log of the group already, and are only appended
+ * to the journal.
  *
  * 0: the rows are proven, and appended; wait for MARK. -EREMOTE: definitely not
  * in the log of the group: this node does not lead, or leads in another epoch
@@ -92,10 +93,10 @@ void group_know(struct group *g, uint64_t epoch,
 void group_note_held(struct group *g);
 /* A ref has left its old value behind: other nodes may prune it. */
 void group_forget(struct group *g, const uint8_t repo[GROUP_UUID_BYTES]);
-/* completions.hold: takes TXN if TXN has to wait for its objects, or for an
- * earlier transaction of its repository. Every transaction comes back to the
- * completions. */
-bool group_hold(void *group, struct txn *txn);
+/* Called by hold() of group_replica.c, after admission: takes TXN if TXN has to
+ * wait for its objects, or for an earlier transaction of its repository. Every
+ * transaction comes back to the completions. */
+bool group_hold(struct group *g, struct txn *txn);
 /* Asks refd-group to bring the repository with the uuid REPO, PATH as in a row,
  * and the NR objects OIDS, to this node. Does not wait for the result. */
 void group_fetch(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],

@@ -192,9 +192,8 @@ static bool take(struct group *g, struct txn *txn)
 	return true;
 }
 
-bool group_hold(void *group, struct txn *txn)
+bool group_hold(struct group *g, struct txn *txn)
 {
-	struct group *g = group;
 	bool is_taken;
 
 	if (!goes_on(txn))

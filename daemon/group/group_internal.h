@@ -97,8 +97,8 @@ struct group {
 	bool has_ended; /* for the writing thread */
 	bool is_sending;
 	uint64_t next_number; /* of BATCH and HOLD */
-	/* Of the next row of the journal: append() of group_log.c, on a worker
-	 * or on the thread of the follower. */
+	/* Of the next row of the journal: append_in_turn() of group_batches.c,
+	 * on a worker or on the thread of the follower. */
 	uint64_t next_lsn;
 	/* The last row that is applied, or waits: group_applied(). */
 	uint64_t done_lsn;
@@ -164,7 +164,7 @@ void group_take_near(struct group *g, uint64_t lsn);
 /* group_is_near() */
 bool group_are_near(const struct group *g);
 
-/* ---- group_log.c; under MUTEX ---- */
+/* ---- group_batches.c; under MUTEX ---- */
 
 /* Waits for a change. The daemon ends when UNTIL has passed. */
 void group_wait(struct group *g, const struct timespec *until);

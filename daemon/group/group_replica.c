@@ -13,7 +13,9 @@
 
 /* ---- opening and closing ---- */
 
-/* completions.hold, after admission and barrier. */
+/* completions.hold, after admission and barrier. A transaction of the store's
+ * own goes back to the follower, which waits for it. A transaction of a client
+ * may have to wait until other nodes have its objects. */
 static bool hold(void *group, struct txn *txn)
 {
 	struct group *g = group;

@@ -1,5 +1,6 @@
 /*
- * Batches of the daemon. The happy path of a leader:
+ * Batches of the daemon. On a leader, turn_leader() of service.c calls
+ * batches_lead() again and again, and each call does this:
  *
  *	1. The batches that wait become one transaction, with the next LSNs.
  *	2. The transaction is committed, and proven.
@@ -269,7 +270,7 @@ static bool attempt(struct service *v, const struct joined *j, bool *is_first)
 	return end_doubt(v, j);
 }
 
-static void decide(struct service *v, const struct joined *j)
+static void attempt_until_told(struct service *v, const struct joined *j)
 {
 	bool is_first = true;
 
@@ -288,7 +289,7 @@ void batches_lead(struct service *v, int wait_ms)
 	if (j.nr > 0) {
 		copy_rows(&j);
 		check_ids(&j);
-		decide(v, &j);
+		attempt_until_told(v, &j);
 	}
 	joined_done(&j);
 }

@@ -153,7 +153,7 @@ void group_batch_refused(struct group *g, uint64_t number)
 
 /* Under MUTEX, which is released meanwhile. The turn of LSN has come. Returns
  * what commit_log_append() does. */
-static int append(struct group *g, struct journal_row *rows, size_t nr,
+static int append_in_turn(struct group *g, struct journal_row *rows, size_t nr,
     struct commit_log_mark *mark)
 {
 	int r;
@@ -181,7 +181,7 @@ static int append_given(struct group *g, struct journal_row *rows, size_t nr,
 	while (!g->is_dead && rows[0].shared_lsn > g->next_lsn)
 		group_wait(g, &until);
 	if (!g->is_dead)
-		r = append(g, rows, nr, mark);
+		r = append_in_turn(g, rows, nr, mark);
 	pthread_mutex_unlock(&g->mutex);
 	return r;
 }
@@ -213,7 +213,7 @@ static int send(struct group *g, struct group_batch *b,
 
 /* Under MUTEX. 0: the rows are in the log of the group, from b->lsn on, and it
  * is their turn. */
-static int decide(struct group *g, struct group_batch *b)
+static int await_outcome(struct group *g, struct group_batch *b)
 {
 	const struct timespec until = time_after(g->patience_ns);
 
@@ -227,7 +227,7 @@ static int decide(struct group *g, struct group_batch *b)
 	return g->is_dead ? JOURNAL_UNKNOWN : 0;
 }
 
-static int append_new(struct group *g, struct journal_row *rows,
+static int send_and_append(struct group *g, struct journal_row *rows,
     struct group_batch *b, const struct named_rows *names,
     struct commit_log_mark *mark)
 {
@@ -237,10 +237,10 @@ static int append_new(struct group *g, struct journal_row *rows,
 	pthread_mutex_lock(&g->mutex);
 	r = send(g, b, rows, names);
 	if (r == 0)
-		r = decide(g, b);
+		r = await_outcome(g, b);
 	for (i = 0; r == 0 && i < names->nr; i++)
 		rows[i].shared_lsn = b->lsn + i;
-	if (r == 0 && append(g, rows, names->nr, mark) != 0) {
+	if (r == 0 && append_in_turn(g, rows, names->nr, mark) != 0) {
 		group_die(g, "the journal takes no row that the group has");
 		r = JOURNAL_UNKNOWN;
 	}
@@ -259,7 +259,7 @@ int group_append(struct group *g, struct journal_row *rows, size_t nr,
 		return append_given(g, rows, nr, mark);
 	r = names_init(&names, g, rows, nr);
 	if (r == 0)
-		r = append_new(g, rows, &b, &names, mark);
+		r = send_and_append(g, rows, &b, &names, mark);
 	names_done(&names);
 	return r;
 }

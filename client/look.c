@@ -25,9 +25,9 @@
 
 #include "client/commands.h"
 #include "client/enable/scan.h"
-#include "client/librefd/conn.h"
 #include "client/request/question.h"
 #include "proto/lib/cli.h"
+#include "proto/lib/clock.h"
 #include "proto/lib/interrupt.h"
 
 /* The rest after a look takes so many times as long as the look. */
@@ -114,7 +114,7 @@ static void ask(struct look_run *l, const char *dir, struct refd_request *req,
 			tell(l, dir, ans);
 		if (!err)
 			refd_answer_done(ans);
-		refd_nap(pause_ms, REFD_FOREVER);
+		clock_nap(pause_ms, CLOCK_FOREVER);
 		pause_ms *= 2;
 		if (err < 0)
 			connect_looks(l);
@@ -145,8 +145,8 @@ static void look_at(const char *dir, void *data)
 	uint64_t begin_ms;
 	char *git_dir;
 
-	refd_nap((unsigned)-1, l->rest_until_ms);
-	begin_ms = refd_now_ms();
+	clock_nap((unsigned)-1, l->rest_until_ms);
+	begin_ms = clock_now_ms();
 	if (find_refs(dir, &git_dir, &st)) {
 		req.git_dir = git_dir;
 		req.common_dev = (uint64_t)st.st_dev;
@@ -156,17 +156,16 @@ static void look_at(const char *dir, void *data)
 		refd_answer_done(&ans);
 	}
 	free(git_dir);
-	l->rest_until_ms = refd_now_ms() + (refd_now_ms() - begin_ms) * REST;
+	l->rest_until_ms = clock_now_ms() + (clock_now_ms() - begin_ms) * REST;
 }
 
 /* Not a child of this process, so nothing can be waited for. */
-static void await_end(pid_t process)
+static void await_end(pid_t pid)
 {
-	uint64_t until = refd_deadline_ms(AFTER_MS);
+	uint64_t end = clock_deadline_ms(AFTER_MS);
 
-	while (
-	    (kill(process, 0) == 0 || errno == EPERM) && refd_now_ms() < until)
-		refd_nap(NAP_MS, until);
+	while ((kill(pid, 0) == 0 || errno == EPERM) && clock_now_ms() < end)
+		clock_nap(NAP_MS, end);
 }
 
 static int run_look(const struct command *c, int argc, char **argv)

@@ -13,11 +13,11 @@
 #include "client/commands.h"
 #include "client/git/identity.h"
 #include "client/git/owner.h"
-#include "client/librefd/conn.h"
 #include "client/program.h"
 #include "client/request/connect.h"
 #include "client/request/context.h"
 #include "proto/lib/cli.h"
+#include "proto/lib/clock.h"
 #include "proto/lib/interrupt.h"
 
 /* Bytes that tell of restored refs: some 300,000 refs. If an owner damages more
@@ -110,7 +110,7 @@ static bool confirm(const struct confirming *c, const char *const row[FIELDS])
 	    refd_txid_make(&req.txid) == 0;
 	u.old_oid = u.new_oid;
 	if (is_done) {
-		connect_call(c->daemon, &req, refd_deadline_ms(CONFIRM_MS), 0,
+		connect_call(c->daemon, &req, clock_deadline_ms(CONFIRM_MS), 0,
 		    &ans);
 		is_done = ans.kind == REFD_ANSWER_RESULTS && ans.nr_results &&
 		    ans.results[0].status == REFD_OK;

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "client/commands.h"
-#include "client/librefd/conn.h"
 #include "client/request/question.h"
 #include "client/request/rows.h"
 #include "proto/lib/cli.h"
+#include "proto/lib/clock.h"
 
 #define PAUSE_MS      50
 #define PAUSE_MOST_MS 400
@@ -67,10 +67,10 @@ static int run_wait(const struct command *c, int argc, char **argv)
 
 	cli_parse(c, &q, argc, &argv);
 	token = parse_token(argv[0]);
-	until = refd_now_ms() + (uint64_t)q.timeout_s * 1000;
+	until = clock_now_ms() + (uint64_t)q.timeout_s * 1000;
 	r = question_connect(q.socket, q.timeout_s * 1000);
 	while (!has_token(r, &token, &applied)) {
-		now = refd_now_ms();
+		now = clock_now_ms();
 		if (now >= until) {
 			say_error("this node is at LSN %" PRIu64
 				  " and does not have LSN %" PRIu64

@@ -15,10 +15,10 @@
 #include "client/admin/frame.h"
 #include "client/admin/show.h"
 #include "client/commands.h"
-#include "client/librefd/conn.h"
 #include "client/request/output.h"
 #include "client/request/question.h"
 #include "proto/lib/cli.h"
+#include "proto/lib/clock.h"
 
 #define OTHER_SCREEN "\033[?1049h\033[?25l"
 #define OWN_SCREEN   "\033[?25h\033[?1049l"
@@ -149,7 +149,7 @@ static bool nap(uint64_t until)
 	char keys[64];
 	ssize_t n;
 
-	while (!ended && !resized && (now = refd_now_ms()) < until) {
+	while (!ended && !resized && (now = clock_now_ms()) < until) {
 		if (poll(&in, 1, (int)(until - now)) <= 0)
 			continue;
 		n = read(STDIN_FILENO, keys, sizeof(keys));
@@ -173,7 +173,7 @@ static int live(const struct question *q)
 		text_clear(&frame);
 		fill(r, &frame);
 		goes_on = draw(&frame) &&
-		    nap(refd_now_ms() + (uint64_t)q->interval_s * 1000);
+		    nap(clock_now_ms() + (uint64_t)q->interval_s * 1000);
 	} while (goes_on);
 	give_back_screen();
 	text_done(&frame);

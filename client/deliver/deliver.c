@@ -513,8 +513,8 @@ static void wait_for_events(struct deliverer *d, uint64_t until)
 				fds[nr++] =
 				    (struct curl_waitfd){ .fd = a->output,
 					    .events = CURL_WAIT_POLLIN };
-			if ((uint64_t)a->command.end_ms < until)
-				until = (uint64_t)a->command.end_ms;
+			if (a->command.end_ms < until)
+				until = a->command.end_ms;
 		}
 		if (a->has_ended)
 			until = now;

@@ -11,11 +11,11 @@
 #include "client/git/owner.h"
 #include "client/git/refs_now.h"
 #include "client/git/symref.h"
-#include "client/librefd/conn.h"
 #include "client/request/changes.h"
 #include "client/request/connect.h"
 #include "client/request/context.h"
 #include "client/request/git_messages.h"
+#include "proto/lib/clock.h"
 #include "proto/refname.h"
 
 #define IMPORT_MS  (10 * 60 * 1000)
@@ -213,7 +213,7 @@ static bool call(struct import *im, struct refd_request *req)
 	struct refd_answer ans;
 	const char *text;
 
-	connect_call(im->daemon, req, refd_deadline_ms(IMPORT_MS), GRACE_MS,
+	connect_call(im->daemon, req, clock_deadline_ms(IMPORT_MS), GRACE_MS,
 	    &ans);
 	status = outcome(&ans, &text);
 	if (git_messages_is_busy(status) || status == REFD_UNKNOWN)

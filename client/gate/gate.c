@@ -37,12 +37,12 @@
 #include "client/base/child.h"
 #include "client/git/gitdir.h"
 #include "client/hooks/gate_link.h"
-#include "client/librefd/conn.h"
 #include "client/program.h"
 #include "client/request/changes.h"
 #include "client/request/connect.h"
 #include "client/request/context.h"
 #include "client/request/unserved.h"
+#include "proto/lib/clock.h"
 #include "proto/lib/sha.h"
 #include "proto/refname.h"
 
@@ -532,7 +532,7 @@ static enum connect_result connect_gate(struct gate_call *g, int ms)
 
 	connect_choose(&socket, NULL, &g->config, &g->gd);
 	g->daemon = connect_new(&socket);
-	g->deadline = refd_deadline_ms(ms);
+	g->deadline = clock_deadline_ms(ms);
 	result = connect_daemon(g->daemon, socket.path,
 	    connect_fallback(&g->config, FALLBACK_GIT), &g->gd, g->deadline,
 	    &g->why);

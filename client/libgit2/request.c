@@ -20,29 +20,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "client/libgit2/refd_git2.h"
+#include "proto/lib/clock.h"
 
 /* The daemon must begin the commit before the deadline. The answer may come
  * later. */
 #define DEADLINE_MS REFD_UPDATE_DEADLINE_MS
 #define GRACE_MS    10000
-#define NAP_NS      50000000
+#define NAP_MS      50
 
 /* ---- time ---- */
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 static uint32_t ms_left(const struct request *r)
 {
-	uint64_t now = now_ms();
+	uint64_t now = clock_now_ms();
 
 	return now < r->deadline_ms ? (uint32_t)(r->deadline_ms - now) : 1;
 }
@@ -50,10 +42,8 @@ static uint32_t ms_left(const struct request *r)
 /* Waits for a short time. False: the deadline has passed. */
 static bool nap(const struct request *r)
 {
-	struct timespec ts = { .tv_nsec = NAP_NS };
-
-	nanosleep(&ts, NULL);
-	return now_ms() < r->deadline_ms;
+	clock_nap(NAP_MS, r->deadline_ms);
+	return clock_now_ms() < r->deadline_ms;
 }
 
 /* ---- the context of the request ---- */
@@ -200,7 +190,7 @@ int request_open(struct request *r, const struct backend *be,
 	int err;
 
 	memset(r, 0, sizeof(*r));
-	r->deadline_ms = now_ms() + DEADLINE_MS;
+	r->deadline_ms = clock_now_ms() + DEADLINE_MS;
 	r->req.git_dir = be->git_dir;
 	r->req.common_dev = be->common_dev;
 	r->req.common_ino = be->common_ino;

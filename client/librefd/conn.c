@@ -9,49 +9,13 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "proto/lib/clock.h"
 #include "proto/limits.h"
 
 /* Room for at least one whole packet behind the bytes read. */
 #define READ_BYTES (2 * REFD_PACKET_MAX)
-
-uint64_t refd_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
-uint64_t refd_deadline_ms(int timeout_ms)
-{
-	if (timeout_ms < 0)
-		return REFD_FOREVER;
-	return refd_now_ms() + (unsigned)timeout_ms;
-}
-
-/* The timeout for poll(2): -1 for no limit, 0 after the deadline. */
-static int ms_left(uint64_t deadline)
-{
-	uint64_t now = refd_now_ms();
-
-	if (deadline == REFD_FOREVER)
-		return -1;
-	if (deadline <= now)
-		return 0;
-	return deadline - now > INT_MAX ? INT_MAX : (int)(deadline - now);
-}
-
-void refd_nap(unsigned ms, uint64_t deadline)
-{
-	int left = ms_left(deadline);
-
-	if (left >= 0 && (unsigned)left < ms)
-		ms = (unsigned)left;
-	poll(NULL, 0, (int)ms);
-}
 
 void refd_conn_init(struct refd_conn *conn)
 {
@@ -91,7 +55,7 @@ void refd_conn_close(struct refd_conn *conn)
  */
 static int connect_by(int fd, const struct sockaddr_un *addr, uint64_t deadline)
 {
-	int left = ms_left(deadline);
+	int left = clock_left_ms(deadline);
 	struct timeval tv = { 0 };
 
 	if (left == 0)
@@ -242,7 +206,7 @@ int refd_conn_pump(struct refd_conn *conn, uint64_t deadline)
 	if (conn->sent < conn->out.len && !conn->is_deaf)
 		pfd.events |= POLLOUT;
 	do
-		n = poll(&pfd, 1, ms_left(deadline));
+		n = poll(&pfd, 1, clock_left_ms(deadline));
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;

@@ -2,7 +2,7 @@
  * A connection to the daemon's socket: bytes out, packets in.
  *
  * One thread at a time. Only open and pump block, and only until their deadline
- * (milliseconds of CLOCK_MONOTONIC; UINT64_MAX: no limit). While there are
+ * (clock_now_ms(); CLOCK_FOREVER: no limit). While there are
  * unsent bytes, pump also reads: if both sides only wrote, they would wait for
  * each other. Errors are negative errnos; after an error the connection is
  * unusable. The end of the connection is reported only after all received bytes
@@ -17,8 +17,6 @@
 
 #include "proto/pktline.h"
 
-#define REFD_FOREVER UINT64_MAX
-
 struct refd_conn {
 	int fd;       /* -1: closed */
 	bool is_deaf; /* takes no more bytes, but may have sent some */
@@ -28,12 +26,6 @@ struct refd_conn {
 	char *in;
 	size_t in_start, in_end, in_size;
 };
-
-uint64_t refd_now_ms(void);
-/* TIMEOUT_MS from now; negative: no limit. */
-uint64_t refd_deadline_ms(int timeout_ms);
-/* Sleeps for MS, but not beyond DEADLINE. */
-void refd_nap(unsigned ms, uint64_t deadline);
 
 void refd_conn_init(struct refd_conn *conn);
 void refd_conn_done(struct refd_conn *conn);

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "proto/lib/clock.h"
+
 #define NAP_MAX_MS 250
 
 void refd_hang_up(struct refd *r)
@@ -147,7 +149,7 @@ int refd_connect(struct refd *r, int timeout_ms)
 	if (is_serving(r))
 		return 0;
 	refd_hang_up(r);
-	err = connect_once(r, refd_deadline_ms(timeout_ms));
+	err = connect_once(r, clock_deadline_ms(timeout_ms));
 	return err < 0 ? err : send_flights(r);
 }
 
@@ -163,7 +165,7 @@ static bool is_passing(int err)
 
 void refd_back_off(struct refd *r, uint64_t deadline)
 {
-	refd_nap(r->nap_ms, deadline);
+	clock_nap(r->nap_ms, deadline);
 	if (r->nap_ms < NAP_MAX_MS)
 		r->nap_ms *= 2;
 }
@@ -203,7 +205,7 @@ int refd_reconnect(struct refd *r, uint64_t deadline)
 		/* No further attempt after the deadline: the error would only
 		 * be that there was no time. */
 		refd_back_off(r, deadline);
-		if (refd_now_ms() >= deadline)
+		if (clock_now_ms() >= deadline)
 			return -ECONNRESET;
 	}
 }

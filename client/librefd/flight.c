@@ -6,6 +6,7 @@
 
 #include "client/librefd/answer.h"
 #include "client/refd.h"
+#include "proto/lib/clock.h"
 
 #define ASK_MIN_MS 10
 #define ASK_MAX_MS 250
@@ -17,7 +18,7 @@ struct flight *refd_flight_new(struct refd_request *req)
 	if (!f)
 		return NULL;
 	f->req = req;
-	f->born_ms = refd_now_ms();
+	f->born_ms = clock_now_ms();
 	f->nap_ms = ASK_MIN_MS;
 	return f;
 }
@@ -84,7 +85,7 @@ static int queue(struct flight *f, const struct refd_request *req,
 static int send_request(struct flight *f, struct refd_conn *conn)
 {
 	struct refd_request req = *f->req;
-	uint64_t spent = refd_now_ms() - f->born_ms;
+	uint64_t spent = clock_now_ms() - f->born_ms;
 
 	if (f->was_sent && req.deadline_ms)
 		req.deadline_ms = spent < req.deadline_ms ?
@@ -225,7 +226,7 @@ static int settle_never_seen(struct flight *f, struct refd_conn *conn)
 static void ask_later(struct flight *f)
 {
 	f->state = FLIGHT_PENDING;
-	f->ask_at_ms = refd_now_ms() + f->nap_ms;
+	f->ask_at_ms = clock_now_ms() + f->nap_ms;
 	if (f->nap_ms < ASK_MAX_MS)
 		f->nap_ms *= 2;
 }
@@ -274,13 +275,13 @@ static bool may_come_later(const struct flight *f,
 	return ans->kind == REFD_ANSWER_REFUSED && ans->status == REFD_BUSY &&
 	    ans->retry_after_ms > 0 &&
 	    refd_verb_class(f->req->verb) == REFD_CLASS_UPDATES &&
-	    refd_now_ms() + ans->retry_after_ms < f->born_ms + deadline_ms;
+	    clock_now_ms() + ans->retry_after_ms < f->born_ms + deadline_ms;
 }
 
 static int put_off(struct flight *f, struct refd_answer *ans)
 {
 	f->state = FLIGHT_LATER;
-	f->ask_at_ms = refd_now_ms() + ans->retry_after_ms;
+	f->ask_at_ms = clock_now_ms() + ans->retry_after_ms;
 	refd_answer_done(ans);
 	return 0;
 }
@@ -303,7 +304,7 @@ int refd_flight_ask_again(struct flight *f, struct refd_conn *conn,
 
 	if (f->state != FLIGHT_PENDING && f->state != FLIGHT_LATER)
 		return 0;
-	if (refd_now_ms() < f->ask_at_ms) {
+	if (clock_now_ms() < f->ask_at_ms) {
 		if (f->ask_at_ms < *until)
 			*until = f->ask_at_ms;
 		return 0;

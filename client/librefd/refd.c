@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "proto/lib/clock.h"
+
 #define MISFITS_MAX  3
 #define INDEX_NAP_NS 20000000
 
@@ -220,7 +222,7 @@ static int give_up(struct refd *r, size_t i, int err, struct refd_answer *ans)
 int refd_wait(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans)
 {
-	uint64_t deadline = refd_deadline_ms(timeout_ms);
+	uint64_t deadline = clock_deadline_ms(timeout_ms);
 	size_t i = find_request(r, req);
 	int err;
 
@@ -235,7 +237,7 @@ int refd_wait(struct refd *r, struct refd_request *req, int timeout_ms,
 		err = turn(r, deadline);
 		if (err < 0)
 			return give_up(r, i, err, ans);
-		if (refd_now_ms() < deadline ||
+		if (clock_now_ms() < deadline ||
 		    refd_flight_is_settled(r->flights[i]))
 			continue;
 		if (!refd_conn_is_open(&r->conn))

@@ -10,7 +10,6 @@
 #include "client/base/pager.h"
 #include "client/commands.h"
 #include "client/git/gitdir.h"
-#include "client/librefd/conn.h"
 #include "client/log/lines.h"
 #include "client/log/when.h"
 #include "client/request/git_messages.h"
@@ -408,7 +407,7 @@ static void watch_all(struct asking *a, struct refd *r)
 		if (err < 0)
 			question_failed(r, err);
 		if (is_passing(&ans)) {
-			refd_nap(NAP_MS, REFD_FOREVER);
+			clock_nap(NAP_MS, CLOCK_FOREVER);
 		} else {
 			question_refused(&ans);
 			check_number(&asked, &ans);

@@ -39,8 +39,8 @@
 #include "client/commands.h"
 #include "client/git/gitconfig.h"
 #include "client/git/owner.h"
-#include "client/librefd/conn.h"
 #include "client/request/hold.h"
+#include "proto/lib/clock.h"
 #include "proto/refname.h"
 
 enum ref_storage { FILES, REFTABLE };
@@ -316,7 +316,7 @@ static void check_turn(struct migration *m)
 	tree_read(m->work, "states", &states);
 	sscanf(states.data, "%d %" SCNu64 " %" SCNu64, &to, &before, &placed);
 	/* Programs which have read the old configuration use the old refs. */
-	refd_nap(5 * NAP_MS, UINT64_MAX);
+	clock_nap(5 * NAP_MS, UINT64_MAX);
 	/* After a kill, a daemon takes reftable/ away (repo_claim.c). */
 	if ((int)m->from == to && !tree_has(m->work, "reftable") &&
 	    !is_still(m, old, before)) {
@@ -409,7 +409,7 @@ static int attempt(void *arg)
 		die("%s has linked worktrees, and git does not migrate their "
 		    "refs: remove them with 'git worktree remove' or 'prune'",
 		    m->gd.common);
-	refd_nap(NAP_MS, UINT64_MAX);
+	clock_nap(NAP_MS, UINT64_MAX);
 	if (before.lock)
 		exit(STATUS_AGAIN);
 	enter_private(m);
@@ -453,7 +453,7 @@ static int migrate(void *arg)
 	tidy(m);
 	for (i = 0; i < ATTEMPTS && m->from != m->to && status == STATUS_AGAIN;
 	    i++) {
-		refd_nap(i < 10 ? i * NAP_MS : 10 * NAP_MS, UINT64_MAX);
+		clock_nap(i < 10 ? i * NAP_MS : 10 * NAP_MS, UINT64_MAX);
 		status = launch_start(&c, &l);
 		if (status == 0)
 			status = launch_wait(&c);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "client/base/child.h"
-#include "client/librefd/conn.h"
+#include "proto/lib/clock.h"
 #include "proto/message.h"
 
 #define DEADLINE_MS REFD_HOOK_DEADLINE_MS
@@ -256,7 +256,7 @@ static void talk(struct talk *t, uint64_t deadline)
 	bool goes_on = true;
 
 	say_version(t);
-	while (!is_over(t) && goes_on && refd_now_ms() < deadline) {
+	while (!is_over(t) && goes_on && clock_now_ms() < deadline) {
 		goes_on = step(t, TICK_MS) || !t->is_gone;
 		look_for_end(t);
 	}
@@ -265,7 +265,7 @@ static void talk(struct talk *t, uint64_t deadline)
 	 * input. */
 	shut(&t->hook.to);
 	t->sent = t->out.len;
-	while (!t->is_gone && refd_now_ms() < deadline) {
+	while (!t->is_gone && clock_now_ms() < deadline) {
 		step(t, TICK_MS);
 		look_for_end(t);
 	}
@@ -317,7 +317,7 @@ const char *chain_talk(const char *path, const struct push *push,
 
 	if (!partner_start(&t.hook, path))
 		return "fail to run proc-receive hook";
-	talk(&t, refd_deadline_ms(DEADLINE_MS));
+	talk(&t, clock_deadline_ms(DEADLINE_MS));
 	why = judge(&t);
 	end(&t);
 	return why;

@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include "client/git/gitversion.h"
-#include "client/librefd/conn.h"
 #include "client/request/changes.h"
 #include "client/request/connect.h"
 #include "client/request/context.h"
 #include "client/request/git_messages.h"
 #include "client/request/unserved.h"
 #include "proto/detail.h"
+#include "proto/lib/clock.h"
 #include "proto/lib/time_text.h"
 
 /* ---- what the pusher is told meanwhile ---- */
@@ -644,7 +644,7 @@ static enum push_writer connect_and_choose(struct push_send *d,
 	d->daemon = connect_new(&socket);
 	switch (connect_daemon(d->daemon, socket.path,
 	    connect_fallback(d->config, FALLBACK_GIT), d->gd,
-	    refd_deadline_ms(DEADLINE_MS - GRACE_MS), &why)) {
+	    clock_deadline_ms(DEADLINE_MS - GRACE_MS), &why)) {
 	case CONNECT_SERVED:
 		by = PUSH_BY_DAEMON;
 		if (is_too_large(d, refd_hello(d->daemon))) {
@@ -691,7 +691,7 @@ static bool put(struct push_send *d, size_t nr)
 		d->committer = context_committer(d->config, d->gd);
 		reftx_warn(&d->hook);
 	}
-	d->deadline = refd_deadline_ms((int)d->left_ms);
+	d->deadline = clock_deadline_ms((int)d->left_ms);
 	done = reftx_exists(&d->hook) ? put_session(d, nr) : put_whole(d, nr);
 	d->left_ms = connect_ms_left(d->deadline);
 	if (done || is_first)

@@ -13,6 +13,7 @@
 #include "client/librefd/refd_internal.h"
 #include "client/request/daemons.h"
 #include "client/request/rows.h"
+#include "proto/lib/clock.h"
 
 #define ACCOUNT_SOCKETS CONNECT_ACCOUNT_BEGIN "*/refd.sock"
 #define BOOT_ID         "/proc/sys/kernel/random/boot_id"
@@ -245,7 +246,7 @@ bool connect_may_bypass(const char *socket, const struct gitdir *gd)
 
 uint32_t connect_ms_left(uint64_t deadline)
 {
-	uint64_t now = refd_now_ms();
+	uint64_t now = clock_now_ms();
 	uint64_t left = deadline > now ? deadline - now : 1;
 
 	return left > REFD_DEADLINE_MAX_MS ? REFD_DEADLINE_MAX_MS :
@@ -314,8 +315,8 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
 			return CONNECT_FAILED;
 		/* No attempt after the deadline: its reason would only be the
 		 * lack of time. */
-		refd_nap(NAP_MS, deadline);
-		if (refd_now_ms() >= deadline)
+		clock_nap(NAP_MS, deadline);
+		if (clock_now_ms() >= deadline)
 			return CONNECT_FAILED;
 	}
 }
@@ -395,10 +396,10 @@ void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
 		/* Seldom: a busy daemon shall not get much more to do. A leader
 		 * that has lost its lease follows as soon as another one leads.
 		 */
-		if (refd_now_ms() >= ask_ms) {
+		if (clock_now_ms() >= ask_ms) {
 			if (follows(r, (int)left_ms))
 				return;
-			ask_ms = refd_now_ms() + ASK_MS;
+			ask_ms = clock_now_ms() + ASK_MS;
 		}
 		left_ms = connect_ms_left(deadline);
 		if (left_ms < NAP_MS + LAST_MS)
@@ -406,7 +407,7 @@ void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
 		refd_answer_done(ans);
 		if (nap_ms > left_ms - LAST_MS)
 			nap_ms = left_ms - LAST_MS;
-		refd_nap(nap_ms, deadline);
+		clock_nap(nap_ms, deadline);
 		if (nap_ms < NAP_MOST_MS)
 			nap_ms *= 2;
 	}

@@ -2,7 +2,7 @@
  * Finds the daemon's socket, connects, and sends one transaction. Decides
  * whether git may write while the daemon is away.
  *
- * Blocking, within deadlines of the clock of refd_now_ms(); one thread.
+ * Blocking, within deadlines of the clock of clock_now_ms(); one thread.
  */
 #ifndef CLIENT_REQUEST_CONNECT_H
 #define CLIENT_REQUEST_CONNECT_H

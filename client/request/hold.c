@@ -22,9 +22,9 @@
 #include <unistd.h>
 
 #include "client/base/tree.h"
-#include "client/librefd/conn.h"
 #include "client/request/connect.h"
 #include "client/request/question.h"
+#include "proto/lib/clock.h"
 
 #define HOLD_MS 60000
 #define NAP_MS  20
@@ -56,9 +56,9 @@ static void poke(struct refd *r, int dir, const struct gitdir *gd)
 static bool take(int fd, uint64_t deadline)
 {
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (errno != EWOULDBLOCK || refd_now_ms() >= deadline)
+		if (errno != EWOULDBLOCK || clock_now_ms() >= deadline)
 			return false;
-		refd_nap(NAP_MS, deadline);
+		clock_nap(NAP_MS, deadline);
 	}
 	return true;
 }
@@ -70,7 +70,7 @@ static void enter(struct hold *h, const struct gitdir *gd)
 	mkdirat(h->refd, "migrate", 0700);
 	h->work = tree_open(h->refd, "migrate");
 	/* Another holder removes the directory at the end. */
-	if (!take(h->work, refd_now_ms() + LOOK_MS) ||
+	if (!take(h->work, clock_now_ms() + LOOK_MS) ||
 	    fstat(h->work, &st) < 0 || st.st_nlink == 0)
 		die_with(EXIT_AWAY,
 		    "%s: another 'refd migrate' is at work; nothing was "
@@ -125,7 +125,7 @@ static struct refd *find_daemon(struct daemon_socket *socket,
 
 void hold_begin(struct hold *h, int dir, const struct gitdir *gd)
 {
-	const uint64_t deadline = refd_deadline_ms(HOLD_MS);
+	const uint64_t deadline = clock_deadline_ms(HOLD_MS);
 	struct daemon_socket socket;
 	struct refd *r = find_daemon(&socket, gd);
 	struct refd_answer ans;
@@ -134,7 +134,7 @@ void hold_begin(struct hold *h, int dir, const struct gitdir *gd)
 	h->refd = tree_open(dir, "refd");
 	enter(h, gd);
 	while (!take_lock(h, gd)) {
-		if (refd_now_ms() >= deadline) {
+		if (clock_now_ms() >= deadline) {
 			hold_end(h);
 			die_with(EXIT_AWAY,
 			    "%s: the daemon still has updates or sessions at "
@@ -143,7 +143,7 @@ void hold_begin(struct hold *h, int dir, const struct gitdir *gd)
 			    gd->common);
 		}
 		poke(r, dir, gd);
-		refd_nap(NAP_MS, deadline);
+		clock_nap(NAP_MS, deadline);
 	}
 	question_ask(r, REFD_VERB_CHECKPOINT, HOLD_MS, &ans);
 	refd_answer_done(&ans);

@@ -9,6 +9,7 @@
 #include "client/request/connect.h"
 #include "client/request/daemons.h"
 #include "proto/lib/cli.h"
+#include "proto/lib/clock.h"
 #include "proto/lib/colour.h"
 
 #define NAP_MS  50
@@ -61,7 +62,7 @@ static void say_progress(const struct refd *r, uint64_t *told_ms,
     uint64_t *told)
 {
 	const struct refd_hello *hello = refd_hello(r);
-	uint64_t now = refd_now_ms();
+	uint64_t now = clock_now_ms();
 
 	if (hello->state != REFD_RECOVERING || hello->total == 0 ||
 	    hello->done == *told || now - *told_ms < TELL_MS)
@@ -77,8 +78,8 @@ static void say_progress(const struct refd *r, uint64_t *told_ms,
 static struct refd *connect_to(const char *option, const char *suffix,
     int wait_ms)
 {
-	uint64_t deadline = refd_deadline_ms(wait_ms);
-	uint64_t told_ms = refd_now_ms(), told = 0;
+	uint64_t deadline = clock_deadline_ms(wait_ms);
+	uint64_t told_ms = clock_now_ms(), told = 0;
 	const char *env = getenv("REFD_SOCKET");
 	struct gitconfig config = { 0 };
 	struct gitdir gd = { 0 };
@@ -97,12 +98,12 @@ static struct refd *connect_to(const char *option, const char *suffix,
 			say_progress(r, &told_ms, &told);
 		if (err == -EPERM || err == -EACCES)
 			die("%s", refd_error(r));
-		if (refd_now_ms() >= deadline && err < 0)
+		if (clock_now_ms() >= deadline && err < 0)
 			question_failed(r, err);
-		if (refd_now_ms() >= deadline)
+		if (clock_now_ms() >= deadline)
 			break;
 		refd_free(r);
-		refd_nap(NAP_MS, deadline);
+		clock_nap(NAP_MS, deadline);
 	}
 	gitconfig_done(&config);
 	gitdir_done(&gd);

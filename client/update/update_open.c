@@ -1,10 +1,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/librefd/conn.h"
 #include "client/request/context.h"
 #include "client/update/exec_git.h"
 #include "client/update/update.h"
+#include "proto/lib/clock.h"
 
 static const char *named_repository(const struct update_options *opt)
 {
@@ -86,7 +86,7 @@ void updater_open(struct updater *up, const struct update_options *opt)
 
 	memset(up, 0, sizeof(*up));
 	up->opt = opt;
-	up->deadline = refd_deadline_ms(opt->timeout_ms);
+	up->deadline = clock_deadline_ms(opt->timeout_ms);
 	up->revs.gd = &up->gd;
 	gitdir_require(&up->gd, named);
 	context_config(&up->config, &up->gd);

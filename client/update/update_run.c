@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "client/git/symref.h"
-#include "client/librefd/conn.h"
 #include "client/request/changes.h"
 #include "client/request/context.h"
 #include "client/request/git_messages.h"
@@ -13,6 +12,7 @@
 #include "client/update/exec_git.h"
 #include "client/update/update.h"
 #include "proto/detail.h"
+#include "proto/lib/clock.h"
 #include "proto/lib/progress.h"
 
 /* ---- the report ---- */
@@ -358,7 +358,7 @@ static void report_timing(const struct refd_answer *ans, uint64_t begun_ms)
 					       "refused",
 	    ans->nr_results,
 	    ans->lsn ? refd_token_text(ans->journal, ans->lsn, token) : "",
-	    ans->lsn ? ", " : "", refd_now_ms() - begun_ms);
+	    ans->lsn ? ", " : "", clock_now_ms() - begun_ms);
 }
 
 /* The time to wait for the daemon's answer after the deadline. */
@@ -471,7 +471,7 @@ static void call(struct updater *up, struct refd_request *req,
 
 	if (req->nr_updates)
 		connect_call(up->daemon, req,
-		    refd_deadline_ms(up->opt->timeout_ms), GRACE_MS, ans);
+		    clock_deadline_ms(up->opt->timeout_ms), GRACE_MS, ans);
 	else
 		answer_nothing(req, ans);
 	symref_forget();
@@ -512,7 +512,7 @@ static int report(const struct updater *up, const struct changes *changes,
 
 static int commit_whole(struct updater *up, const struct changes *changes)
 {
-	uint64_t begun = refd_now_ms();
+	uint64_t begun = clock_now_ms();
 	struct refd_request req;
 	struct refd_answer ans;
 	int rc;
@@ -648,7 +648,7 @@ static void answer_held(struct held *h, struct refd_answer *ans)
 
 static int commit_held(struct updater *up, const struct changes *changes)
 {
-	uint64_t begun = refd_now_ms();
+	uint64_t begun = clock_now_ms();
 	struct refd_answer ans;
 	int rc;
 

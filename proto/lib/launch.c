@@ -371,23 +371,21 @@ static void release(struct launched *c)
 	c->pid = 0;
 }
 
-static bool begins_within(int report, int64_t end)
+static bool begins_within(int report, uint64_t end)
 {
 	struct pollfd begun = { .fd = report, .events = POLLIN };
-	int64_t left;
 	int r;
 
-	do {
-		left = end - clock_now_ms();
-		r = poll(&begun, 1, left > 0 ? (int)left : 0);
-	} while (r < 0 && errno == EINTR);
+	do
+		r = poll(&begun, 1, clock_left_ms(end));
+	while (r < 0 && errno == EINTR);
 	return r != 0;
 }
 
 /* The child must hold the only end for writing. */
 static int await_begin(struct launched *c, int ends[2])
 {
-	int64_t end = clock_now_ms() + BEGIN_MS;
+	uint64_t end = clock_deadline_ms(BEGIN_MS);
 	int err = 0;
 	ssize_t n;
 
@@ -520,7 +518,7 @@ static bool reap(struct launched *c)
 static bool reaps_within(struct launched *c, int ms)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	int64_t end = clock_now_ms() + ms;
+	uint64_t end = clock_deadline_ms(ms);
 	bool is_over;
 
 	while (!(is_over = reap(c)) && clock_now_ms() < end)
@@ -550,13 +548,12 @@ bool launch_has_ended(struct launched *c)
 }
 
 /* For poll(2), which takes an int. */
-static int left_ms(const struct launched *c, int64_t now)
+static int left_ms(const struct launched *c)
 {
 	const int most = c->process >= 0 ? 1000 : LOOK_MS;
+	const int left = clock_left_ms(c->end_ms);
 
-	if (c->end_ms <= now)
-		return 0;
-	return c->end_ms - now < most ? (int)(c->end_ms - now) : most;
+	return left < most ? left : most;
 }
 
 int launch_status(const struct launched *c)
@@ -570,10 +567,10 @@ int launch_status(const struct launched *c)
 bool launch_poll(struct launched *c, struct pollfd *fds, size_t nr)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	const int64_t now = clock_now_ms();
+	const uint64_t now = clock_now_ms();
 
 	fds[0] = (struct pollfd){ .fd = c->process, .events = POLLIN };
-	if (poll(fds, nr, left_ms(c, now)) < 0)
+	if (poll(fds, nr, left_ms(c)) < 0)
 		fds[0].revents = 0;
 	if (launch_has_ended(c))
 		return true;

@@ -76,8 +76,8 @@ struct launch {
 /* A running child. */
 struct launched {
 	pid_t pid;
-	int process;    /* readable when the child has ended; or -1 */
-	int64_t end_ms; /* of clock_now_ms() */
+	int process;     /* readable when the child has ended; or -1 */
+	uint64_t end_ms; /* of clock_now_ms() */
 	bool is_alone, has_group;
 	bool was_late; /* the child was killed at its limit */
 	int status;    /* as of waitpid(2) */

@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/librefd/conn.h"
 #include "client/request/connect.h"
+#include "proto/lib/clock.h"
 #include "tests/lib/connect_rig.h"
 #include "tests/lib/fake_refd.h"
 #include "tests/lib/suite.h"
@@ -122,7 +122,7 @@ static enum connect_result try_connect(enum fallback fallback, int timeout_ms,
 	enum connect_result result;
 
 	result = connect_daemon(r, connect_sock, fallback, &connect_gd,
-	    refd_deadline_ms(timeout_ms), &why);
+	    clock_deadline_ms(timeout_ms), &why);
 	if (says)
 		ck_assert_msg(strstr(why.data, says), "%s", why.data);
 	text_done(&why);
@@ -318,7 +318,7 @@ static struct refd_answer call(void (*script)(struct fake *f), int ms)
 	fake_start(&fake, script);
 	r = refd_new(fake.path);
 	ck_assert_int_eq(refd_connect(r, 60000), 0);
-	connect_call(r, &req, refd_deadline_ms(ms), 20, &ans);
+	connect_call(r, &req, clock_deadline_ms(ms), 20, &ans);
 	refd_free(r);
 	fake_stop(&fake);
 	return ans;
@@ -494,11 +494,11 @@ static void is_busy_for_long(struct fake *f)
 /* Each attempt of a group costs work on all nodes. */
 START_TEST(test_pace)
 {
-	uint64_t began = refd_now_ms();
+	uint64_t began = clock_now_ms();
 	struct refd_answer ans = call(is_busy_for_long, 60000);
 
 	ck_assert_int_eq(ans.outcome, REFD_COMMITTED);
-	ck_assert_uint_ge(refd_now_ms() - began, BUSY_MS);
+	ck_assert_uint_ge(clock_now_ms() - began, BUSY_MS);
 	refd_answer_done(&ans);
 }
 END_TEST

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/librefd/conn.h"
 #include "client/refd.h"
+#include "proto/lib/clock.h"
 #include "tests/lib/fake_refd.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -109,10 +109,10 @@ static void puts_off(struct fake *f)
 	fake_read(f, &first);
 	busy.request_id = first.request_id;
 	busy.txid = first.txid;
-	then = refd_now_ms();
+	then = clock_now_ms();
 	fake_answer(f, &busy);
 	fake_read(f, &again);
-	pause_ms = refd_now_ms() - then;
+	pause_ms = clock_now_ms() - then;
 	fake_expect(f, refd_txid_eq(&first.txid, &again.txid), "another id");
 	fake_expect(f, again.deadline_ms < first.deadline_ms, "more time");
 	fake_answer_ok(f, &again);

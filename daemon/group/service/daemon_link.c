@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/librefd/conn.h"
+#include "proto/lib/clock.h"
 
 #define READ_BYTES 65536
 /* Bytes that are read ahead, except for the rest of a frame. */
@@ -33,7 +33,7 @@ void daemon_link_open(struct daemon_link *link, const char *path)
 		    "cannot connect to the daemon at '%s': %s; is a group "
 		    "configured, and does the daemon run?",
 		    path, strerror(errno));
-	atomic_store(&link->heard_ms, refd_now_ms());
+	atomic_store(&link->heard_ms, clock_now_ms());
 }
 
 void daemon_link_close(struct daemon_link *link)
@@ -134,14 +134,14 @@ static void fill(struct daemon_link *link)
 		await_end();
 	if (n > 0) {
 		text_add(&link->in, buf, (size_t)n);
-		atomic_store(&link->heard_ms, refd_now_ms());
+		atomic_store(&link->heard_ms, clock_now_ms());
 	}
 	pthread_mutex_unlock(&link->lock);
 }
 
 bool daemon_link_is_silent(struct daemon_link *link)
 {
-	uint64_t heard_ms = atomic_load(&link->heard_ms), now = refd_now_ms();
+	uint64_t heard_ms = atomic_load(&link->heard_ms), now = clock_now_ms();
 	int unread = 0;
 
 	if (ioctl(link->fd, FIONREAD, &unread) == 0 && unread > 0)
@@ -189,10 +189,10 @@ static bool has_stop(struct daemon_link *link)
 
 bool daemon_link_await_stop(struct daemon_link *link, int wait_ms)
 {
-	uint64_t until = refd_deadline_ms(wait_ms), now;
+	uint64_t until = clock_deadline_ms(wait_ms), now;
 	bool stops;
 
-	while (!(stops = has_stop(link)) && (now = refd_now_ms()) < until)
+	while (!(stops = has_stop(link)) && (now = clock_now_ms()) < until)
 		wait_for(link, 0, (int)(until - now));
 	return stops;
 }

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/librefd/conn.h"
 #include "daemon/group/service/fetch_git.h"
 #include "daemon/group/service/fetch_repo.h"
+#include "proto/lib/clock.h"
 
 /* A longer fetch is a first copy, which is made with other programs. */
 #define FETCH_MS (10 * 60 * 1000)
@@ -126,7 +126,7 @@ bool fetch_run(const struct fetch_site *site, const struct fetch_wish *wish,
 		    .site = site,
 		    .refs = -1,
 		    .tables = -1,
-		    .until_ms = refd_now_ms() + FETCH_MS } };
+		    .until_ms = clock_now_ms() + FETCH_MS } };
 	bool is_done = fetch_repo_open(&f.repo, site, wish, why);
 
 	f.git.objects = f.repo.objects;

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "client/base/child.h"
-#include "client/librefd/conn.h"
+#include "proto/lib/clock.h"
 
 #define PRINTED_MAX 4096
 #define OUTPUT_MAX  ((size_t)64 << 20)
@@ -41,7 +41,7 @@ static void print_said(const struct fetch_git *g, struct text *said)
 static int run_git(const struct fetch_git *g, struct launch *l,
     struct text *out)
 {
-	const uint64_t now = refd_now_ms();
+	const uint64_t now = clock_now_ms();
 	struct text said = { 0 };
 	struct child_output o = { .out = out,
 		.err = g->said ? g->said : &said,
@@ -100,7 +100,7 @@ int fetch_git_here(const struct fetch_git *g, int dir, const char *const argv[],
 		.env = (char *const *)env,
 		.dir = path,
 		.no_git = true,
-		.seconds = (int)((g->until_ms - refd_now_ms()) / 1000) };
+		.seconds = (int)((g->until_ms - clock_now_ms()) / 1000) };
 	int status = child_read(&l,
 	    &(struct child_output){ .out = out,
 		.out_max = HERE_MAX,

@@ -19,7 +19,7 @@ enum {
 struct fetch_git {
 	const struct fetch_wish *wish;
 	const struct fetch_site *site;
-	uint64_t until_ms; /* of refd_now_ms(); git is killed */
+	uint64_t until_ms; /* of clock_now_ms(); git is killed */
 	/* -1: none. With TABLES git sees the refs there, and no object. */
 	int objects, pack, refs, tables;
 	struct text packed; /* the content of REFS; owned */

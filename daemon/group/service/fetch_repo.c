@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "client/base/tree.h"
-#include "client/librefd/conn.h"
 #include "daemon/group/service/fetch_find.h"
 #include "daemon/group/service/fetch_git.h"
 #include "daemon/group/service/fetch_id.h"
+#include "proto/lib/clock.h"
 
 #define INIT_MS 30000
 #define ASIDE   ".refd-%s"
@@ -167,7 +167,7 @@ static bool init(struct opening *o)
 {
 	struct fetch_git git = { .site = o->site,
 		.wish = o->wish,
-		.until_ms = refd_now_ms() + INIT_MS,
+		.until_ms = clock_now_ms() + INIT_MS,
 		.objects = -1,
 		.pack = -1,
 		.refs = -1,

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/librefd/conn.h"
 #include "daemon/group/service/fetch_git.h"
 #include "daemon/group/service/fetch_repo.h"
+#include "proto/lib/clock.h"
 
 #define DEPTH_MAX   32
 #define LOOSE_MAX   20000 /* directory entries */
@@ -121,7 +121,7 @@ bool fetch_repo_values(int repo_fd, const struct fetch_site *site,
 	int fd = fetch_repo_beneath(repo_fd, "refs", O_RDONLY | O_DIRECTORY);
 	struct fetch_git git = { .wish = wish,
 		.site = site,
-		.until_ms = refd_now_ms() + TABLES_MS,
+		.until_ms = clock_now_ms() + TABLES_MS,
 		.objects = -1,
 		.pack = -1,
 		.refs = -1 };

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "client/librefd/conn.h"
+#include "proto/lib/clock.h"
 
 #define WAIT_MS 60000
 /* A new start of refd-group on a follower takes less. A push gets the reason
@@ -34,7 +34,7 @@ void hold_ask_add(struct hold_asks *a, struct daemon_frame *frame,
 		die("the kernel has no random bytes");
 	asked->frame = frame;
 	asked->epoch = epoch;
-	asked->until_ms = refd_now_ms() + WAIT_MS;
+	asked->until_ms = clock_now_ms() + WAIT_MS;
 	for (at = &a->first; *at; at = &(*at)->next)
 		continue;
 	*at = asked;
@@ -106,7 +106,7 @@ static bool send(struct hold_asks *a, struct session *s, struct hold_ask *asked)
 	    " ON CONFLICT DO NOTHING)"
 	    " SELECT pg_notify('refd_want', $1)",
 	    &p);
-	asked->sent_ms = r ? refd_now_ms() : 0;
+	asked->sent_ms = r ? clock_now_ms() : 0;
 	PQclear(r);
 	text_done(&oids);
 	text_done(&bases);
@@ -181,7 +181,7 @@ static void read_answers(struct hold_asks *a, struct session *s)
 
 static bool is_long_ago(const struct hold_ask *asked)
 {
-	return asked->sent_ms && refd_now_ms() - asked->sent_ms >= AWAY_MS;
+	return asked->sent_ms && clock_now_ms() - asked->sent_ms >= AWAY_MS;
 }
 
 /* WHY: which nodes are away. */
@@ -236,7 +236,7 @@ static void end_late(struct hold_asks *a)
 	struct hold_ask **at = &a->first;
 
 	while (*at)
-		if (refd_now_ms() < (*at)->until_ms)
+		if (clock_now_ms() < (*at)->until_ms)
 			at = &(*at)->next;
 		else
 			answer(a, at,

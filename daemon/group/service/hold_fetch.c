@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/librefd/conn.h"
+#include "proto/lib/clock.h"
 
 /* Rows of one question. */
 #define WANTS_MOST 16
@@ -306,7 +306,7 @@ static bool write_held(struct hold_fetches *h, struct session *s,
 /* At most once a minute. */
 static void tell_failure(struct hold_fetches *h, const struct fetch_job *job)
 {
-	uint64_t now = refd_now_ms();
+	uint64_t now = clock_now_ms();
 
 	if (job->is_held || (h->told_ms && now - h->told_ms < TELL_MS))
 		return;

@@ -8,12 +8,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "client/librefd/conn.h"
 #include "client/program.h"
 #include "daemon/group/service/hold_ask.h"
 #include "daemon/group/service/hold_fetch.h"
 #include "daemon/group/service/lease.h"
 #include "daemon/group/service/lister.h"
+#include "proto/lib/clock.h"
 
 #define TURN_MS  1000
 #define CLEAN_MS 30000
@@ -77,7 +77,7 @@ static void wake(int fd)
 
 static void report(struct hold_thread *t)
 {
-	uint64_t now = refd_now_ms();
+	uint64_t now = clock_now_ms();
 
 	if (t->told_ms && now - t->told_ms < TELL_MS)
 		return;
@@ -89,7 +89,7 @@ static void report(struct hold_thread *t)
 /* The rows are messages, so no COMMIT waits for the standbys. */
 static void open_session(struct hold_thread *t)
 {
-	uint64_t now = refd_now_ms();
+	uint64_t now = clock_now_ms();
 
 	if (now - t->open_ms < TURN_MS)
 		return;
@@ -148,7 +148,7 @@ static enum room find_room(const struct hold_thread *t, const char **fullest)
 static void give_lead(struct hold_thread *t, uint64_t epoch, const char *path,
     bool is_damaged)
 {
-	const uint64_t now = refd_now_ms();
+	const uint64_t now = clock_now_ms();
 	const bool is_full = now - t->room_ms >= FULL_MS;
 
 	/* lease_hand() and this node's lease_take() have counted an epoch each,
@@ -222,7 +222,7 @@ static void tell_state(struct hold_thread *t, const struct lease *lease)
 	hold_fetch_lose(&t->fetches,
 	    lease->is_over && !is_leader ? lease->owner : NULL);
 	if (room != ROOM_NONE)
-		t->room_ms = refd_now_ms();
+		t->room_ms = clock_now_ms();
 	is_damaged = tell_near(t, is_leader, room);
 	if (is_leader)
 		give_lead(t, lease->epoch, path, is_damaged);
@@ -231,7 +231,7 @@ static void tell_state(struct hold_thread *t, const struct lease *lease)
 /* A former primary that still accepts writes has no answers. */
 static void check_server(struct hold_thread *t)
 {
-	uint64_t now = refd_now_ms(), epoch;
+	uint64_t now = clock_now_ms(), epoch;
 	struct lease lease;
 
 	if (now - t->look_ms < TURN_MS)
@@ -315,7 +315,7 @@ static void clean_messages(struct hold_thread *t)
 /* Rows of the log go in small transactions, so that no HOLD waits long. */
 static void clean(struct hold_thread *t)
 {
-	uint64_t now = refd_now_ms();
+	uint64_t now = clock_now_ms();
 
 	if (now - t->clean_ms >= CLEAN_MS) {
 		t->clean_ms = now;

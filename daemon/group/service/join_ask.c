@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/librefd/conn.h"
 #include "daemon/group/service/console_session.h"
 #include "daemon/group/service/lister.h"
+#include "proto/lib/clock.h"
 
 #define AGAIN_MS  5000
 #define SILENT_MS 60000
@@ -36,7 +36,7 @@ static void ask(struct lister_question *a)
 		console_session_die(a->s, SESSION_AWAY);
 	PQclear(r);
 	free(text);
-	a->asked_ms = refd_now_ms();
+	a->asked_ms = clock_now_ms();
 }
 
 /* Whoever may connect to the database may send notices, so only the session
@@ -51,7 +51,7 @@ static void hear(struct lister_question *a, const PGnotify *notice)
 		return;
 	a->has_heard = true;
 	a->sender = notice->be_pid;
-	a->heard_ms = refd_now_ms();
+	a->heard_ms = clock_now_ms();
 	switch (join_list_take(a->list, notice->extra + len + 1)) {
 	case JOIN_LIST_MORE:
 		return;
@@ -97,7 +97,7 @@ void join_ask(struct join_list *list, struct session *s, const char *node)
 	struct lister_question a = { .list = list,
 		.s = s,
 		.node = node,
-		.heard_ms = refd_now_ms() };
+		.heard_ms = clock_now_ms() };
 
 	snprintf(a.request, sizeof(a.request), "%016llx",
 	    (unsigned long long)a.heard_ms << 20 ^
@@ -106,10 +106,10 @@ void join_ask(struct join_list *list, struct session *s, const char *node)
 		console_session_die(s, SESSION_AWAY);
 	while (!a.has_ended) {
 		if (!a.has_heard &&
-		    (!a.asked_ms || refd_now_ms() - a.asked_ms > AGAIN_MS))
+		    (!a.asked_ms || clock_now_ms() - a.asked_ms > AGAIN_MS))
 			ask(&a);
 		await(&a);
-		if (refd_now_ms() - a.heard_ms >
+		if (clock_now_ms() - a.heard_ms >
 		    (a.has_heard ? WALK_MS : SILENT_MS))
 			die_with(EXIT_AWAY,
 			    "the leader '%s' does not name its repositories: "

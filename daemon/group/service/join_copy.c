@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/librefd/conn.h"
 #include "daemon/group/service/fetch_git.h"
 #include "daemon/group/service/fetch_repo.h"
+#include "proto/lib/clock.h"
 #include "proto/refname.h"
 
 /* A source that is lost ends sooner. */
@@ -128,7 +128,7 @@ bool join_copy(const struct fetch_site *site, const struct fetch_wish *wish,
 		.why = why,
 		.git = { .wish = wish,
 		    .site = site,
-		    .until_ms = refd_now_ms() + COPY_MS } };
+		    .until_ms = clock_now_ms() + COPY_MS } };
 	bool ok = fetch_repo_open(&c.repo, site, wish, why);
 
 	fetch_git_url(&c.url, wish);

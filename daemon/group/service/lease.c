@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/librefd/conn.h"
+#include "proto/lib/clock.h"
 
 #define GRACE_MS 500 /* of a transaction that blocks a takeover */
 /* Between two wishes of any nodes, if nobody calls refd group promote. */
@@ -24,10 +24,7 @@ static void name_group(struct params *p, const struct session *s)
 
 uint64_t lease_now_ms(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	return clock_read_ms(CLOCK_BOOTTIME);
 }
 
 bool lease_look(struct session *s, struct lease *lease)
@@ -148,7 +145,7 @@ static bool end_blockers(void *arg)
 	struct blockers *b = arg;
 	struct params p = { 0 };
 
-	if (refd_now_ms() < b->due_ms)
+	if (clock_now_ms() < b->due_ms)
 		return false;
 	params_number(&p, (uint64_t)PQbackendPID(b->s->conn));
 	text_clear(&b->own.why);
@@ -158,7 +155,7 @@ static bool end_blockers(void *arg)
 		    " FROM unnest(pg_blocking_pids($1::int)) AS pid",
 		    &p));
 	session_close(&b->own);
-	b->due_ms = refd_now_ms() + GRACE_MS;
+	b->due_ms = clock_now_ms() + GRACE_MS;
 	return false;
 }
 
@@ -175,7 +172,7 @@ static void add_reason(struct session *s, const struct text *why)
 enum lease_result lease_take(struct session *s, uint64_t from)
 {
 	struct blockers b = { .s = s,
-		.due_ms = refd_now_ms() + GRACE_MS,
+		.due_ms = clock_now_ms() + GRACE_MS,
 		.own.config = s->config };
 	session_tick_fn *tick = s->tick;
 	void *tick_arg = s->tick_arg;

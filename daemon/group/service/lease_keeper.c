@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "client/librefd/conn.h"
 #include "daemon/group/service/lease.h"
+#include "proto/lib/clock.h"
 
 #define STEP_MS 100
 #define OPEN_MS 1000
@@ -97,7 +97,7 @@ static void look(struct lease_keeper *k, uint64_t epoch)
  * than once a second. */
 static void open_session(struct lease_keeper *k)
 {
-	uint64_t now = refd_now_ms();
+	uint64_t now = clock_now_ms();
 
 	if (now < k->open_ms)
 		return;

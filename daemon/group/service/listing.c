@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/librefd/conn.h"
 #include "daemon/group/service/fetch_git.h"
+#include "proto/lib/clock.h"
 #include "proto/refname.h"
 
 #define LIST_MS  (10 * 60 * 1000)
@@ -75,7 +75,7 @@ bool listing_read(struct listing *l, const struct fetch_site *site,
 {
 	const struct fetch_git git = { .wish = wish,
 		.site = site,
-		.until_ms = refd_now_ms() + LIST_MS,
+		.until_ms = clock_now_ms() + LIST_MS,
 		.objects = -1,
 		.pack = -1,
 		.refs = -1,

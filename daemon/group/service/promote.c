@@ -17,10 +17,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/librefd/conn.h"
 #include "daemon/group/service/console_session.h"
 #include "daemon/group/service/lease.h"
 #include "daemon/group/service/verbs.h"
+#include "proto/lib/clock.h"
 
 #define LAG_MOST  1000
 #define LOOK_MS   20
@@ -61,7 +61,7 @@ static void find_node(struct promotion *p, struct console_node *node)
 /* A node that waits at a row cannot lead. */
 static void check_node(struct promotion *p)
 {
-	uint64_t until_ms = refd_now_ms() + APPLY_S * 1000, last;
+	uint64_t until_ms = clock_now_ms() + APPLY_S * 1000, last;
 	struct console_node node;
 
 	find_node(p, &node);
@@ -72,7 +72,7 @@ static void check_node(struct promotion *p)
 		    "status",
 		    p->node, last - node.applied);
 	while (node.applied < last) {
-		if (refd_now_ms() >= until_ms)
+		if (clock_now_ms() >= until_ms)
 			die("the node '%s' has not applied the row %" PRIu64
 			    " of the log within %d seconds: the log of its "
 			    "daemon has the reason (group-row-waits)",
@@ -107,7 +107,7 @@ static bool ask(struct promotion *p)
 	if (is_asked)
 		p->asked = xstrdup(PQgetvalue(r, 0, 0));
 	PQclear(r);
-	p->until_ms = refd_now_ms() + LEASE_WISH_MS;
+	p->until_ms = clock_now_ms() + LEASE_WISH_MS;
 	return is_asked;
 }
 
@@ -183,7 +183,7 @@ static bool has_moved(struct promotion *p, struct lease *lease)
 {
 	look(p, lease);
 	if (lease->epoch == p->epoch) {
-		p->led_ms = refd_now_ms();
+		p->led_ms = clock_now_ms();
 		if (p->led_ms >= p->until_ms)
 			end_late(p, lease);
 		return false;
@@ -201,7 +201,7 @@ static bool has_moved(struct promotion *p, struct lease *lease)
 
 static void await(struct promotion *p, struct lease *lease)
 {
-	p->led_ms = refd_now_ms();
+	p->led_ms = clock_now_ms();
 	while (!has_moved(p, lease))
 		usleep(LOOK_MS * 1000);
 }
@@ -230,7 +230,7 @@ int promote_run(const struct group_config *config,
 		print_line(stdout,
 		    "the node '%s' leads the group '%s' in epoch %" PRIu64
 		    "; writes stood still for at most %" PRIu64 " ms",
-		    node, config->name, lease.epoch, refd_now_ms() - p.led_ms);
+		    node, config->name, lease.epoch, clock_now_ms() - p.led_ms);
 	}
 	free(p.asked);
 	session_done(&p.s);

@@ -23,10 +23,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "client/librefd/conn.h"
 #include "daemon/group/service/guard.h"
 #include "daemon/group/service/service_internal.h"
 #include "daemon/group/service/verbs.h"
+#include "proto/lib/clock.h"
 
 #define TURN_MS  200 /* between two looks at lease and log */
 #define PAUSE_MS 200
@@ -40,7 +40,7 @@
 
 void service_report(struct service *v, const char *doing, const char *why)
 {
-	uint64_t now = refd_now_ms();
+	uint64_t now = clock_now_ms();
 	struct service_told *t = v->failures;
 
 	while (t->doing && strcmp(t->doing, doing) != 0)
@@ -234,10 +234,10 @@ static bool take_lease(struct service *v, struct lease *lease)
  * without end, and never open. */
 static bool await_daemon(struct service *v)
 {
-	uint64_t end = refd_now_ms() + v->config->lease_ms;
+	uint64_t end = clock_now_ms() + v->config->lease_ms;
 
 	while (v->applied < v->last && !v->stops) {
-		if (refd_now_ms() > end)
+		if (clock_now_ms() > end)
 			return false;
 		batches_follow(v, TURN_MS);
 	}
@@ -364,7 +364,7 @@ static void step_down(struct service *v)
 /* Looks about once a second for a wish of refd group promote. */
 static bool is_wished(struct service *v, struct lease *lease)
 {
-	uint64_t now = refd_now_ms();
+	uint64_t now = clock_now_ms();
 
 	if (now - v->wish_ms < WISH_MS || !v->log.s.conn)
 		return false;
@@ -463,9 +463,9 @@ static bool follow_lease(struct service *v)
  * each of its frames is no reason for another look, which needs a commit. */
 static void await_turn(struct service *v)
 {
-	uint64_t end = refd_deadline_ms(v->is_next ? NEXT_MS : TURN_MS), now;
+	uint64_t end = clock_deadline_ms(v->is_next ? NEXT_MS : TURN_MS), now;
 
-	while (!v->stops && (now = refd_now_ms()) < end) {
+	while (!v->stops && (now = clock_now_ms()) < end) {
 		batches_follow(v, (int)(end - now));
 		if (v->taken == v->last)
 			break;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/librefd/conn.h"
+#include "proto/lib/clock.h"
 
 #define LEAST_VERSION 150000
 #define PROOF_MS      1000
@@ -254,17 +254,17 @@ static void tell_late(struct session *s)
 bool session_wait(struct session *s)
 {
 	struct pollfd fd = { .fd = PQsocket(s->conn), .events = POLLIN };
-	uint64_t until = refd_now_ms() + answer_ms(s);
+	uint64_t until = clock_now_ms() + answer_ms(s);
 	bool is_over = false, is_unwanted;
 
 	while (PQconsumeInput(s->conn) && PQisBusy(s->conn)) {
 		poll(&fd, 1, TICK_MS);
 		is_unwanted = !is_over && s->tick && s->tick(s->tick_arg);
-		if (refd_now_ms() >= until || is_unwanted) {
+		if (clock_now_ms() >= until || is_unwanted) {
 			if (is_over)
 				break;
 			is_over = true;
-			until = refd_now_ms() + GRACE_MS;
+			until = clock_now_ms() + GRACE_MS;
 		}
 		if (is_over)
 			cancel(s->conn);
@@ -397,12 +397,12 @@ static void tell_unproven(struct session *s, uint64_t copies,
 bool session_prove_position(struct session *s, const PGresult *r)
 {
 	uint64_t copies = session_number(r, 0, 1),
-		 until = refd_now_ms() + PROOF_MS;
+		 until = clock_now_ms() + PROOF_MS;
 	const char *position = PQgetvalue(r, 0, 0);
 	PGresult *again;
 
 	while (copies < s->config->copies) {
-		if (refd_now_ms() >= until) {
+		if (clock_now_ms() >= until) {
 			tell_unproven(s, copies, position);
 			return false;
 		}

@@ -27,11 +27,11 @@
 
 #include "client/base/tree.h"
 #include "client/enable/scan.h"
-#include "client/librefd/conn.h"
 #include "daemon/group/service/console_session.h"
 #include "daemon/group/service/listing.h"
 #include "daemon/group/service/verbs.h"
 #include "daemon/group/service/whole.h"
+#include "proto/lib/clock.h"
 #include "proto/lib/interrupt.h"
 
 #define ROUNDS_MOST 6
@@ -124,7 +124,7 @@ static void add_rows(struct verified *f, uint64_t lsn, struct text *records)
 /* Waits until NAME has applied *LSN; 0: the last row, which *LSN gets. */
 static bool await_node(struct verified *f, const char *name, uint64_t *lsn)
 {
-	const uint64_t until_ms = refd_now_ms() + APPLY_MS;
+	const uint64_t until_ms = clock_now_ms() + APPLY_MS;
 	struct console_node node;
 
 	for (;;) {
@@ -137,7 +137,7 @@ static bool await_node(struct verified *f, const char *name, uint64_t *lsn)
 			*lsn = node.last;
 		if (node.applied >= *lsn)
 			return true;
-		if (refd_now_ms() >= until_ms)
+		if (clock_now_ms() >= until_ms)
 			break;
 		usleep(LOOK_MS * 1000);
 	}

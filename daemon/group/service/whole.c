@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "client/base/tree.h"
-#include "client/librefd/conn.h"
+#include "proto/lib/clock.h"
 
 #define CHECK_MS    (6 * 60 * 60 * 1000)
 #define LINES_MOST  10
@@ -26,7 +26,7 @@ static struct fetch_git git_of(const struct whole *w)
 {
 	return (struct fetch_git){ .wish = w->wish,
 		.site = w->site,
-		.until_ms = refd_now_ms() + CHECK_MS,
+		.until_ms = clock_now_ms() + CHECK_MS,
 		.objects = w->repo.objects,
 		.pack = w->repo.pack,
 		.refs = -1,

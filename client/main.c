@@ -167,7 +167,7 @@ static int run_command(const char *name, int argc, char **argv)
 		return refuse_command(name);
 	cli_start(c);
 	rc = c->run(c, argc, argv);
-	flush_output();
+	cli_flush();
 	return rc;
 }
 
@@ -188,7 +188,7 @@ int main(int argc, char **argv)
 	int rc;
 
 	/* write(2) must report a closed pipe: a hook may end before it has read
-	 * everything. flush_output() handles standard output. */
+	 * everything. cli_flush() handles standard output. */
 	signal(SIGPIPE, SIG_IGN);
 	if (hook_is_run(argc, argv, &rc))
 		return rc;

@@ -29,8 +29,7 @@ static struct log_token parse_token(const char *s)
 	struct log_token token = { .lsn = 0 };
 
 	if (strspn(s, "0123456789abcdef") != len || s[len] != ':' ||
-	    !parse_number(s + len + 1, UINT64_MAX, &token.lsn) ||
-	    token.lsn == 0)
+	    !cli_number(s + len + 1, UINT64_MAX, &token.lsn) || token.lsn == 0)
 		die("'%s' is no token: 32 hexadecimal digits, ':' and a "
 		    "number, as in the JSON of refd update and refd query",
 		    s);

@@ -25,7 +25,7 @@ static void put_result(const struct refd_result *res,
 		pkt_putf(out, "ng %s%c%s%c%s%c%.*s",
 		    refd_status_name(res->status), 0, res->name, 0, hex, 0,
 		    REFD_MESSAGE_MAX, text);
-	refd_text_put_last(out, text);
+	refd_wire_put_text(out, text);
 }
 
 static void put_txid(const struct refd_txid *id, struct pkt_buf *out)

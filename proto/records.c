@@ -272,7 +272,7 @@ static void put_change(const struct refd_change *c, struct pkt_buf *out)
 	pkt_putf(out, "change %u %s%c%s%c%s%c%s%c%s%c%.*s", (unsigned)c->nr,
 	    refd_status_name(c->status), 0, c->name, 0, old, 0, new, 0,
 	    c->target != NULL ? c->target : "", 0, REFD_MESSAGE_MAX, text);
-	refd_text_put_last(out, text);
+	refd_wire_put_text(out, text);
 }
 
 void refd_records_encode(const struct refd_answer *ans, struct pkt_buf *out)
@@ -280,7 +280,7 @@ void refd_records_encode(const struct refd_answer *ans, struct pkt_buf *out)
 	const struct refd_record *rec = NULL;
 	size_t i;
 
-	refd_journal_put(out, ans->journal);
+	refd_wire_put_journal(out, ans->journal);
 	if (ans->has_gap)
 		pkt_putf(out, "gap %llu", (unsigned long long)ans->gap);
 	for (i = 0; i < ans->nr_changes; i++) {

@@ -50,7 +50,7 @@ void refd_request_encode(const struct refd_request *req, struct pkt_buf *out)
 	size_t i;
 
 	pkt_putf(out, "%s %u", verbs[req->verb], (unsigned)req->request_id);
-	refd_header_encode(req, out);
+	refd_request_headers_encode(req, out);
 	if (refd_verb_has_updates(req->verb)) {
 		pkt_delim(out);
 		for (i = 0; i < req->nr_updates; i++)
@@ -163,7 +163,7 @@ static const struct refd_refusal *read_data(struct refd_request_decoder *dec,
 	case BEGIN:
 		return read_verb(dec, packet);
 	case HEADERS:
-		return refd_header_decode(&dec->req, &dec->headers_seen,
+		return refd_request_header_decode(&dec->req, &dec->headers_seen,
 		    packet);
 	case UPDATES:
 		return read_update(dec, packet);
@@ -182,7 +182,7 @@ static const struct refd_refusal *read_delim(struct refd_request_decoder *dec)
 		return &unexpected;
 	dec->state = UPDATES;
 	dec->req.digest = refd_digest_begin(&dec->req);
-	return refd_header_complete(&dec->req, dec->headers_seen);
+	return refd_request_headers_complete(&dec->req, dec->headers_seen);
 }
 
 static const struct refd_refusal *read_flush(struct refd_request_decoder *dec)
@@ -194,7 +194,7 @@ static const struct refd_refusal *read_flush(struct refd_request_decoder *dec)
 		return dec->no_deref ? &option_last : NULL;
 	if (refd_verb_has_updates(dec->req.verb))
 		return &no_delim;
-	return refd_header_complete(&dec->req, dec->headers_seen);
+	return refd_request_headers_complete(&dec->req, dec->headers_seen);
 }
 
 /* Frees the request at once, and keeps only its ids. */

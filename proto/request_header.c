@@ -20,7 +20,7 @@ static bool verb_selects(enum refd_verb verb)
 	return verb == REFD_VERB_LOG || verb == REFD_VERB_WATCH;
 }
 
-const struct refd_refusal *refd_header_keep(struct refd_request *req,
+const struct refd_refusal *refd_request_keep(struct refd_request *req,
     struct refd_slice value, size_t max, const char **copy)
 {
 	static const struct refd_refusal too_long = { REFD_LIMIT,
@@ -52,7 +52,7 @@ static const struct refd_refusal *set_git_dir(struct refd_request *req,
 
 	if (value.len == 0 || value.data[0] != '/')
 		return &bad;
-	return refd_header_keep(req, value, REFD_PATH_MAX - 1, &req->git_dir);
+	return refd_request_keep(req, value, REFD_PATH_MAX - 1, &req->git_dir);
 }
 
 static const struct refd_refusal *set_common_dir(struct refd_request *req,
@@ -195,26 +195,26 @@ static const struct refd_refusal *set_umask(struct refd_request *req,
 static const struct refd_refusal *set_message(struct refd_request *req,
     struct refd_slice value)
 {
-	return refd_header_keep(req, value, REFD_MESSAGE_MAX, &req->message);
+	return refd_request_keep(req, value, REFD_MESSAGE_MAX, &req->message);
 }
 
 static const struct refd_refusal *set_committer(struct refd_request *req,
     struct refd_slice value)
 {
-	return refd_header_keep(req, value, REFD_IDENT_MAX, &req->committer);
+	return refd_request_keep(req, value, REFD_IDENT_MAX, &req->committer);
 }
 
 static const struct refd_refusal *set_log_all(struct refd_request *req,
     struct refd_slice value)
 {
-	return refd_header_keep(req, value, REFD_IDENT_MAX,
+	return refd_request_keep(req, value, REFD_IDENT_MAX,
 	    &req->log_all_ref_updates);
 }
 
 static const struct refd_refusal *set_shared(struct refd_request *req,
     struct refd_slice value)
 {
-	return refd_header_keep(req, value, REFD_IDENT_MAX,
+	return refd_request_keep(req, value, REFD_IDENT_MAX,
 	    &req->shared_repository);
 }
 
@@ -249,7 +249,7 @@ static const struct refd_refusal *set_packed_timeout(struct refd_request *req,
 static const struct refd_refusal *set_trace2_sid(struct refd_request *req,
     struct refd_slice value)
 {
-	return refd_header_keep(req, value, REFD_IDENT_MAX, &req->trace2_sid);
+	return refd_request_keep(req, value, REFD_IDENT_MAX, &req->trace2_sid);
 }
 
 static const struct refd_refusal *set_identity(struct refd_request *req,
@@ -309,18 +309,18 @@ static const struct header {
 	{ "packed-refs-timeout", TXN, 0, false, false, set_packed_timeout },
 	{ "trace2-sid", TXN, 0, false, false, set_trace2_sid },
 	{ "identity", TXN, 0, false, true, set_identity },
-	{ "ref", LOG | WATCH, 0, false, true, refd_select_ref },
-	{ "uid", LOG | WATCH, 0, false, false, refd_select_uid },
-	{ "user", LOG | WATCH, 0, false, false, refd_select_user },
-	{ "since", LOG, 0, false, false, refd_select_since },
-	{ "until", LOG, 0, false, false, refd_select_until },
-	{ "journal", LOG | WATCH, 0, false, false, refd_select_journal },
-	{ "after", LOG | WATCH, 0, false, false, refd_select_after },
-	{ "before", LOG, 0, false, false, refd_select_before },
-	{ "limit", LOG | WATCH, 0, false, false, refd_select_limit },
-	{ "reverse", LOG, 0, true, false, refd_select_reverse },
-	{ "all", WATCH, 0, true, false, refd_select_all },
-	{ "origin", LOG | WATCH, 0, true, false, refd_select_origin },
+	{ "ref", LOG | WATCH, 0, false, true, refd_selection_ref },
+	{ "uid", LOG | WATCH, 0, false, false, refd_selection_uid },
+	{ "user", LOG | WATCH, 0, false, false, refd_selection_user },
+	{ "since", LOG, 0, false, false, refd_selection_since },
+	{ "until", LOG, 0, false, false, refd_selection_until },
+	{ "journal", LOG | WATCH, 0, false, false, refd_selection_journal },
+	{ "after", LOG | WATCH, 0, false, false, refd_selection_after },
+	{ "before", LOG, 0, false, false, refd_selection_before },
+	{ "limit", LOG | WATCH, 0, false, false, refd_selection_limit },
+	{ "reverse", LOG, 0, true, false, refd_selection_reverse },
+	{ "all", WATCH, 0, true, false, refd_selection_all },
+	{ "origin", LOG | WATCH, 0, true, false, refd_selection_origin },
 };
 
 #define NR_HEADERS     (sizeof(headers) / sizeof(headers[0]))
@@ -336,7 +336,7 @@ _Static_assert(NR_HEADERS + REFD_IDENTITIES_MAX + REFD_PATTERNS_MAX <=
     "too many header keys");
 _Static_assert(NR_HEADERS <= 8 * sizeof(unsigned), "no bit for each key");
 
-const struct refd_refusal *refd_header_decode(struct refd_request *req,
+const struct refd_refusal *refd_request_header_decode(struct refd_request *req,
     unsigned *seen, struct refd_slice packet)
 {
 	BAD(with_nul, "NUL in a header");
@@ -366,8 +366,8 @@ const struct refd_refusal *refd_header_decode(struct refd_request *req,
 	return h->set(req, packet);
 }
 
-const struct refd_refusal *refd_header_complete(const struct refd_request *req,
-    unsigned seen)
+const struct refd_refusal *refd_request_headers_complete(
+    const struct refd_request *req, unsigned seen)
 {
 	BAD(no_txid, "no txid");
 	BAD(missing, "no git-dir, common-dir or umask");
@@ -422,10 +422,11 @@ static void put_question(const struct refd_request *req, struct pkt_buf *out)
 		    (unsigned long long)req->common_ino);
 	if (req->verb == REFD_VERB_WATCH && req->deadline_ms != 0)
 		pkt_putf(out, "deadline %u", (unsigned)req->deadline_ms);
-	refd_select_encode(&req->select, out);
+	refd_selection_encode(&req->select, out);
 }
 
-void refd_header_encode(const struct refd_request *req, struct pkt_buf *out)
+void refd_request_headers_encode(const struct refd_request *req,
+    struct pkt_buf *out)
 {
 	char hex[REFD_TXID_HEX + 1];
 

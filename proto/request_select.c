@@ -6,7 +6,7 @@
 #define BAD(name, text)                                                        \
 	static const struct refd_refusal name = { REFD_BADREQUEST, text }
 
-const struct refd_refusal *refd_select_ref(struct refd_request *req,
+const struct refd_refusal *refd_selection_ref(struct refd_request *req,
     struct refd_slice value)
 {
 	static const struct refd_refusal too_many = { REFD_LIMIT,
@@ -15,11 +15,11 @@ const struct refd_refusal *refd_select_ref(struct refd_request *req,
 
 	if (select->nr_patterns == REFD_PATTERNS_MAX)
 		return &too_many;
-	return refd_header_keep(req, value, REFD_REFNAME_MAX,
+	return refd_request_keep(req, value, REFD_REFNAME_MAX,
 	    &select->patterns[select->nr_patterns++]);
 }
 
-const struct refd_refusal *refd_select_uid(struct refd_request *req,
+const struct refd_refusal *refd_selection_uid(struct refd_request *req,
     struct refd_slice value)
 {
 	BAD(bad, "malformed uid");
@@ -28,10 +28,10 @@ const struct refd_refusal *refd_select_uid(struct refd_request *req,
 	return refd_slice_u32(value, &req->select.uid) ? NULL : &bad;
 }
 
-const struct refd_refusal *refd_select_user(struct refd_request *req,
+const struct refd_refusal *refd_selection_user(struct refd_request *req,
     struct refd_slice value)
 {
-	return refd_header_keep(req, value, REFD_IDENT_MAX, &req->select.user);
+	return refd_request_keep(req, value, REFD_IDENT_MAX, &req->select.user);
 }
 
 /* For 0, the client omits the header. */
@@ -43,19 +43,19 @@ static const struct refd_refusal *read_time(struct refd_slice value,
 	return refd_slice_u64(value, ms) && *ms != 0 ? NULL : &bad;
 }
 
-const struct refd_refusal *refd_select_since(struct refd_request *req,
+const struct refd_refusal *refd_selection_since(struct refd_request *req,
     struct refd_slice value)
 {
 	return read_time(value, &req->select.since_ms);
 }
 
-const struct refd_refusal *refd_select_until(struct refd_request *req,
+const struct refd_refusal *refd_selection_until(struct refd_request *req,
     struct refd_slice value)
 {
 	return read_time(value, &req->select.until_ms);
 }
 
-const struct refd_refusal *refd_select_journal(struct refd_request *req,
+const struct refd_refusal *refd_selection_journal(struct refd_request *req,
     struct refd_slice value)
 {
 	BAD(bad, "malformed journal id");
@@ -73,20 +73,20 @@ static const struct refd_refusal *read_position(struct refd_slice value,
 	return refd_slice_position(value, position) ? NULL : &bad;
 }
 
-const struct refd_refusal *refd_select_after(struct refd_request *req,
+const struct refd_refusal *refd_selection_after(struct refd_request *req,
     struct refd_slice value)
 {
 	return read_position(value, &req->select.has_after, &req->select.after);
 }
 
-const struct refd_refusal *refd_select_before(struct refd_request *req,
+const struct refd_refusal *refd_selection_before(struct refd_request *req,
     struct refd_slice value)
 {
 	return read_position(value, &req->select.has_before,
 	    &req->select.before);
 }
 
-const struct refd_refusal *refd_select_limit(struct refd_request *req,
+const struct refd_refusal *refd_selection_limit(struct refd_request *req,
     struct refd_slice value)
 {
 	BAD(bad, "malformed limit");
@@ -99,7 +99,7 @@ const struct refd_refusal *refd_select_limit(struct refd_request *req,
 	return req->select.limit <= REFD_CHANGES_MAX ? NULL : &too_many;
 }
 
-const struct refd_refusal *refd_select_reverse(struct refd_request *req,
+const struct refd_refusal *refd_selection_reverse(struct refd_request *req,
     struct refd_slice value)
 {
 	(void)value;
@@ -107,7 +107,7 @@ const struct refd_refusal *refd_select_reverse(struct refd_request *req,
 	return NULL;
 }
 
-const struct refd_refusal *refd_select_all(struct refd_request *req,
+const struct refd_refusal *refd_selection_all(struct refd_request *req,
     struct refd_slice value)
 {
 	(void)value;
@@ -115,7 +115,7 @@ const struct refd_refusal *refd_select_all(struct refd_request *req,
 	return NULL;
 }
 
-const struct refd_refusal *refd_select_origin(struct refd_request *req,
+const struct refd_refusal *refd_selection_origin(struct refd_request *req,
     struct refd_slice value)
 {
 	(void)value;
@@ -129,7 +129,7 @@ static void put_time(struct pkt_buf *out, const char *key, uint64_t ms)
 		pkt_putf(out, "%s %llu", key, (unsigned long long)ms);
 }
 
-void refd_select_encode(const struct refd_selection *select,
+void refd_selection_encode(const struct refd_selection *select,
     struct pkt_buf *out)
 {
 	size_t i;
@@ -143,7 +143,7 @@ void refd_select_encode(const struct refd_selection *select,
 	put_time(out, "since", select->since_ms);
 	put_time(out, "until", select->until_ms);
 	if (select->has_journal)
-		refd_journal_put(out, select->journal);
+		refd_wire_put_journal(out, select->journal);
 	if (select->has_after)
 		refd_position_put(out, "after", &select->after);
 	if (select->has_before)

@@ -145,7 +145,7 @@ bool refd_slice_journal(struct refd_slice s, uint8_t id[REFD_JOURNAL_ID_BYTES])
 	    refd_hex_parse(s.data, id, REFD_JOURNAL_ID_BYTES) == 0;
 }
 
-void refd_journal_put(struct pkt_buf *out,
+void refd_wire_put_journal(struct pkt_buf *out,
     const uint8_t id[REFD_JOURNAL_ID_BYTES])
 {
 	char hex[2 * REFD_JOURNAL_ID_BYTES + 1];
@@ -203,7 +203,7 @@ const char *refd_slice_text(struct refd_slice s, struct refd_arena *arena,
 	return NULL;
 }
 
-void refd_text_put_last(struct pkt_buf *out, const char *text)
+void refd_wire_put_text(struct pkt_buf *out, const char *text)
 {
 	size_t len = strlen(text);
 	char *at;

@@ -49,7 +49,7 @@ void refd_position_put(struct pkt_buf *out, const char *key,
     const struct refd_position *position);
 /* 32 lower-case digits. */
 bool refd_slice_journal(struct refd_slice s, uint8_t id[REFD_JOURNAL_ID_BYTES]);
-void refd_journal_put(struct pkt_buf *out,
+void refd_wire_put_journal(struct pkt_buf *out,
     const uint8_t id[REFD_JOURNAL_ID_BYTES]);
 /* "<log id>:<lsn>"; the LSN is not 0. */
 bool refd_slice_token(struct refd_slice s, uint8_t id[REFD_JOURNAL_ID_BYTES],
@@ -62,7 +62,7 @@ const char *refd_slice_text(struct refd_slice s, struct refd_arena *arena,
     const char **copy);
 /* OUT must end with TEXT, or with its first REFD_MESSAGE_MAX bytes. Changes
  * these bytes to the spelling of the wire. */
-void refd_text_put_last(struct pkt_buf *out, const char *text);
+void refd_wire_put_text(struct pkt_buf *out, const char *text);
 
 /* "results", "pong", ... */
 const char *refd_answer_kind_name(enum refd_answer_kind kind);
@@ -84,16 +84,16 @@ void refd_identity_encode(const struct refd_identity *list, size_t nr,
     struct pkt_buf *out);
 
 /* Copies a header's value of at most MAX bytes. */
-const struct refd_refusal *refd_header_keep(struct refd_request *req,
+const struct refd_refusal *refd_request_keep(struct refd_request *req,
     struct refd_slice value, size_t max, const char **copy);
 typedef const struct refd_refusal *refd_header_set(struct refd_request *req,
     struct refd_slice value);
 /* request_select.c: the headers of requests for history. */
-refd_header_set refd_select_ref, refd_select_uid, refd_select_user,
-    refd_select_since, refd_select_until, refd_select_journal,
-    refd_select_after, refd_select_before, refd_select_limit,
-    refd_select_reverse, refd_select_all, refd_select_origin;
-void refd_select_encode(const struct refd_selection *select,
+refd_header_set refd_selection_ref, refd_selection_uid, refd_selection_user,
+    refd_selection_since, refd_selection_until, refd_selection_journal,
+    refd_selection_after, refd_selection_before, refd_selection_limit,
+    refd_selection_reverse, refd_selection_all, refd_selection_origin;
+void refd_selection_encode(const struct refd_selection *select,
     struct pkt_buf *out);
 
 /*
@@ -101,11 +101,12 @@ void refd_select_encode(const struct refd_selection *select,
  * and belongs to these functions. They return NULL, or the reason for refusing.
  * After the last header, complete() checks that all required headers are there.
  */
-const struct refd_refusal *refd_header_decode(struct refd_request *req,
+const struct refd_refusal *refd_request_header_decode(struct refd_request *req,
     unsigned *seen, struct refd_slice packet);
-const struct refd_refusal *refd_header_complete(const struct refd_request *req,
-    unsigned seen);
-void refd_header_encode(const struct refd_request *req, struct pkt_buf *out);
+const struct refd_refusal *refd_request_headers_complete(
+    const struct refd_request *req, unsigned seen);
+void refd_request_headers_encode(const struct refd_request *req,
+    struct pkt_buf *out);
 bool refd_verb_has_updates(enum refd_verb verb);
 bool refd_verb_has_txid(enum refd_verb verb);
 

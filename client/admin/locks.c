@@ -44,7 +44,7 @@ static uint64_t each_process(bool (*look)(const char *proc, const void *arg),
 	while (dir && !found && (entry = readdir(dir))) {
 		char *proc;
 
-		if (!parse_number(entry->d_name, UINT32_MAX, &pid))
+		if (!cli_number(entry->d_name, UINT32_MAX, &pid))
 			continue;
 		proc = xasprintf("/proc/%s", entry->d_name);
 		if (look(proc, arg))

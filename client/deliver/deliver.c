@@ -10,7 +10,7 @@
  *
  * Failures: after a crash, an attempt without a recorded result is repeated
  * with the same id. A failed attempt pauses its stream alone
- * (attempt_pause_ms()). A failure of the outbox ends the program, before any
+ * (delivery_pause_ms()). A failure of the outbox ends the program, before any
  * other change is sent.
  */
 #include "client/deliver/deliver.h"
@@ -28,7 +28,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "client/deliver/attempt.h"
+#include "client/deliver/delivery.h"
 #include "client/deliver/intake.h"
 #include "client/deliver/outbox.h"
 #include "client/deliver/streams.h"
@@ -378,7 +378,7 @@ static void record_failure(struct deliverer *d, const struct delivery *a)
 		streams_done(a->stream, a->row.len);
 	else
 		streams_pause(a->stream,
-		    now + attempt_pause_ms(failures, random_number()));
+		    now + delivery_pause_ms(failures, random_number()));
 }
 
 /* The transaction that contains the result is committed before the stream
@@ -397,7 +397,7 @@ static void record(struct deliverer *d, struct delivery *a)
 	}
 	DL_DELETE(d->attempts, a);
 	d->nr_attempts--;
-	attempt_free(a);
+	delivery_free(a);
 }
 
 /* Is there an ended attempt? */
@@ -413,9 +413,9 @@ static bool look_after(struct deliverer *d)
 		if (m->msg == CURLMSG_DONE &&
 		    curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &a) ==
 			CURLE_OK)
-			attempt_http_ended(a, m->data.result);
+			delivery_http_ended(a, m->data.result);
 	DL_FOREACH(d->attempts, a) {
-		attempt_tick(a);
+		delivery_tick(a);
 		found |= a->has_ended;
 	}
 	return found;
@@ -432,7 +432,7 @@ static void start(struct deliverer *d, struct stream *s)
 		streams_set(s, 0, 0);
 		return;
 	}
-	a = attempt_start(d->multi, s, &row);
+	a = delivery_start(d->multi, s, &row);
 	DL_APPEND(d->attempts, a);
 	d->nr_attempts++;
 	s->to->running++;

@@ -63,7 +63,7 @@ static const char *set_number(uint64_t *to, const char *value, uint64_t most)
 {
 	uint64_t number;
 
-	if (!parse_number(value, most, &number) || number < 1)
+	if (!cli_number(value, most, &number) || number < 1)
 		return "is no number, or out of range";
 	*to = number;
 	return NULL;

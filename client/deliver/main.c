@@ -484,6 +484,6 @@ int main(int argc, char **argv)
 	if (argc > 0)
 		argv[0] = (char *)"deliver";
 	rc = run_deliver(&deliver_command, argc, argv);
-	flush_output();
+	cli_flush();
 	return rc;
 }

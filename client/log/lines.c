@@ -32,7 +32,7 @@ size_t columns_of_terminal(void)
 	struct winsize size;
 	uint64_t width = 0;
 
-	if ((!columns || !parse_number(columns, 10000, &width)) &&
+	if ((!columns || !cli_number(columns, 10000, &width)) &&
 	    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
 		width = size.ws_col;
 	return width < LEAST_WIDTH ? LEAST_WIDTH : (size_t)width;

@@ -46,7 +46,7 @@ static const char *take_user(void *values, const char *s)
 	uint64_t uid;
 
 	a->user = s;
-	if (parse_number(s, UINT32_MAX, &uid)) {
+	if (cli_number(s, UINT32_MAX, &uid)) {
 		select->has_uid = true;
 		select->uid = (uint32_t)uid;
 		a->has_account = getpwuid(select->uid) != NULL;
@@ -142,7 +142,7 @@ static const char *take_limit(void *values, const char *s)
 {
 	struct asking *a = values;
 
-	a->has_limit = parse_number(s, UINT64_MAX, &a->limit);
+	a->has_limit = cli_number(s, UINT64_MAX, &a->limit);
 	return a->has_limit ? NULL : "a number";
 }
 
@@ -259,7 +259,7 @@ static void require_matches(const struct asking *a, struct refd *r)
 		req.select.patterns[0] = select->patterns[i];
 		req.select.nr_patterns = 1;
 		if (!has_change(r, &req))
-			die_with(EXIT_FAILED,
+			cli_die(EXIT_FAILED,
 			    "history has no change of a ref that matches '%s': "
 			    "'refd log' without --ref prints the refs",
 			    select->patterns[i]);
@@ -268,13 +268,13 @@ static void require_matches(const struct asking *a, struct refd *r)
 					 .has_uid = select->has_uid,
 					 .uid = select->uid } };
 	if (a->user && !a->has_account && !has_change(r, &req))
-		die_with(EXIT_FAILED,
+		cli_die(EXIT_FAILED,
 		    "history has no change by '%s', which is no account of "
 		    "this machine: 'refd log' without --user prints the users",
 		    a->user);
 	req = (struct refd_request){ .txid = a->req.txid };
 	if (!refd_txid_eq(&req.txid, &any) && !has_change(r, &req))
-		die_with(EXIT_FAILED, "history has no transaction %s",
+		cli_die(EXIT_FAILED, "history has no transaction %s",
 		    refd_txid_hex(&req.txid, id));
 }
 
@@ -341,7 +341,7 @@ static void print_all(struct asking *a, const struct refd_answer *ans)
 		text_print(&out);
 	}
 	a->limit -= a->has_limit ? ans->nr_changes : 0;
-	flush_output();
+	cli_flush();
 }
 
 /* Removes all changes by writers who told refd, and changes beyond the

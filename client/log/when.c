@@ -34,8 +34,8 @@ bool when_position(const char *s, struct when_position *p)
 	if (dot)
 		*dot++ = '\0';
 	ok = (!colon || parse_journal(s, (size_t)(colon - s), p->journal)) &&
-	    parse_number(copy, UINT64_MAX, &lsn) &&
-	    (!dot || parse_number(dot, UINT32_MAX, &nr));
+	    cli_number(copy, UINT64_MAX, &lsn) &&
+	    (!dot || cli_number(dot, UINT32_MAX, &nr));
 	free(copy);
 	if (!ok)
 		return false;
@@ -118,7 +118,7 @@ static bool parse_date(const char *s, uint64_t *ms, bool *is_unclear)
 	struct gitdate date;
 	bool ok = true;
 
-	if (*copy == '@' && parse_number(copy + 1, UINT32_MAX, &secs)) {
+	if (*copy == '@' && cli_number(copy + 1, UINT32_MAX, &secs)) {
 		*ms = secs * 1000 + fraction;
 	} else if (gitdate_parse(copy, &date) && date.secs > 0) {
 		*ms = (uint64_t)date.secs * 1000 + fraction;

@@ -441,7 +441,7 @@ static bool refuse_duplicates(struct push_send *d)
 	for (i = 0; i < d->nr; i++)
 		if (!d->commands[i]->ng)
 			names[nr++] = d->commands[i]->ref;
-	found = find_duplicate(names, nr);
+	found = cli_duplicate(names, nr);
 	free(names);
 	if (!found)
 		return false;

@@ -72,7 +72,7 @@ static void enter(struct hold *h, const struct gitdir *gd)
 	/* Another holder removes the directory at the end. */
 	if (!take(h->work, clock_now_ms() + LOOK_MS) ||
 	    fstat(h->work, &st) < 0 || st.st_nlink == 0)
-		die_with(EXIT_AWAY,
+		cli_die(EXIT_AWAY,
 		    "%s: another 'refd migrate' is at work; nothing was "
 		    "changed",
 		    gd->common);
@@ -118,7 +118,7 @@ static struct refd *find_daemon(struct daemon_socket *socket,
 	if (err < 0)
 		question_failed(r, err);
 	if (refd_hello(r)->state != REFD_SERVING)
-		die_with(EXIT_AWAY, "the daemon is %s; nothing was changed",
+		cli_die(EXIT_AWAY, "the daemon is %s; nothing was changed",
 		    refd_server_state_name(refd_hello(r)->state));
 	return r;
 }
@@ -136,7 +136,7 @@ void hold_begin(struct hold *h, int dir, const struct gitdir *gd)
 	while (!take_lock(h, gd)) {
 		if (clock_now_ms() >= deadline) {
 			hold_end(h);
-			die_with(EXIT_AWAY,
+			cli_die(EXIT_AWAY,
 			    "%s: the daemon still has updates or sessions at "
 			    "work, or another daemon has refd/lock; nothing "
 			    "was changed",
@@ -149,7 +149,7 @@ void hold_begin(struct hold *h, int dir, const struct gitdir *gd)
 	refd_answer_done(&ans);
 	if (!connect_may_bypass(socket.path, gd)) {
 		hold_end(h);
-		die_with(EXIT_AWAY,
+		cli_die(EXIT_AWAY,
 		    "%s has updates that could not be written to its refs "
 		    "yet: 'refd status' says why; nothing was changed",
 		    gd->common);

@@ -125,7 +125,7 @@ void question_refused(const struct refd_answer *ans)
 	if (ans->kind != REFD_ANSWER_REFUSED)
 		return;
 	if (ans->status == REFD_BUSY)
-		die_with(EXIT_AWAY, "the daemon is busy: %s",
+		cli_die(EXIT_AWAY, "the daemon is busy: %s",
 		    ans->text ? ans->text : "try again");
 	die("%s: %s", refd_status_name(ans->status),
 	    ans->text && *ans->text ? ans->text :
@@ -138,7 +138,7 @@ void question_failed(struct refd *r, int err)
 
 	text_adds(&why, refd_error(r));
 	daemons_add_start(r->path, err, &why);
-	die_with(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s", why.data);
+	cli_die(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s", why.data);
 }
 
 /* Sends REQ again to a daemon that comes back. */
@@ -168,7 +168,7 @@ void question_call(struct refd *r, struct refd_request *req, int timeout_ms,
 				   refd_call(r, req, timeout_ms, ans);
 
 	if (err == -ECONNRESET && timeout_ms < 0)
-		die_with(EXIT_AWAY, "the daemon ended before it answered: %s",
+		cli_die(EXIT_AWAY, "the daemon ended before it answered: %s",
 		    refd_error(r));
 	if (err < 0)
 		question_failed(r, err);

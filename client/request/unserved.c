@@ -50,7 +50,7 @@ const char *unserved_format(const struct gitconfig *config)
 	uint64_t version = 0;
 	size_t at = 0;
 
-	if (set && !parse_number(set, INT_MAX, &version))
+	if (set && !cli_number(set, INT_MAX, &version))
 		version = INT_MAX;
 	why = format_version_unserved((int)version);
 	while (!why && gitconfig_next(config, &at, &key, &value))

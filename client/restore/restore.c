@@ -465,7 +465,7 @@ static int restore(struct restoring *rs)
 	}
 	if (rs->dry_run && !json)
 		restore_print_commands(&changes, rs->plan.object_format);
-	flush_output();
+	cli_flush();
 	rc = commit_if_allowed(rs, &changes);
 	changes_done(&changes);
 	return rc;
@@ -505,7 +505,7 @@ static int run_restore(const struct command *c, int argc, char **argv)
 	updater_close(&rs.up);
 	free(rs.git_dir);
 	free(message);
-	flush_output();
+	cli_flush();
 	return rc;
 }
 

@@ -69,7 +69,7 @@ static void count_depth(void)
 	uint64_t depth = 0;
 	char *next;
 
-	if (env && !parse_number(env, DEPTH_MAX, &depth))
+	if (env && !cli_number(env, DEPTH_MAX, &depth))
 		depth = DEPTH_MAX;
 	if (depth >= DEPTH_MAX)
 		die("git would do it, but \"git update-ref\" is refd here: "
@@ -169,9 +169,9 @@ void exec_git(const struct update_options *opt, const char *why, int status,
     const struct text *read)
 {
 	if (opt->never_git)
-		die_with(status, "%s", why);
+		cli_die(status, "%s", why);
 	if (opt->output != OUTPUT_GIT || opt->txid)
-		die_with(status, "%s; git has no --porcelain, --json or --txid",
+		cli_die(status, "%s; git has no --porcelain, --json or --txid",
 		    why);
 	if (opt->verbose)
 		say("%s; git does it", why);

@@ -205,7 +205,7 @@ static void resolve_old(struct updater *up, const char *old,
 	if (!old)
 		return;
 	u->has_old = true;
-	if (*old && !revision_resolve(&up->revs, old, &u->old_oid))
+	if (*old && !update_resolve(&up->revs, old, &u->old_oid))
 		die("%s: not a valid old SHA1", old);
 	/* "-d <ref> 0000..." does not check the old value. */
 	if (u->action == REFD_DELETE && refd_oid_is_null(&u->old_oid))
@@ -231,7 +231,7 @@ static int update_one(struct updater *up)
 	u.action = REFD_DELETE;
 	if (up->opt->form == FORM_UPDATE) {
 		u.action = REFD_UPDATE;
-		if (!revision_resolve(&up->revs, args[1], &u.new_oid))
+		if (!update_resolve(&up->revs, args[1], &u.new_oid))
 			die("%s: not a valid SHA1", args[1]);
 		resolve_old(up, args[2], &u);
 		/* A ref that must not exist is not deleted: see stdin.c. */
@@ -258,7 +258,7 @@ static int run_update(const struct command *c, int argc, char **argv)
 	updater_open(&up, &opt);
 	rc = opt.form == FORM_STDIN ? update_stdin(&up) : update_one(&up);
 	updater_close(&up);
-	flush_output();
+	cli_flush();
 	return rc;
 }
 

@@ -58,7 +58,7 @@ struct revisions {
  * names ("git cat-file --batch-check", started at the first need). False: no
  * such object, or an ambiguous name.
  */
-bool revision_resolve(struct revisions *revs, const char *name,
+bool update_resolve(struct revisions *revs, const char *name,
     struct refd_oid *oid);
 
 struct updater {

@@ -15,7 +15,7 @@ void updater_leave_to_git(const struct updater *up, const char *why, int status,
     const struct text *read)
 {
 	if (connect_is_in_group(&up->gd))
-		die_with(status,
+		cli_die(status,
 		    "only git can do this, and not in a group of nodes: %s",
 		    why);
 	exec_git(up->opt, why, status, read);
@@ -36,7 +36,7 @@ static void find_daemon(struct updater *up)
 	case CONNECT_USE_GIT:
 		updater_leave_to_git(up, why.data, EXIT_AWAY, NULL);
 	case CONNECT_FAILED:
-		die_with(EXIT_AWAY, "%s", why.data);
+		cli_die(EXIT_AWAY, "%s", why.data);
 	case CONNECT_DENIED:
 		die("%s", why.data);
 	}
@@ -53,7 +53,7 @@ static void start_git(struct revisions *revs)
 	free(dir);
 }
 
-bool revision_resolve(struct revisions *revs, const char *name,
+bool update_resolve(struct revisions *revs, const char *name,
     struct refd_oid *oid)
 {
 	const enum refd_object_format format = revs->object_format;

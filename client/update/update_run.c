@@ -386,7 +386,7 @@ static void refuse_duplicates(const struct updater *up,
 
 	for (i = 0; i < changes->nr; i++)
 		names[i] = changes->updates[i].name;
-	found = find_duplicate(names, changes->nr);
+	found = cli_duplicate(names, changes->nr);
 	free(names);
 	if (!found)
 		return;

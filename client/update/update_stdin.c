@@ -14,7 +14,7 @@ struct dialogue {
 
 static bool resolve(void *ctx, const char *name, struct refd_oid *oid)
 {
-	return revision_resolve(ctx, name, oid);
+	return update_resolve(ctx, name, oid);
 }
 
 /* Flushes: a program may wait for the reply before its next command. */
@@ -22,7 +22,7 @@ static void reply(const struct updater *up, const char *command)
 {
 	if (up->opt->output == OUTPUT_GIT)
 		print_line(stdout, "%s: ok", command);
-	flush_output();
+	cli_flush();
 }
 
 /* Keeps the command for git. "start" was answered already, and git does not

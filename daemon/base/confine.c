@@ -208,7 +208,7 @@ static void confine_privileges(struct confined *c)
 
 static void confine_calls(struct confined *c)
 {
-	int r = seccomp_enforce();
+	int r = sys_seccomp_enforce();
 
 	if (r == 0)
 		note_in_force(c, "seccomp");

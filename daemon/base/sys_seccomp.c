@@ -209,7 +209,7 @@ static int add_rules(scmp_filter_ctx ctx)
 	return r;
 }
 
-int seccomp_enforce(void)
+int sys_seccomp_enforce(void)
 {
 	scmp_filter_ctx ctx;
 	int r;

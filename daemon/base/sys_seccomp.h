@@ -10,6 +10,6 @@
 /* Applies to the calling thread and later threads started by the calling
  * thread, so call before a second thread exists. Needs PR_SET_NO_NEW_PRIVS.
  * Negative errno, and no filter, on failure. */
-int seccomp_enforce(void);
+int sys_seccomp_enforce(void);
 
 #endif

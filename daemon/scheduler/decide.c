@@ -80,7 +80,7 @@ void decide_locked(struct scheduler *e, struct txn_update *u, int64_t now_ns)
 	}
 	snprintf(lock, sizeof(lock), "%s/%s.lock",
 	    store_repo_path(u->txn->repo), path);
-	if (locked_is_packed_refs(u))
+	if (txn_update_missed(u, "packed-refs"))
 		txn_decide_detail(u, REFD_LOCKED, REFD_DETAIL_PACKED_LOCKED,
 		    lock, NULL, NULL);
 	else

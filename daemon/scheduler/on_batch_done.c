@@ -59,7 +59,7 @@ static int64_t lock_wait_ns(const struct scheduler *e,
 {
 	const struct refd_request *req = &u->txn->req;
 
-	if (locked_is_packed_refs(u)) {
+	if (txn_update_missed(u, "packed-refs")) {
 		if (req->has_packed_refs_timeout)
 			return (int64_t)req->packed_refs_timeout_ms * MS;
 	} else if (req->has_ref_lock_timeout) {
@@ -111,7 +111,7 @@ static void undecided_back(struct back *back, struct txn_update *u,
 	case TXN_AGAIN_LOCKED:
 		has_given_up = waits_on(back, u, lock_wait_ns(back->e, u));
 		/* The lock of one is the lock of all: one timer. */
-		if (locked_is_list(u))
+		if (txn_update_missed(u, "reftable/tables.list"))
 			fairness_rest(ent->queue, u->retry_ns, back->now_ns);
 		break;
 	case TXN_AGAIN_REOPEN:

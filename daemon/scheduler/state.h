@@ -268,17 +268,11 @@ enum told session_tell_part(struct scheduler *e);
 /* ENT is decided. */
 void session_over(struct scheduler *e, struct entry *ent);
 
-/* The list of the tables of all refs. */
-static inline bool locked_is_list(const struct txn_update *u)
+/* Was it the lock of PATH that U found held? */
+static inline bool txn_update_missed(const struct txn_update *u,
+    const char *path)
 {
-	return u->locked_path != NULL &&
-	    strcmp(u->locked_path, "reftable/tables.list") == 0;
-}
-
-static inline bool locked_is_packed_refs(const struct txn_update *u)
-{
-	return u->locked_path != NULL &&
-	    strcmp(u->locked_path, "packed-refs") == 0;
+	return u->locked_path != NULL && strcmp(u->locked_path, path) == 0;
 }
 
 #endif

@@ -61,7 +61,7 @@ void cli_say(enum cli_kind kind, const char *fmt, ...)
 	va_end(ap);
 }
 
-void die_with(int code, const char *fmt, ...)
+void cli_die(int code, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -90,7 +90,7 @@ static void __attribute__((noreturn)) die_of_sigpipe(void)
 	exit(128 + SIGPIPE);
 }
 
-void flush_output(void)
+void cli_flush(void)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return;
@@ -118,7 +118,7 @@ int cli_parse(const struct command *c, void *values, int argc, char ***argv)
 	case COMMAND_HELPS:
 		command_help(c, NULL, help, sizeof(help));
 		print_lines(stdout, "%s", help);
-		flush_output();
+		cli_flush();
 		exit(EXIT_DONE);
 	case COMMAND_WRONG:
 		cli_usage(c, "%s", why);
@@ -322,7 +322,7 @@ int text_read_regular(struct text *t, const char *path, size_t max)
 	return read_limited(t, path, geteuid() == 0 ? O_NOFOLLOW : 0, max);
 }
 
-bool parse_number(const char *s, uint64_t max, uint64_t *number)
+bool cli_number(const char *s, uint64_t max, uint64_t *number)
 {
 	uint64_t n = 0;
 
@@ -351,7 +351,7 @@ static int compare_keys(const void *a, const void *b)
 	return name_key_compare(a, b);
 }
 
-const char *find_duplicate(const char **names, size_t nr)
+const char *cli_duplicate(const char **names, size_t nr)
 {
 	struct name_key *keys = xcalloc(nr, sizeof(*keys));
 	const char *found = NULL;

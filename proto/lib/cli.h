@@ -47,12 +47,12 @@ void cli_say(enum cli_kind kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
 #define say_error(...)   cli_say(CLI_ERROR, __VA_ARGS__)
 /* The program goes on. */
 #define say_fatal(...) cli_say(CLI_FATAL, __VA_ARGS__)
-void die_with(int code, const char *fmt, ...) PRINTF_LIKE(2, 3)
+void cli_die(int code, const char *fmt, ...) PRINTF_LIKE(2, 3)
     __attribute__((noreturn));
-#define die(...) die_with(EXIT_FATAL, __VA_ARGS__)
+#define die(...) cli_die(EXIT_FATAL, __VA_ARGS__)
 /* Flushes standard output. A failure ends the program: by SIGPIPE if the reader
  * is gone, otherwise with EXIT_FATAL. */
-void flush_output(void);
+void cli_flush(void);
 
 /*
  * Parses the command line of C into VALUES and returns the number of arguments,
@@ -110,9 +110,9 @@ int text_read_file(struct text *t, const char *path, size_t max);
 int text_read_regular(struct text *t, const char *path, size_t max);
 
 /* A non-negative decimal number of at most MAX; false for anything else. */
-bool parse_number(const char *s, uint64_t max, uint64_t *number);
+bool cli_number(const char *s, uint64_t max, uint64_t *number);
 bool has_prefix(const char *s, const char *prefix);
 /* A string that occurs twice, or NULL. */
-const char *find_duplicate(const char **names, size_t nr);
+const char *cli_duplicate(const char **names, size_t nr);
 
 #endif

@@ -44,7 +44,7 @@ static unsigned number(const char *s, unsigned most)
 {
 	uint64_t n;
 
-	if (!parse_number(s, most, &n) || n == 0)
+	if (!cli_number(s, most, &n) || n == 0)
 		die("'%s' is not a number from 1 to %u", s, most);
 	return (unsigned)n;
 }

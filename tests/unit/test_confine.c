@@ -80,7 +80,7 @@ static void in_child(void (*run)(void))
 static void enforce_seccomp(void)
 {
 	EXPECT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	EXPECT(seccomp_enforce() == 0);
+	EXPECT(sys_seccomp_enforce() == 0);
 }
 
 /* ---- system calls ---- */

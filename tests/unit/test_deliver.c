@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/deliver/attempt.h"
+#include "client/deliver/delivery.h"
 #include "client/deliver/intake.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -44,7 +44,7 @@ START_TEST(signatures_are_those_of_the_standard)
 	memset(long_key, 0xaa, 131);
 	if (!key)
 		key = long_key;
-	ck_assert_str_eq(attempt_sign(key, strlen(key), vectors[_i].data,
+	ck_assert_str_eq(delivery_sign(key, strlen(key), vectors[_i].data,
 			     strlen(vectors[_i].data), text),
 	    vectors[_i].sum);
 }
@@ -59,12 +59,13 @@ START_TEST(pauses_double_up_to_their_limit)
 	for (failures = 1; failures < 2000; failures++) {
 		if (most > ATTEMPT_MOST_MS)
 			most = ATTEMPT_MOST_MS;
-		ck_assert_uint_eq(attempt_pause_ms(failures, 0), most / 2);
+		ck_assert_uint_eq(delivery_pause_ms(failures, 0), most / 2);
 		ck_assert_uint_eq(
-		    attempt_pause_ms(failures, (uint32_t)most / 2), most);
-		ck_assert_uint_ge(attempt_pause_ms(failures, UINT32_MAX),
+		    delivery_pause_ms(failures, (uint32_t)most / 2), most);
+		ck_assert_uint_ge(delivery_pause_ms(failures, UINT32_MAX),
 		    most / 2);
-		ck_assert_uint_le(attempt_pause_ms(failures, UINT32_MAX), most);
+		ck_assert_uint_le(delivery_pause_ms(failures, UINT32_MAX),
+		    most);
 		most *= 2;
 	}
 }

@@ -4,7 +4,7 @@
 
 void console_session_die(const struct session *s, enum session_result result)
 {
-	die_with(result == SESSION_AWAY ? EXIT_AWAY : EXIT_FATAL,
+	cli_die(result == SESSION_AWAY ? EXIT_AWAY : EXIT_FATAL,
 	    "group '%s': %s", s->config->name,
 	    s->why.data ? s->why.data : "the database does not answer");
 }

@@ -29,7 +29,7 @@ void daemon_link_open(struct daemon_link *link, const char *path)
 	link->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (link->fd < 0 ||
 	    connect(link->fd, (struct sockaddr *)&to, sizeof(to)) < 0)
-		die_with(EXIT_AWAY,
+		cli_die(EXIT_AWAY,
 		    "cannot connect to the daemon at '%s': %s; is a group "
 		    "configured, and does the daemon run?",
 		    path, strerror(errno));

@@ -29,7 +29,7 @@
 static void __attribute__((noreturn)) fail(const char *path)
 {
 	if (errno == ENOSPC || errno == EDQUOT)
-		die_with(EXIT_AWAY, "cannot make '%s': %s: make room there",
+		cli_die(EXIT_AWAY, "cannot make '%s': %s: make room there",
 		    path, strerror(errno));
 	die("cannot make '%s': %s", path, strerror(errno));
 }

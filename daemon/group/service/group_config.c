@@ -40,14 +40,14 @@ static const char *set_name(char **to, const char *value)
 
 static const char *set_copies(uint64_t *to, const char *value)
 {
-	return parse_number(value, COPIES_MOST, to) && *to > 0 ?
+	return cli_number(value, COPIES_MOST, to) && *to > 0 ?
 	    NULL :
 	    "must be a number from 1 to 100";
 }
 
 static const char *set_held(uint64_t *to, const char *value)
 {
-	return parse_number(value, COPIES_MOST, to) ?
+	return cli_number(value, COPIES_MOST, to) ?
 	    NULL :
 	    "must be a number from 0 to 100";
 }

@@ -78,7 +78,7 @@ static void check_config(struct joining *j)
 		    "machine a group.node of its own",
 		    j->config->node);
 	if (j->lease.is_over)
-		die_with(EXIT_AWAY,
+		cli_die(EXIT_AWAY,
 		    "no node leads the group: refd group status shows its "
 		    "nodes");
 	if (!j->source)
@@ -229,7 +229,7 @@ static void make_journal(struct joining *j)
 	int in;
 
 	if (!console_session_find_node(&j->s, j->config->node, &node))
-		die_with(EXIT_FAILED,
+		cli_die(EXIT_FAILED,
 		    "the node '%s' has left the group meanwhile: run refd "
 		    "group join again",
 		    j->config->node);
@@ -336,7 +336,7 @@ static bool copy_all(struct joining *j)
 			continue;
 		print_line(stdout, "%zu of %zu: %s", i + 1, j->list.nr,
 		    repo->path);
-		flush_output();
+		cli_flush();
 		repo->is_copied = copy_one(j, repo);
 		is_whole = is_whole && repo->is_copied;
 	}
@@ -391,7 +391,7 @@ int join_run(const struct group_config *config, const struct verb_options *opt)
 	discard_journal(&j);
 	pin(&j);
 	if (!copy(&j))
-		die_with(EXIT_FAILED,
+		cli_die(EXIT_FAILED,
 		    "not all repositories are copied: remove the reasons "
 		    "above, and run refd group join again, or refd group "
 		    "leave, because the group keeps its rows for this node");

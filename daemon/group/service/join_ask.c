@@ -111,7 +111,7 @@ void join_ask(struct join_list *list, struct session *s, const char *node)
 		await(&a);
 		if (clock_now_ms() - a.heard_ms >
 		    (a.has_heard ? WALK_MS : SILENT_MS))
-			die_with(EXIT_AWAY,
+			cli_die(EXIT_AWAY,
 			    "the leader '%s' does not name its repositories: "
 			    "does refd-group run there, in this version?",
 			    node);

@@ -136,6 +136,6 @@ int main(int argc, char **argv)
 	if (argc > 0)
 		argv[0] = (char *)"group";
 	rc = run_group(&group_command, argc, argv);
-	flush_output();
+	cli_flush();
 	return rc;
 }

@@ -117,16 +117,16 @@ static void __attribute__((noreturn)) die_unasked(struct promotion *p)
 
 	look(p, &lease);
 	if (lease.is_over)
-		die_with(EXIT_FAILED,
+		cli_die(EXIT_FAILED,
 		    "no node leads the group '%s', so the lead cannot be "
 		    "moved: see refd group status",
 		    p->s.config->name);
 	if (*lease.successor)
-		die_with(EXIT_FAILED,
+		cli_die(EXIT_FAILED,
 		    "the lead is being moved to the node '%s' already: try "
 		    "again later",
 		    lease.successor);
-	die_with(EXIT_FAILED, "the lead has just changed: try again");
+	cli_die(EXIT_FAILED, "the lead has just changed: try again");
 }
 
 /* True: the wish is taken back. False: it is not there any more. */
@@ -153,14 +153,14 @@ static bool take_back(struct promotion *p)
 static void end_late(struct promotion *p, struct lease *lease)
 {
 	if (take_back(p))
-		die_with(EXIT_FAILED,
+		cli_die(EXIT_FAILED,
 		    "the leader '%s' has not given the lead away within %d "
 		    "seconds, so the wish is taken back: see the logs of its "
 		    "daemon and its refd-group",
 		    lease->owner, LEASE_WISH_MS / 1000);
 	look(p, lease);
 	if (lease->epoch == p->epoch)
-		die_with(EXIT_FAILED,
+		cli_die(EXIT_FAILED,
 		    "the leader '%s' has not given the lead away within %d "
 		    "seconds, and a later refd group promote has taken the "
 		    "place of this one",
@@ -171,7 +171,7 @@ static void end_late(struct promotion *p, struct lease *lease)
 static void check_lease(const struct promotion *p, const struct lease *lease)
 {
 	if (lease->is_over)
-		die_with(EXIT_FAILED,
+		cli_die(EXIT_FAILED,
 		    "the node '%s' has not taken the lead in time, and any "
 		    "node can take it now: see refd group status, and the log "
 		    "of refd-group on '%s'",
@@ -189,7 +189,7 @@ static bool has_moved(struct promotion *p, struct lease *lease)
 		return false;
 	}
 	if (strcmp(lease->owner, p->node) != 0)
-		die_with(EXIT_FAILED,
+		cli_die(EXIT_FAILED,
 		    "the node '%s' has taken the lead in epoch %" PRIu64
 		    ", and '%s' has not: see refd group status",
 		    lease->owner, lease->epoch, p->node);

@@ -75,7 +75,7 @@ static bool put(struct admissions *a, struct txn *txn)
 static bool may_come(struct admissions *a, struct txn *txn)
 {
 	if (a->cfg->config->refusal == NULL || txn->is_own || txn->readmitted ||
-	    admit_has_no_updates(txn))
+	    admission_has_no_updates(txn))
 		return true;
 	txn->why = a->cfg->config->refusal(a->cfg->config->refusal_arg);
 	if (txn->why == NULL)

@@ -128,7 +128,7 @@ int lookup_newest(struct admissions *a, struct refd_txid *newest);
 /* Fills in the answer of QUERY and gives QUERY back. */
 void lookup_answer(struct admissions *a, struct store_question *query);
 
-static inline bool admit_has_no_updates(const struct txn *txn)
+static inline bool admission_has_no_updates(const struct txn *txn)
 {
 	return txn->req.verb == REFD_VERB_PACK ||
 	    txn->req.verb == REFD_VERB_LOOK;
@@ -137,7 +137,7 @@ static inline bool admit_has_no_updates(const struct txn *txn)
 /* The daemon itself looks at the repository, or has found the updates of a
  * different writer, or does what another machine did. No peer asks for
  * anything. */
-static inline bool admit_is_own(const struct txn *txn)
+static inline bool admission_is_own(const struct txn *txn)
 {
 	return txn->req.gate == REFD_GATE_SEEN || txn->is_own;
 }

@@ -52,7 +52,7 @@ static bool is_committer(const char *ident)
  * sets the value? Packs and looks write no log, and go by the mode of refs/. */
 static bool is_unsure(const struct txn *txn, const struct repo *repo)
 {
-	if (admit_has_no_updates(txn) || admit_is_own(txn))
+	if (admission_has_no_updates(txn) || admission_is_own(txn))
 		return false;
 	return (repo->is_log_unsure && txn->req.log_all_ref_updates == NULL) ||
 	    (repo->is_shared_unsure && txn->req.shared_repository == NULL);
@@ -140,12 +140,12 @@ static bool open_repo(struct admission_worker *w, struct txn *txn)
 			repo->path));
 	else if (!rights_allow(w->cfg->rights, repo->path, &txn->peer,
 		     &given) &&
-	    !admit_is_own(txn))
+	    !admission_is_own(txn))
 		admit_refuse(txn, REFD_DENIED,
 		    repo_why("uid %u is not among those who may use '%s' "
 			     "(allowUser, allowGroup of its root)",
 			txn->peer.uid, repo->path));
-	else if (!admit_is_own(txn))
+	else if (!admission_is_own(txn))
 		check_write(w, txn);
 	if (txn->refused == REFD_OK && is_unsure(txn, repo))
 		admit_refuse(txn, REFD_UNSUPPORTED,
@@ -155,7 +155,7 @@ static bool open_repo(struct admission_worker *w, struct txn *txn)
 			     "core.logAllRefUpdates or core.sharedRepository: "
 			     "set both behind it",
 			repo->path));
-	if (txn->refused == REFD_OK && !admit_has_no_updates(txn) &&
+	if (txn->refused == REFD_OK && !admission_has_no_updates(txn) &&
 	    txn->req.object_format != repo->object_format)
 		admit_refuse(txn, REFD_UNSUPPORTED,
 		    repo_why("the request is for object-format %s, and '%s' "
@@ -333,7 +333,7 @@ static bool may_read_stores(const struct sys *sys, const struct txn *txn)
 	size_t i;
 
 	if (txn->peer.uid == 0 || txn->peer.uid == (uint32_t)geteuid() ||
-	    admit_is_own(txn))
+	    admission_is_own(txn))
 		return true;
 	for (i = 1; i < stores->nr; i++)
 		if (SYS(sys, fstat, stores->at[i].fd, &st) < 0 ||

@@ -108,13 +108,13 @@ static bool take_slot(const struct pass *p, struct repo_slice *g, uint32_t uid)
 	g->large_user = &users[mine];
 	for (i = 0; i < APPLY_LARGE_MAX; i++)
 		if (i != mine && atomic_load(&users[i]) == user) {
-			large_give(g);
+			apply_give_large(g);
 			return false;
 		}
 	return true;
 }
 
-bool large_take(struct pass *p, struct repo_slice *g)
+bool apply_take_large(struct pass *p, struct repo_slice *g)
 {
 	if (!is_alone(p, g) ||
 	    !take_slot(p, g, g->changes->slice->txn->peer.uid))
@@ -123,7 +123,7 @@ bool large_take(struct pass *p, struct repo_slice *g)
 	return true;
 }
 
-void large_give(struct repo_slice *g)
+void apply_give_large(struct repo_slice *g)
 {
 	if (g->large_user != NULL)
 		atomic_store(g->large_user, 0);

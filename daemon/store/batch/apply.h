@@ -19,7 +19,7 @@
 #include "daemon/store/txn.h"
 
 /* The maximum number of batches at a time with much work in the files of one
- * repository (large_take()): that rewrite a packed-refs of more than
+ * repository (apply_take_large()): that rewrite a packed-refs of more than
  * PACKED_LARGE bytes, or read much of reftables. A user has at most one such
  * batch. */
 #define APPLY_LARGE_MAX 4

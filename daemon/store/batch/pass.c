@@ -223,7 +223,7 @@ static void change_init(struct pass *p, struct change *c, struct slice *s,
 	else if (txn_update_deletes(u))
 		c->action = CHANGE_DELETE;
 	c->to_packed =
-	    s->txn_slice->to_packed && update_may_be_packed(u, s->log_policy);
+	    s->txn_slice->to_packed && files_may_pack(u, s->log_policy);
 }
 
 static const struct ref_backend *const backends[REPO_FORMATS] = {

@@ -104,7 +104,7 @@ struct repo_slice {
 	/* The changes with in_rewrite are committed together, or fail
 	 * together. */
 	bool is_bound;
-	/* large_take(): the slot in the applier; NULL: none. */
+	/* apply_take_large(): the slot in the applier; NULL: none. */
 	atomic_uint_fast64_t *large_user;
 	struct files_slice files;
 	struct tables_slice tables;
@@ -315,9 +315,9 @@ void pass_settle(struct pass *p);
 /* Asks for a slot for much work in G. The batch then does not count as
  * preparing. False: the batch has other repositories, or no slot is free: give
  * the changes back as TXN_AGAIN_ALONE. G has a live change. */
-bool large_take(struct pass *p, struct repo_slice *g);
+bool apply_take_large(struct pass *p, struct repo_slice *g);
 /* Allowed without a slot. */
-void large_give(struct repo_slice *g);
+void apply_give_large(struct repo_slice *g);
 /* Tells the store that B has all locks it can get, or that other batches must
  * not wait for the slow preparation of B. */
 void apply_is_prepared(struct applier *ap, struct batch *b);
@@ -393,8 +393,7 @@ int pass_need_token(struct pass *p, struct repo_slice *g);
  * new ref of U be in packed-refs? */
 bool slice_goes_packed(const struct applier *ap,
     const struct txn_slice *txn_slice);
-bool update_may_be_packed(const struct txn_update *u,
-    enum reflog_policy policy);
+bool files_may_pack(const struct txn_update *u, enum reflog_policy policy);
 /* commit.c: the journal record of the pass. */
 void pass_commit(struct pass *p);
 /* Writes an abort record for FAILED, with abort_status and abort_text of every

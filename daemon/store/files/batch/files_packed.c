@@ -61,7 +61,7 @@ static bool asks_for_new(const struct refd_update *ask)
 		!refd_oid_is_null(&ask->new_oid));
 }
 
-bool update_may_be_packed(const struct txn_update *u, enum reflog_policy policy)
+bool files_may_pack(const struct txn_update *u, enum reflog_policy policy)
 {
 	const char *name = txn_update_place(u), *id, *bare;
 	size_t id_len;
@@ -89,7 +89,7 @@ bool slice_goes_packed(const struct applier *ap,
 	policy =
 	    txn_log_policy(txn, strcmp(txn->req.git_dir, txn->repo->path) != 0);
 	for (i = 0; i < txn_slice->nr; i++)
-		nr += update_may_be_packed(txn_slice->updates[i], policy);
+		nr += files_may_pack(txn_slice->updates[i], policy);
 	if (txn->req.atomic && nr < txn->nr_updates)
 		return false;
 	return packed_pays(txn->repo->packed, nr, ap->packed_least);
@@ -253,7 +253,7 @@ static bool may_rewrite_large(struct pass *p, struct repo_slice *g)
 	struct change *c;
 	size_t i;
 
-	if (large_take(p, g))
+	if (apply_take_large(p, g))
 		return true;
 	for (i = 0; i < p->nr_changes; i++) {
 		c = p->changes[i];
@@ -376,7 +376,7 @@ void files_give_turn(struct repo_slice *g)
 	if (g->files.packed_turn)
 		packed_turn_give(g->repo->packed);
 	g->files.packed_turn = false;
-	large_give(g);
+	apply_give_large(g);
 }
 
 int files_refit_packed(struct pass *p, struct repo_slice *g)

@@ -132,7 +132,7 @@ static bool read_much(void *arg)
 		return false;
 	/* No worker of the pool is held up. */
 	t->may_read_much =
-	    g->changes->slice->txn->is_own || large_take(t->pass, g);
+	    g->changes->slice->txn->is_own || apply_take_large(t->pass, g);
 	if (t->may_read_much)
 		t->budget.work += STACK_WORK_MAX;
 	for (c = g->changes; !t->may_read_much && c != NULL;
@@ -316,7 +316,7 @@ void tables_drop_parts(struct pass *p, struct repo_slice *g, bool keep,
 		free(part);
 	}
 	g->tables.nr_parts = 0;
-	large_give(g);
+	apply_give_large(g);
 }
 
 /* ---- the beginning and the end ---- */

@@ -2,13 +2,13 @@
  * One attempt to deliver one change: an HTTP request or a command, the
  * signature of the request, and the pause after a failure.
  *
- *	attempt_start -> attempt_tick, attempt_http_ended ... -> has_ended
+ *	delivery_start -> delivery_tick, delivery_http_ended ... -> has_ended
  *
  * One thread; nothing blocks. An error in the answer of an attempt is the
  * result of the attempt.
  */
-#ifndef CLIENT_DELIVER_ATTEMPT_H
-#define CLIENT_DELIVER_ATTEMPT_H
+#ifndef CLIENT_DELIVER_DELIVERY_H
+#define CLIENT_DELIVER_DELIVERY_H
 
 #include <curl/curl.h>
 
@@ -42,23 +42,23 @@ struct delivery {
 
 /* Takes ROW over. MULTI performs HTTP requests; CURLOPT_PRIVATE is the
  * attempt. */
-struct delivery *attempt_start(CURLM *multi, struct stream *stream,
+struct delivery *delivery_start(CURLM *multi, struct stream *stream,
     struct outbox_row *row);
 /* MULTI reports the end of the request of A. */
-void attempt_http_ended(struct delivery *a, CURLcode result);
+void delivery_http_ended(struct delivery *a, CURLcode result);
 /* Passes on the output of A's command, and ends A with the command. */
-void attempt_tick(struct delivery *a);
-void attempt_free(struct delivery *a);
+void delivery_tick(struct delivery *a);
+void delivery_free(struct delivery *a);
 
 /* As GitHub's X-Hub-Signature-256: the HMAC (RFC 2104) of the body with
  * SHA-256, as "sha256=<hex digits>". Returns TEXT. Pure. */
-char *attempt_sign(const void *key, size_t key_len, const void *body,
+char *delivery_sign(const void *key, size_t key_len, const void *body,
     size_t len, char text[SIGNATURE_LEN + 1]);
 /*
  * The pause after FAILURES failures of a change, at least 1: 1 s, 2 s, 4 s ...
  * up to 5 min, each between half of this and all of it. RANDOM is any number,
  * which keeps streams that failed together from trying together. Pure.
  */
-uint64_t attempt_pause_ms(uint64_t failures, uint32_t random);
+uint64_t delivery_pause_ms(uint64_t failures, uint32_t random);
 
 #endif

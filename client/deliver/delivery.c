@@ -1,4 +1,4 @@
-#include "client/deliver/attempt.h"
+#include "client/deliver/delivery.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -79,7 +79,7 @@ static void add_headers(struct delivery *a)
 	add_header(a, "X-Refd-Attempt: %" PRIu64, a->row.failures + 1);
 	if (secret->len)
 		add_header(a, "X-Hub-Signature-256: %s",
-		    attempt_sign(secret->data, secret->len, a->row.body,
+		    delivery_sign(secret->data, secret->len, a->row.body,
 			a->row.len, signature));
 }
 
@@ -120,7 +120,7 @@ static void start_http(struct delivery *a)
 
 /* The status decides, even if the rest of the answer is too long. The error
  * texts of libcurl are constants. */
-void attempt_http_ended(struct delivery *a, CURLcode result)
+void delivery_http_ended(struct delivery *a, CURLcode result)
 {
 	long status = 0;
 
@@ -215,7 +215,7 @@ static void pass_output(struct delivery *a)
 	    OUTPUT_MAX / 1024);
 }
 
-void attempt_tick(struct delivery *a)
+void delivery_tick(struct delivery *a)
 {
 	const struct launched *c = &a->command;
 	bool has_ended;
@@ -240,7 +240,7 @@ void attempt_tick(struct delivery *a)
 
 /* ---- both ---- */
 
-struct delivery *attempt_start(CURLM *multi, struct stream *stream,
+struct delivery *delivery_start(CURLM *multi, struct stream *stream,
     struct outbox_row *row)
 {
 	struct delivery *a = xcalloc(1, sizeof(*a));
@@ -259,7 +259,7 @@ struct delivery *attempt_start(CURLM *multi, struct stream *stream,
 	return a;
 }
 
-void attempt_free(struct delivery *a)
+void delivery_free(struct delivery *a)
 {
 	if (a->easy) {
 		curl_multi_remove_handle(a->multi, a->easy);
@@ -299,7 +299,7 @@ static void block_of(const void *key, size_t len, uint8_t block[BLOCK])
 	sha_done(&sha, block);
 }
 
-char *attempt_sign(const void *key, size_t key_len, const void *body,
+char *delivery_sign(const void *key, size_t key_len, const void *body,
     size_t len, char text[SIGNATURE_LEN + 1])
 {
 	uint8_t block[BLOCK], sum[SHA256_BYTES];
@@ -318,7 +318,7 @@ char *attempt_sign(const void *key, size_t key_len, const void *body,
 	return text;
 }
 
-uint64_t attempt_pause_ms(uint64_t failures, uint32_t random)
+uint64_t delivery_pause_ms(uint64_t failures, uint32_t random)
 {
 	uint64_t most = ATTEMPT_FIRST_MS;
 

@@ -9,7 +9,7 @@
 
 #include "daemon/admin/verify_internal.h"
 
-struct walk {
+struct ref_walk {
 	struct verify *v;
 	const struct verify_place *place;
 	verify_walk_fn *fn;
@@ -17,7 +17,7 @@ struct walk {
 	char path[REFD_PATH_MAX];
 };
 
-static bool is_dir(const struct walk *w, unsigned char type)
+static bool is_dir(const struct ref_walk *w, unsigned char type)
 {
 	struct sys_stat st;
 
@@ -27,9 +27,9 @@ static bool is_dir(const struct walk *w, unsigned char type)
 	    S_ISDIR(st.mode);
 }
 
-static int walk(struct walk *w, size_t len);
+static int walk(struct ref_walk *w, size_t len);
 
-static int enter(struct walk *w, size_t len, const struct sys_dirent *entry)
+static int enter(struct ref_walk *w, size_t len, const struct sys_dirent *entry)
 {
 	const size_t nr = strlen(entry->name);
 	int r;
@@ -47,7 +47,7 @@ static int enter(struct walk *w, size_t len, const struct sys_dirent *entry)
 }
 
 /* PATH of LEN bytes is a directory. */
-static int walk(struct walk *w, size_t len)
+static int walk(struct ref_walk *w, size_t len)
 {
 	struct sys_dirent entry;
 	struct sys_dir *dir;
@@ -68,7 +68,7 @@ static int walk(struct walk *w, size_t len)
 void verify_walk(struct verify *v, const struct verify_place *place,
     const char *dir, verify_walk_fn *fn, void *arg)
 {
-	struct walk w = { .v = v, .place = place, .fn = fn, .arg = arg };
+	struct ref_walk w = { .v = v, .place = place, .fn = fn, .arg = arg };
 
 	strcpy(w.path, dir);
 	walk(&w, strlen(dir));

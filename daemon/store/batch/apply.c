@@ -205,7 +205,7 @@ static void apply_whole(struct applier *ap, struct batch *b)
 		return;
 	}
 	for (i = 0; i < b->nr_slices; i++) {
-		b->slices[i].to_packed = slice_goes_packed(ap, &b->slices[i]);
+		b->slices[i].to_packed = files_prefer_packed(ap, &b->slices[i]);
 		any_packed =
 		    any_packed || pass_takes(&b->slices[i], SLICES_PACKED);
 	}

@@ -92,7 +92,7 @@ static int find_git_dir(struct pass *p, struct slice *s)
 }
 
 /* A linked worktree is not bare. */
-enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree)
+enum reflog_policy pass_log_policy(const struct txn *txn, bool in_worktree)
 {
 	const char *value = txn->req.log_all_ref_updates;
 	enum reflog_policy policy = txn->repo->log_policy;
@@ -126,7 +126,7 @@ static bool slice_init(struct pass *p, struct slice *s,
 	s->file_mode = repo_file_mode(s->shared_perm, req->umask);
 	s->dir_mode = repo_dir_mode(s->shared_perm, req->umask);
 	s->git_err = find_git_dir(p, s);
-	s->log_policy = txn_log_policy(s->txn, s->worktree[0] != '\0');
+	s->log_policy = pass_log_policy(s->txn, s->worktree[0] != '\0');
 	return s->message != NULL;
 }
 

@@ -329,7 +329,7 @@ enum slices { SLICES_LOOSE, SLICES_PACKED, SLICES_ALL, SLICES_APART };
 
 /* The rule by which TXN creates logs. A linked worktree can have its own
  * rule. */
-enum reflog_policy txn_log_policy(const struct txn *txn, bool in_worktree);
+enum reflog_policy pass_log_policy(const struct txn *txn, bool in_worktree);
 bool pass_takes(const struct txn_slice *txn_slice, enum slices slices);
 /* false: out of memory. Call pass_done() in this case too. */
 bool pass_init(struct pass *p, struct applier *ap, struct batch *b,
@@ -391,7 +391,7 @@ void pass_prepare_logs(struct pass *p, struct repo_slice *g);
 int pass_need_token(struct pass *p, struct repo_slice *g);
 /* files_packed.c: is a rewrite of packed-refs faster for TXN_SLICE? May the
  * new ref of U be in packed-refs? */
-bool slice_goes_packed(const struct applier *ap,
+bool files_prefer_packed(const struct applier *ap,
     const struct txn_slice *txn_slice);
 bool files_may_pack(const struct txn_update *u, enum reflog_policy policy);
 /* commit.c: the journal record of the pass. */

@@ -74,7 +74,7 @@ bool files_may_pack(const struct txn_update *u, enum reflog_policy policy)
 	    !reflog_policy_creates(policy, name);
 }
 
-bool slice_goes_packed(const struct applier *ap,
+bool files_prefer_packed(const struct applier *ap,
     const struct txn_slice *txn_slice)
 {
 	const struct txn *txn = txn_slice->txn;
@@ -86,8 +86,8 @@ bool slice_goes_packed(const struct applier *ap,
 		return false;
 	/* A git-dir with another path is taken for a linked worktree, which has
 	 * logs. */
-	policy =
-	    txn_log_policy(txn, strcmp(txn->req.git_dir, txn->repo->path) != 0);
+	policy = pass_log_policy(txn,
+	    strcmp(txn->req.git_dir, txn->repo->path) != 0);
 	for (i = 0; i < txn_slice->nr; i++)
 		nr += files_may_pack(txn_slice->updates[i], policy);
 	if (txn->req.atomic && nr < txn->nr_updates)

@@ -113,7 +113,7 @@ static void share_repo(struct scheduler *e, struct entry *ent)
 }
 
 /* Ends an entry that need not wait. */
-static void judge(struct scheduler *e, struct entry *ent, int64_t now_ns)
+static void end_early(struct scheduler *e, struct entry *ent, int64_t now_ns)
 {
 	struct txn *txn = ent->txn;
 
@@ -191,7 +191,7 @@ static void checked_again(struct scheduler *e, struct entry *ent,
     int64_t now_ns)
 {
 	remove_decided(e, ent, now_ns);
-	judge(e, ent, now_ns);
+	end_early(e, ent, now_ns);
 	if (ent->state != ENTRY_ADMITTING)
 		return;
 	if (ent->nr_undecided == 0) {
@@ -228,6 +228,8 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 	if (ent->state == ENTRY_DIRECT)
 		direct_refused(e, ent, now_ns);
 	checked(ent, now_ns);
+	/* Only its objects were checked again (on_admitted_check_again()): ENT
+	 * still has its place. */
 	if (ent->queue != NULL) {
 		checked_again(e, ent, now_ns);
 		return;
@@ -240,7 +242,7 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 		txn->times.admitted_ns = now_ns;
 	ent->nr_undecided = txn->nr_updates - txn->nr_decided;
 	unrecorded_collect(ent);
-	judge(e, ent, now_ns);
+	end_early(e, ent, now_ns);
 	if (ent->state != ENTRY_ADMITTING)
 		return;
 	if (is_empty_session(ent))

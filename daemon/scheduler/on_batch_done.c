@@ -1,7 +1,9 @@
 /*
  * Happy path: every update of the batch is decided and recorded. Its name rests
  * for as long as the lock was held, so that plain git gets a turn. Transactions
- * without undecided updates are decided.
+ * without undecided updates are decided. For this, each update goes through
+ * recorded_back(). Then each transaction goes through entry_back(), which calls
+ * decide_finish().
  *
  * An update that comes back undecided keeps its place:
  *	later	the store had no time. The update goes first in the next
@@ -46,10 +48,10 @@
 #define SMALL_BATCH  1024
 #define BACK_AT_ONCE 512
 
-/* A part of the return of a batch. */
+/* The batch that comes back, how far it is back (state.h), and now. */
 struct back {
 	struct scheduler *e;
-	struct batch_return *all;
+	struct batch_return *coming;
 	int64_t now_ns;
 };
 
@@ -102,7 +104,7 @@ static void undecided_back(struct back *back, struct txn_update *u,
 	switch (u->again) {
 	case TXN_AGAIN_LATER:
 		ent->goes_first = true;
-		back->all->nr_later++;
+		back->coming->nr_later++;
 		break;
 	case TXN_AGAIN_ALONE:
 		ent->queue->goes_alone = true;
@@ -160,22 +162,22 @@ static bool is_prepared(const struct batch *b)
 /* U is back from a batch that records outcomes. */
 static void recorded_back(struct back *back, struct txn_update *u)
 {
-	struct batch_return *all = back->all;
+	struct batch_return *coming = back->coming;
 
 	if (u->status != REFD_PENDING && !u->recorded)
-		all->all_recorded = false;
+		coming->all_recorded = false;
 	if (!u->in_batch) {
 		unrecorded_add(u);
 		return;
 	}
-	all->nr_live++;
+	coming->nr_live++;
 	if (u->status != REFD_PENDING) {
-		ref_queue_back(&back->e->ref_queues, u, all->rest_until_ns,
+		ref_queue_back(&back->e->ref_queues, u, coming->rest_until_ns,
 		    back->now_ns);
 		decide_count(u);
 	} else {
 		undecided_back(back, u,
-		    all->is_named && u->again == TXN_AGAIN_LOCKED &&
+		    coming->is_named && u->again == TXN_AGAIN_LOCKED &&
 			u->locked_path == NULL);
 	}
 }
@@ -183,22 +185,22 @@ static void recorded_back(struct back *back, struct txn_update *u)
 static void update_back(struct back *back, struct txn_slice *slice,
     struct txn_update *u)
 {
-	struct batch_return *all = back->all;
+	struct batch_return *coming = back->coming;
 
-	switch (all->b->session) {
+	switch (coming->b->session) {
 	case BATCH_PREPARE:
-		if (!is_prepared(all->b))
+		if (!is_prepared(coming->b))
 			break;
-		all->nr_live++;
+		coming->nr_live++;
 		if (session_update_prepared(back->e, u, back->now_ns))
-			slice->updates[all->nr_prepared++] = u;
+			slice->updates[coming->nr_prepared++] = u;
 		return;
 	case BATCH_COMMIT:
 	case BATCH_ABORT:
-		all->nr_live++;
-		session_update_ended(back->e, all->b, u, back->now_ns);
-		if (all->b->session == BATCH_COMMIT && !u->recorded)
-			all->all_recorded = false;
+		coming->nr_live++;
+		session_update_ended(back->e, coming->b, u, back->now_ns);
+		if (coming->b->session == BATCH_COMMIT && !u->recorded)
+			coming->all_recorded = false;
 		return;
 	case BATCH_LOOK:
 		u->in_batch = false;
@@ -210,14 +212,14 @@ static void update_back(struct back *back, struct txn_slice *slice,
 	recorded_back(back, u);
 }
 
-static void slice_begins(struct batch_return *all,
+static void slice_begins(struct batch_return *coming,
     const struct txn_slice *slice)
 {
 	const struct entry *ent = slice->txn->scheduler;
 
 	on_batch_done_lsn(slice);
-	all->all_recorded = true;
-	all->is_named = ent->goes_whole && !is_prepared(all->b) &&
+	coming->all_recorded = true;
+	coming->is_named = ent->goes_whole && !is_prepared(coming->b) &&
 	    slice->txn->nr_decided < slice->txn->nr_updates &&
 	    names_locks(slice);
 }
@@ -225,26 +227,26 @@ static void slice_begins(struct batch_return *all,
 /* Takes up to MAX updates back. True: all updates of the batch are back. */
 static bool updates_back(struct back *back, size_t max)
 {
-	struct batch_return *all = back->all;
+	struct batch_return *coming = back->coming;
 	struct txn_slice *slice;
 
-	for (; all->slice < all->b->nr_slices; all->slice++) {
-		slice = &all->b->slices[all->slice];
-		if (all->nr == 0)
-			slice_begins(all, slice);
-		for (; all->nr < slice->nr; all->nr++) {
+	for (; coming->slice < coming->b->nr_slices; coming->slice++) {
+		slice = &coming->b->slices[coming->slice];
+		if (coming->nr == 0)
+			slice_begins(coming, slice);
+		for (; coming->nr < slice->nr; coming->nr++) {
 			if (max-- == 0)
 				return false;
-			update_back(back, slice, slice->updates[all->nr]);
+			update_back(back, slice, slice->updates[coming->nr]);
 		}
-		unrecorded_rode(slice->txn->scheduler, all->all_recorded);
-		all->nr = 0;
+		unrecorded_rode(slice->txn->scheduler, coming->all_recorded);
+		coming->nr = 0;
 	}
 	return true;
 }
 
 /* Ends ENT if its undecided updates must not be tried again. */
-static void judge(struct back *back, struct entry *ent)
+static void end_given_up(struct back *back, struct entry *ent)
 {
 	struct scheduler *e = back->e;
 	int64_t now_ns = back->now_ns;
@@ -269,7 +271,7 @@ static void entry_back(struct back *back, struct entry *ent)
 	}
 	entry_move(ent, ENTRY_WAITING);
 	if (ent->nr_undecided > 0)
-		judge(back, ent);
+		end_given_up(back, ent);
 	if (ent->state != ENTRY_WAITING)
 		return;
 	if (ent->nr_undecided == 0) {
@@ -283,11 +285,11 @@ static void entry_back(struct back *back, struct entry *ent)
 	}
 }
 
-static void set_limit(struct scheduler *e, const struct batch_return *all)
+static void set_limit(struct scheduler *e, const struct batch_return *coming)
 {
-	size_t nr = all->nr_live - all->nr_later;
+	size_t nr = coming->nr_live - coming->nr_later;
 
-	if (all->nr_later > 0)
+	if (coming->nr_later > 0)
 		e->batch_refs = nr > 0 ? nr : 1;
 	else if (nr >= e->batch_refs)
 		e->batch_refs += e->batch_refs / 8 + 1;
@@ -298,7 +300,7 @@ static void set_limit(struct scheduler *e, const struct batch_return *all)
 /* All updates of the batch are back. */
 static void entries_back(struct back *back)
 {
-	struct batch *b = back->all->b;
+	struct batch *b = back->coming->b;
 	struct entry *ent;
 	size_t i;
 
@@ -324,9 +326,9 @@ static int64_t rest_of(const struct batch *b)
 	    0;
 }
 
-static void return_begins(struct batch_return *all, struct batch *b)
+static void return_begins(struct batch_return *coming, struct batch *b)
 {
-	*all = (struct batch_return){ .b = b, .rest_until_ns = rest_of(b) };
+	*coming = (struct batch_return){ .b = b, .rest_until_ns = rest_of(b) };
 }
 
 /* A gate has read the values before a transaction of git. */
@@ -341,14 +343,14 @@ static void looked(struct scheduler *e, struct entry *ent, int64_t now_ns)
 /* All updates of the batch are back. False: a session keeps the batch. */
 static bool batch_is_back(struct back *back)
 {
-	struct batch *b = back->all->b;
+	struct batch *b = back->coming->b;
 	struct entry *ent = b->slices[0].txn->scheduler;
 
 	switch (b->session) {
 	case BATCH_PREPARE:
 		if (!is_prepared(b))
 			break;
-		b->slices[0].nr = back->all->nr_prepared;
+		b->slices[0].nr = back->coming->nr_prepared;
 		session_hold(back->e, ent, b, back->now_ns);
 		return false;
 	case BATCH_COMMIT:
@@ -363,23 +365,23 @@ static bool batch_is_back(struct back *back)
 	}
 	entries_back(back);
 	if (b->session == BATCH_WHOLE)
-		set_limit(back->e, back->all);
+		set_limit(back->e, back->coming);
 	return true;
 }
 
 /* Takes up to MAX updates of the batch back. True: the batch is back. */
-static bool batch_comes_back(struct scheduler *e, struct batch_return *all,
+static bool batch_comes_back(struct scheduler *e, struct batch_return *coming,
     size_t max, int64_t now_ns)
 {
-	struct back back = { e, all, now_ns };
+	struct back back = { e, coming, now_ns };
 
 	if (!updates_back(&back, max))
 		return false;
-	if (all->b->session != BATCH_LOOK)
-		measure_batch(&e->measure, all->b, all->nr_live,
-		    all->nr_later > 0, now_ns);
+	if (coming->b->session != BATCH_LOOK)
+		measure_batch(&e->measure, coming->b, coming->nr_live,
+		    coming->nr_later > 0, now_ns);
 	if (batch_is_back(&back))
-		batch_free(all->b);
+		batch_free(coming->b);
 	return true;
 }
 
@@ -390,19 +392,6 @@ static size_t count_updates(const struct batch *b)
 	for (i = 0; i < b->nr_slices; i++)
 		nr += b->slices[i].nr;
 	return nr;
-}
-
-static void take_back(struct scheduler *e, struct batch *b, int64_t now_ns)
-{
-	struct batch_return all;
-
-	if (count_updates(b) > SMALL_BATCH) {
-		b->next = NULL;
-		LL_APPEND(e->returning, b);
-		return;
-	}
-	return_begins(&all, b);
-	batch_comes_back(e, &all, SIZE_MAX, now_ns);
 }
 
 void on_batch_done_go_on(struct scheduler *e, int64_t now_ns)
@@ -438,9 +427,17 @@ void on_batch_done_queues(const struct batch *b, int64_t now_ns)
 
 void on_batch_done(struct scheduler *e, struct batch *b, int64_t now_ns)
 {
+	struct batch_return coming;
+
 	if (b->slices[0].txn->direct == b)
 		direct_applied(e, b->slices[0].txn->scheduler);
 	e->nr_batches--;
 	on_batch_done_queues(b, now_ns);
-	take_back(e, b, now_ns);
+	if (count_updates(b) > SMALL_BATCH) {
+		b->next = NULL;
+		LL_APPEND(e->returning, b);
+		return;
+	}
+	return_begins(&coming, b);
+	batch_comes_back(e, &coming, SIZE_MAX, now_ns);
 }

@@ -20,9 +20,10 @@
  * stay forever.
  *
  * Loop thread; nothing blocks. Callbacks of libevent read, decode, and put the
- * connection on the host's list. In its turn the host calls conn_service(), and
- * conn_free() if the connection is over. A callback never frees its own
- * connection.
+ * connection on the host's list. For a whole request the calls are
+ * conn_readable() > take_input() > decode_packets() > take_packet() >
+ * host.request(). In its turn the host calls conn_service(), and conn_free() if
+ * the connection is over. A callback never frees its own connection.
  */
 #ifndef SERVER_CONN_H
 #define SERVER_CONN_H

@@ -10,7 +10,8 @@
 struct server;
 
 /* Takes ownership of the content of REQ. The answer reaches CONN now or later.
- * SERVER is the struct server. */
+ * A transaction or a session becomes a struct txn, and goes to
+ * scheduler_submit(). SERVER is the struct server. */
 void requests_take(void *server, struct conn *conn, struct refd_request *req);
 
 /* Fills in the greeting of a new connection. */

@@ -6,7 +6,7 @@
  *		other worker is in it
  *	admit	reads a bounded number of objects, so that a transaction of very
  *		many objects keeps no other repository waiting (admit.c)
- *	pass on	once for all transactions that are through: are their objects
+ *	split	once for all transactions that are through: are their objects
  *		durable? If not, the transactions go to the barrier
  *	back	all other transactions go to the completions together
  *
@@ -158,8 +158,9 @@ static bool copy_objects(struct admission_worker *w, struct repo *repo,
 	return txn->objects != NULL;
 }
 
-/* TXNS are in REPO, and all their objects were read. */
-static void pass_on(struct admission_worker *w, struct repo *repo,
+/* TXNS are in REPO, and all their objects were read. If the objects are
+ * durable, a transaction is admitted; otherwise it goes to the barrier. */
+static void split_by_barrier(struct admission_worker *w, struct repo *repo,
     struct txn_fifo *txns)
 {
 	enum { NOT_ASKED, CLEAN, NOT_CLEAN } state = NOT_ASKED;
@@ -255,8 +256,9 @@ static bool admit(struct admission_worker *w, struct txn *txn,
 	return true;
 }
 
-/* The repository at the path was replaced between two turns. */
-static void begin_again(struct admission_worker *w, struct txn *txn)
+/* The repository at the path was replaced between two turns. TXN begins again,
+ * with the repository that is there now. */
+static void leave_repo(struct admission_worker *w, struct txn *txn)
 {
 	repo_put(w->cfg->repos, txn->repo);
 	txn->repo = NULL;
@@ -296,7 +298,7 @@ static void admit_some(struct admission_worker *w, uint64_t before)
 	while (nr < RUN_OBJECTS && (txn = take(w, before)) != NULL) {
 		/* Another repository is at the path now. */
 		if (txn->repo != NULL && txn->repo != w->repo)
-			begin_again(w, txn);
+			leave_repo(w, txn);
 		if (!admit(w, txn, &through, &nr)) {
 			put_back(w, txn);
 			break;
@@ -306,7 +308,7 @@ static void admit_some(struct admission_worker *w, uint64_t before)
 			break;
 	}
 	if (through.head != NULL)
-		pass_on(w, w->repo, &through);
+		split_by_barrier(w, w->repo, &through);
 }
 
 void admission_turn(struct admission_worker *w, const struct admission_queue *q,

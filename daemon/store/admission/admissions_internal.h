@@ -15,7 +15,7 @@
 
 struct admissions {
 	const struct store_parts *cfg;
-	struct work_source source; /* a piece of work, see admissions.c */
+	struct work_source source; /* work_some(): a piece of work */
 
 	/* Only for the worker that set is_sorting. */
 	struct journal_reader *reader; /* NULL: to be opened */

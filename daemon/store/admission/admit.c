@@ -3,7 +3,7 @@
  * the refs (admission_turn.c calls the checks in order).
  *
  * The happy path, once the journal does not know its id (admit_known.c):
- *	repo	opened, or found open
+ *	repo	that of the turn (admission_turn.c)
  *	peer	may the peer write here without refd?
  *	names	valid, each once
  *	objects	exist, and are commits where a branch needs a commit
@@ -107,7 +107,9 @@ static void check_write(struct admission_worker *w, struct txn *txn)
 			repo->path));
 }
 
-static bool open_repo(struct admission_worker *w, struct txn *txn)
+/* TXN gets the repository of the turn, which is open already, if its peer may
+ * write there. False: TXN is refused. */
+static bool check_repo(struct admission_worker *w, struct txn *txn)
 {
 	struct rights_given given = { 0 };
 	enum refd_status status;
@@ -558,7 +560,7 @@ bool admit_begin(struct admission_worker *w, struct txn *txn)
 	txn->nr_checked = 0;
 	/* Of the repository that was at the path before. */
 	txn_drop_objects(txn);
-	if (!open_repo(w, txn) || !retry_deferred(w->cfg, txn))
+	if (!check_repo(w, txn) || !retry_deferred(w->cfg, txn))
 		return false;
 	if (!REPLICA(w->cfg->replica, check, txn))
 		return false;

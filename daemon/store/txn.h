@@ -80,8 +80,9 @@ struct txn_update {
 	void *ref_queue;         /* the queue (scheduler/ref_queue.h) */
 };
 
-/* The ref that U locks first: a shared row has the end of each symbolic
- * ref. */
+/* The name of the ref that U locks first: the name in the request. In a row of
+ * another machine, which this machine applies, it is the ref at the end of the
+ * symbolic ref (final_name): this machine need not have the symbolic ref. */
 const char *txn_update_place(const struct txn_update *u);
 /* U, which is undecided, goes into a batch. */
 void txn_update_try(struct txn_update *u);

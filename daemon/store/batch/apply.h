@@ -47,10 +47,12 @@ struct applier {
 	 */
 	int (*commit)(void *arg, struct journal_row *rows, size_t nr,
 	    bool flush);
-	/* B has all locks it can get, and from now on waits only for the
-	 * journal. Called at most once per batch. May be NULL. */
+	/* batch_prepared() of pipeline.c: B has all locks it can get, and from
+	 * now on waits only for the journal. Called at most once per batch. May
+	 * be NULL. */
 	void (*prepared)(void *arg, struct batch *b);
-	/* Does a batch wait until another batch has its locks? */
+	/* is_awaited() of pipeline.c: does a batch wait until another batch has
+	 * its locks? */
 	bool (*is_awaited)(void *arg);
 	/* A reflog line could not be written and was recorded as missing. */
 	void (*defer_line)(void *arg, const struct repo *repo);

@@ -206,8 +206,9 @@ static void start_row(struct pass *p, const struct slice *slice,
 	row->time_us = SYS(p->sys, now_wall) / 1000;
 }
 
-/* The body is owned by the caller. 1: the changes of SLICE have failed, or are
- * given back. */
+/* ROW: the plan of SLICE as bytes, its new objects, the token and the time of
+ * its locks. The body is owned by the caller. 1: the changes of SLICE have
+ * failed, or are given back. */
 static int make_row(struct pass *p, struct slice *slice,
     struct journal_row *row)
 {

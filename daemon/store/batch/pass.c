@@ -385,7 +385,8 @@ static void forget_head(struct head *head)
 	*head = (struct head){ .is_known = false };
 }
 
-static void begin_again(struct pass *p, struct repo_slice *g, struct change *c)
+static void change_begin_again(struct pass *p, struct repo_slice *g,
+    struct change *c)
 {
 	const enum txn_again again = c->u->again;
 	struct txn_update *u = c->u;
@@ -410,7 +411,7 @@ void pass_begin_again(struct pass *p, struct repo_slice *g)
 	g->changes = g->last = NULL;
 	for (i = 0; i < p->nr_asked; i++)
 		if (p->changes[i]->repo_slice == g)
-			begin_again(p, g, p->changes[i]);
+			change_begin_again(p, g, p->changes[i]);
 }
 
 bool pass_go_apart(struct pass *p, struct repo_slice *g)

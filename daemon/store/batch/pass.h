@@ -2,11 +2,16 @@
  * The state that the files of this folder, both backends and the replica share
  * for one batch.
  *
- * A pass covers the updates of a batch that one journal commit records. A
- * change is one ref file. The first changes are the refs that the updates name.
- * Under the locks, more changes are found: the target of a symbolic ref, and
- * HEAD if HEAD points to the branch. All changes of an update succeed or fail
- * together. Each phase visits all changes and continues after a failure.
+ * A pass covers the updates of a batch that one journal commit records. The
+ * scheduler has sorted these updates by transaction (struct txn_slice). Each
+ * transaction becomes a struct slice here, with one row in the journal. Its
+ * changes also belong to the struct repo_slice of their repository, which has
+ * one token, and all steps with a backend go by repository.
+ *
+ * A change is one ref file. The first changes are the refs that the updates
+ * name. Under the locks, more changes are found: the target of a symbolic ref,
+ * and HEAD if HEAD points to the branch. All changes of an update succeed or
+ * fail together. Each phase visits all changes and continues after a failure.
  */
 #ifndef STORE_PASS_H
 #define STORE_PASS_H
@@ -36,7 +41,7 @@ struct head {
 	char *target; /* owned; NULL: HEAD is not a symbolic ref */
 };
 
-/* The slice of one transaction: one journal row. */
+/* A txn slice in the pass, from its plan to its journal row. */
 struct slice {
 	const struct repos *repos; /* borrowed */
 	struct txn_slice *txn_slice;
@@ -133,6 +138,10 @@ struct change {
 	struct repo_slice *repo_slice;
 	struct change *next_in_repo;
 	const char *worktree; /* the id of EDIT's directory, or "" */
+	/* change_init() sets it by the request. Under the locks, find_head()
+	 * sets LOG for HEAD, and extend_chain() for a symbolic ref on the way.
+	 * read_value() sets NOTHING for a HEAD that has moved, and check() for
+	 * a ref that has the new value already. */
 	enum change_action action;
 	/* Its name is the refname. In reftables it has only the name and the
 	 * progress: the real lock is tables_part.update.list. */
@@ -299,16 +308,13 @@ bool change_needs_value(const struct change *c);
 /* For a gate: C, which has a place, has VALUE now. Frees VALUE. */
 void change_glanced(struct change *c, struct loose_value *value);
 bool change_has_place(const struct change *c);
-/* Fails C: the update names an old value, and the ref has no value. */
-void change_cant_resolve(struct change *c);
 /* The path of file NAME in the repository or in C's worktree, for messages. */
 void change_whole_path(const struct change *c, const char *name,
     const char *suffix, char path[2 * REFD_PATH_MAX]);
 /* C is committed. Recovery decides the outcome. */
 void change_defer(struct pass *p, const struct change *c);
-/* Settles each broken atomic slice. If an update of the slice is decided, the
- * other updates are aborted. Otherwise all updates are given back. */
-void pass_settle(struct pass *p);
+/* Does recovery need the locks of G? */
+bool repo_slice_is_kept(const struct repo_slice *g);
 
 /* ---- apply.c ---- */
 
@@ -342,67 +348,87 @@ size_t pass_first_asked(const struct pass *p, const struct change *c,
     const char *name);
 /* A change of C's transaction at the same place, other than C. */
 struct change *pass_find_same(struct pass *p, const struct change *c);
-
-/* Does recovery need the locks of G? */
-bool repo_slice_is_kept(const struct repo_slice *g);
-/* Sets the undecided changes of G up again, for a new round. */
-void pass_begin_again(struct pass *p, struct repo_slice *g);
-/* If the pass has several transactions with undecided changes, gives those of G
- * back: apply_batch() makes a pass for each transaction. */
-bool pass_go_apart(struct pass *p, struct repo_slice *g);
-
-/* place.c: sets C's directory, worktree and name to the file of ref NAME, as
- * the client of S sees the name. 0; -ENOENT: no such worktree. */
-int pass_place(struct pass *p, struct slice *s, const char *name,
-    struct change *c);
-/* The git-dir of worktree ID of REPO, open: *B; 0 or negative errno. */
-int pass_worktree(struct pass *p, struct repo *repo, const char *id,
-    const struct worktree **b);
-void pass_close_worktrees(struct pass *p);
-
-/* Returns false and fails C if a directory in PATH, a file of C, is a symbolic
- * link. */
-bool change_stays_inside(struct pass *p, struct change *c, const char *path);
-
 /* Adds a found change to the update of FROM. Copies NAME. The caller sets the
  * directory and calls pass_enlist(). NULL: out of memory. */
 struct change *pass_found(struct pass *p, struct change *from,
     const char *name);
 /* false: out of memory. */
 bool pass_enlist(struct pass *p, struct change *c);
+/* Settles each broken atomic slice. If an update of the slice is decided, the
+ * other updates are aborted. Otherwise all updates are given back. */
+void pass_settle(struct pass *p);
+/* Sets the undecided changes of G up again, for a new round. */
+void pass_begin_again(struct pass *p, struct repo_slice *g);
+/* If the pass has several transactions with undecided changes, gives those of G
+ * back: apply_batch() makes a pass for each transaction. */
+bool pass_go_apart(struct pass *p, struct repo_slice *g);
 
-/* prepare.c: everything up to the commit point. */
+/* ---- place.c ---- */
+
+/* Sets C's directory, worktree and name to the file of ref NAME, as the client
+ * of S sees the name. 0; -ENOENT: no such worktree. */
+int pass_place(struct pass *p, struct slice *s, const char *name,
+    struct change *c);
+/* The git-dir of worktree ID of REPO, open: *B; 0 or negative errno. */
+int pass_worktree(struct pass *p, struct repo *repo, const char *id,
+    const struct worktree **b);
+void pass_close_worktrees(struct pass *p);
+/* Returns false and fails C if a directory in PATH, a file of C, is a symbolic
+ * link. */
+bool change_stays_inside(struct pass *p, struct change *c, const char *path);
+
+/* ---- prepare.c ---- */
+
+/* Everything up to the commit point. */
 void pass_prepare(struct pass *p);
 /* The client of a prepared session commits. If the session holds no locks,
  * prepares it again, and decides all changes that fail. */
 void pass_resume(struct pass *p);
-/* The steps of pass_prepare(). prepare_lock.c: takes the locks, reads the
- * values and follows symbolic refs. */
+/* Makes the token of G, once. 0 or negative errno. */
+int pass_need_token(struct pass *p, struct repo_slice *g);
+
+/* ---- prepare_lock.c: a step of pass_prepare() ---- */
+
+/* Takes the locks, reads the values and follows symbolic refs. */
 void pass_lock(struct pass *p, struct repo_slice *g);
-/* prepare_check.c: old values, directory/file conflicts. */
+
+/* ---- prepare_check.c: two steps of pass_prepare() ---- */
+
+/* Old values, directory/file conflicts. */
 void pass_check(struct pass *p, struct repo_slice *g);
+/* Which changes get a log line? The backend prepares the logs. */
+void pass_prepare_logs(struct pass *p, struct repo_slice *g);
 /* For the backend's conflict(): checks for two names of one transaction that
  * can't both exist. Conflicting names of different transactions are never in
  * one pass. */
 void change_check_siblings(struct pass *p, struct change *c);
-/* prepare_check.c */
-void pass_prepare_logs(struct pass *p, struct repo_slice *g);
-/* prepare.c: makes the token of G, once. 0 or negative errno. */
-int pass_need_token(struct pass *p, struct repo_slice *g);
-/* files_packed.c: is a rewrite of packed-refs faster for TXN_SLICE? May the
- * new ref of U be in packed-refs? */
+/* Fails C: the update names an old value, and the ref has no value. */
+void change_cant_resolve(struct change *c);
+/* Did the client ask for a log? Git passes --create-reflog on only with new
+ * values. */
+bool change_forces_log(const struct change *c);
+
+/* ---- files_packed.c ---- */
+
+/* Is a rewrite of packed-refs faster for TXN_SLICE? */
 bool files_prefer_packed(const struct applier *ap,
     const struct txn_slice *txn_slice);
+/* May the new ref of U be in packed-refs? */
 bool files_may_pack(const struct txn_update *u, enum reflog_policy policy);
-/* commit.c: the journal record of the pass. */
+
+/* ---- commit.c ---- */
+
+/* The journal record of the pass. */
 void pass_commit(struct pass *p);
 /* Writes an abort record for FAILED, with abort_status and abort_text of every
  * change. Durable on success. 0; otherwise the outcome of FAILED is unknown. */
 int pass_abort(struct pass *p, struct change **failed, size_t nr);
 /* Records that the log line of C is missing. 0, or as pass_abort(). */
 int pass_defer_line(struct pass *p, const struct change *c);
-/* publish.c: publishes all committed changes. Aborts changes that can't be
- * published. */
+
+/* ---- publish.c ---- */
+
+/* Publishes all committed changes. Aborts changes that can't be published. */
 void pass_publish(struct pass *p);
 /* Has C siblings in an atomic transaction, which may be published already? */
 bool change_has_siblings(const struct change *c);
@@ -415,15 +441,16 @@ void change_keep(struct pass *p, struct change *c, int err);
 /* Removes all locks and staged files. */
 void pass_release(struct pass *p);
 
-/*
- * durability.c: the stronger modes make files durable without the journal.
- */
+/* ---- durability.c: the stronger modes make files durable without the journal
+ * ---- */
+
 void durability_init(struct pass *p);
 /* Call before C's value is staged. 0 or negative errno. */
 int durability_begin(struct pass *p, const struct change *c);
 /* C's value was staged through FD. Takes FD over. */
 void durability_staged(struct pass *p, struct change *c, int fd);
-/* Makes all staged values durable. Call before any lock is taken. */
+/* Makes all staged values durable: before any lock is taken, and once more if
+ * seal() has staged values. */
 void durability_values(struct pass *p);
 /* Call before C's staged value becomes the ref. */
 void durability_placing(struct pass *p, const struct change *c);
@@ -438,11 +465,10 @@ void durability_confirmed(struct pass *p, struct change *c);
 void durability_finish(struct pass *p);
 /* C is published but can't be made durable. The first error counts. */
 void durability_failed(struct change *c, int err);
-/* durability_dirs.c: syncs the changed directories of slices of mode fsync. */
-void durability_dirs(struct pass *p);
 
-/* Did the client ask for a log? Git passes --create-reflog on only with new
- * values. */
-bool change_forces_log(const struct change *c);
+/* ---- durability_dirs.c ---- */
+
+/* Syncs the changed directories of slices of mode fsync. */
+void durability_dirs(struct pass *p);
 
 #endif

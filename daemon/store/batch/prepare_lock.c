@@ -53,16 +53,19 @@ static bool is_late(const struct pass *p, int64_t now)
 }
 
 /* true: C was given back. */
-static bool goes_later(struct pass *p, struct change *c)
+static bool goes_later(struct pass *p, struct change *c, int64_t now)
 {
-	int64_t now = SYS(p->sys, now_mono);
-
-	if (p->locked_ns == 0)
-		p->locked_ns = now;
 	if (!may_go_later(c) || !is_late(p, now))
 		return false;
 	change_again(c, TXN_AGAIN_LATER);
 	return true;
+}
+
+/* The first lock starts the clock of the held time. */
+static void start_clock(struct pass *p, int64_t now)
+{
+	if (p->locked_ns == 0)
+		p->locked_ns = now;
 }
 
 /* ---- following ---- */
@@ -104,7 +107,7 @@ static void fail_twice(struct change *c, struct change *via,
 
 /* D becomes the end of the chain. C and the changes before C get D's log
  * line. */
-static void pass_on(struct change *c, struct change *d)
+static void extend_chain(struct change *c, struct change *d)
 {
 	struct change *l;
 
@@ -170,7 +173,7 @@ static void follow(struct pass *p, struct change *c)
 		return;
 	}
 	other = pass_find_same(p, d);
-	pass_on(c, d);
+	extend_chain(c, d);
 	if (other != NULL)
 		fail_twice(d, c, other);
 }
@@ -312,11 +315,15 @@ void pass_lock(struct pass *p, struct repo_slice *g)
 {
 	struct loose_value value;
 	struct change *c;
+	int64_t now;
 
 	/* The loop appends found changes. */
 	for (c = g->changes; c != NULL; c = c->next_in_repo) {
-		if (!change_is_live(c) || goes_later(p, c) ||
-		    !g->backend->hold(p, c, &value))
+		if (!change_is_live(c))
+			continue;
+		now = SYS(p->sys, now_mono);
+		start_clock(p, now);
+		if (goes_later(p, c, now) || !g->backend->hold(p, c, &value))
 			continue;
 		if (!c->is_head)
 			find_head(p, c);

@@ -162,7 +162,12 @@ static void record_aborts(struct pass *p)
 			end_abort(p, p->changes[i], r);
 }
 
-/* Looks see the records before the locks go. */
+/*
+ * A look (looking/) takes a value that no record explains for the change of
+ * another writer. So every record is noted before the locks go: is_outdated()
+ * then refuses a look that has not read this record yet. Otherwise the look
+ * would record refd's own value as a foreign one.
+ */
 static void note_records(struct pass *p)
 {
 	struct change *c;

@@ -27,14 +27,16 @@ struct pipeline {
 	struct journal *journal; /* of cfg.log */
 	struct applier applier;
 
-	struct work_source source; /* a batch */
+	struct work_source source; /* apply_next(): a batch */
 
 	/* All members below: under MUTEX. */
 	pthread_mutex_t mutex;
 	pthread_cond_t gathered; /* NR_LOCKING is 0 */
 	struct batch_fifo to_apply;
 	/* Batches without their locks: all batches handed over, and the batches
-	 * that a worker prepares. */
+	 * that a worker prepares. Both numbers fall in batch_prepared(), which
+	 * apply_some() causes right after pass_prepare(), or apply_take_large()
+	 * before. gather() waits until NR_LOCKING is 0. */
 	size_t nr_preparing, nr_locking;
 	/* Batches that wait for NR_LOCKING, and whether the scheduler waits
 	 * until pipeline_takes() is true. */

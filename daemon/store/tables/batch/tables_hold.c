@@ -75,8 +75,10 @@ static bool is_asked_again(const struct change *c)
 	    strcmp(next->edit.name, c->edit.name) == 0;
 }
 
-/* true: C holds its name. */
-static bool hold_name(const struct pass *p, const struct tables_part *part,
+/* false: C was given back, because a session holds the name
+ * (tables_hold_names()), or a different transaction of this pass has the name.
+ * A batch of no session holds no name, because batches take turns. */
+static bool name_is_free(const struct pass *p, const struct tables_part *part,
     struct change *c)
 {
 	if (stack_is_held(part->update.stack, c->edit.name) ||
@@ -108,7 +110,7 @@ bool tables_hold(struct pass *p, struct change *c, struct loose_value *value)
 		return false;
 	}
 	r = tables_part(p, c, &part);
-	if (r == 0 && !hold_name(p, part, c))
+	if (r == 0 && !name_is_free(p, part, c))
 		return false;
 	if (r == 0)
 		r = stack_look_value(&part->reader, c->edit.name, value,

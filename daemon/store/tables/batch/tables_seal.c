@@ -277,26 +277,8 @@ static enum step lock_and_check(struct pass *p, struct repo_slice *g)
 	return step;
 }
 
-static enum step make_round(struct pass *p, struct repo_slice *g)
-{
-	enum step step = STEP_ON;
-	int r = tables_list_records(p, g);
-
-	if (r < 0)
-		return failed(p, g, NULL, r, "can't prepare the records");
-	step = make_tables(p, g);
-	if (step == STEP_ON)
-		step = sync_bases(p, g);
-	/* The list has changed since. The check under the lock repeats the
-	 * flush. Without the lock, git could be first each time. */
-	if (step == STEP_AGAIN && has_records(g))
-		step = STEP_ON;
-	if (step == STEP_ON)
-		step = sync_large(p, g);
-	return step;
-}
-
-/* true: all undecided changes begin a new round. */
+/* true: all undecided changes begin a new round. The caller (prepare.c) goes on
+ * at hold(). stage() is not repeated. */
 static bool begins_again(struct pass *p, struct repo_slice *g)
 {
 	if (++g->tables.rounds > ROUNDS_MAX) {
@@ -320,8 +302,23 @@ static bool only_holds(const struct pass *p)
 
 bool tables_make(struct pass *p, struct repo_slice *g)
 {
-	return has_live(g) && !only_holds(p) &&
-	    make_round(p, g) == STEP_AGAIN && begins_again(p, g);
+	enum step step;
+	int r;
+
+	if (!has_live(g) || only_holds(p))
+		return false;
+	r = tables_list_records(p, g);
+	step = r < 0 ? failed(p, g, NULL, r, "can't prepare the records") :
+		       make_tables(p, g);
+	if (step == STEP_ON)
+		step = sync_bases(p, g);
+	/* The list has changed since. The check under the lock repeats the
+	 * flush. Without the lock, git could be first each time. */
+	if (step == STEP_AGAIN && has_records(g))
+		step = STEP_ON;
+	if (step == STEP_ON)
+		step = sync_large(p, g);
+	return step == STEP_AGAIN && begins_again(p, g);
 }
 
 /* The plan gets the numbers of C. */

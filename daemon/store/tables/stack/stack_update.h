@@ -10,14 +10,18 @@
  *			then, by link(2), its final random name in reftable/
  *	lock		tables.list.lock is a hard link of the token
  *	check		is the base still right? (stack_base_check())
- *	list		the next list: refd/stage/<token>-<n+1>
  *	sync_base	a foreign list and its tables become durable
+ *	list		the next list: refd/stage/<token>-<n+1>
  *	sync, synced	the new table, the new list, the directory; beside the
  *			flush of the log
  *	place		a rename of the list publishes the table
  *	unlock		the lock goes, and the names in stage/
  *	end		in any state: removes everything that was not
  *			published, and gives the turn to the next batch
+ *
+ * A batch and a merge call sync_base before the lock, too, so that the call
+ * under the lock usually costs nothing. Under the lock, merges and recovery
+ * call sync_base after list (stack_sync_all()).
  *
  * A table of more than STACK_SYNC_EARLY bytes is synced before the lock
  * (stack_sync_table()). If the base has changed, call begin() again, under the

@@ -166,6 +166,7 @@ static void recorded_back(struct back *back, struct txn_update *u)
 
 	if (u->status != REFD_PENDING && !u->recorded)
 		coming->all_recorded = false;
+	/* U was decided before the batch, and went along to be recorded. */
 	if (!u->in_batch) {
 		unrecorded_add(u);
 		return;

@@ -198,6 +198,7 @@ static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
 	e->held_bytes += txn->req.bytes;
 	if (entry_is_session(ent))
 		session_begin(e, ent, arg);
+	/* If nothing else is at work, the store gets ENT with its batch. */
 	if (!direct_begin(e, ent, now_ns))
 		on_admitted_await(e, ent);
 	return true;

@@ -153,6 +153,7 @@ static void give_to_scheduler(struct server *server, struct conn *conn,
 		scheduler_history(server->scheduler, req, &conn->peer, now_ns,
 		    conn_answer, conn);
 		break;
+	/* requests_take() gives these to the server or to admin.c. */
 	case REFD_VERB_PING:
 	case REFD_VERB_STATUS:
 	case REFD_VERB_STATS:

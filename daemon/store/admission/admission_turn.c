@@ -222,7 +222,8 @@ static void give_back(struct admission_worker *w)
 	barriers_put(w->cfg->barriers, &w->to_barrier);
 }
 
-static bool may_look(struct admission_worker *w, struct txn *txn)
+/* False: TXN names objects that can't be read, and is refused. */
+static bool can_read_objects(struct admission_worker *w, struct txn *txn)
 {
 	return !names_objects(txn) ||
 	    admit_objects_begin(w->cfg->sys, txn, w->objects_err);
@@ -241,7 +242,7 @@ static bool admit(struct admission_worker *w, struct txn *txn,
 		*nr += 1 + txn->nr_updates / NAMES_PER_OBJECT;
 	}
 	if (atomic_load(&txn->is_given_up) ||
-	    (!is_begun && !admit_begin(w, txn)) || !may_look(w, txn))
+	    (!is_begun && !admit_begin(w, txn)) || !can_read_objects(w, txn))
 		txn_fifo_put(&w->admitted, txn);
 	else if (!check_some(w, txn, nr))
 		return false;

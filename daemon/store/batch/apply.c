@@ -200,6 +200,8 @@ static void apply_whole(struct applier *ap, struct batch *b)
 	bool any_packed = false;
 	size_t i;
 
+	/* Rows of other machines have one pass, as the log takes them in their
+	 * order, and all or none. */
 	if (b->nr_slices > 1 && b->slices[0].txn->is_own) {
 		apply_some(ap, b, SLICES_ALL);
 		return;

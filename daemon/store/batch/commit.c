@@ -304,6 +304,8 @@ static bool goes_apart(struct pass *p, const struct slice *slice)
 		pass_go_apart(p, g));
 }
 
+/* Below 0, the log has definitely taken no row: each slice that shares no file
+ * with others is tried alone. JOURNAL_UNKNOWN is above 0. */
 static void commit_rows(struct pass *p, struct slice **slices,
     struct journal_row *rows, size_t nr)
 {

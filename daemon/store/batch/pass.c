@@ -449,7 +449,8 @@ static size_t count_updates(const struct batch *b)
 	return nr;
 }
 
-/* Adds the updates to PLACES, of which NR_ASKED are in use. */
+/* Adds the updates to PLACES, of which NR_ASKED are in use. Here the place of
+ * an update only serves to sort. change_init() then sets it in the change. */
 static bool take_slice(struct pass *p, struct txn_slice *txn_slice,
     struct update_place *places)
 {

@@ -232,6 +232,13 @@ static int wants_head_log(struct pass *p, const struct change *c)
 	return c->repo_slice->backend->has_log(p, &at);
 }
 
+/*
+ * If a branch is updated by its own name, and HEAD points to the branch, HEAD
+ * has moved too, so its log needs the line. The same holds for any symbolic ref
+ * to C. But a search for all of them would read every ref of the repository for
+ * each update. So git and refd ask only HEAD, of the client's worktree. An
+ * update that has come through HEAD has locked HEAD already.
+ */
 static void find_head(struct pass *p, struct change *c)
 {
 	struct slice *s = c->slice;

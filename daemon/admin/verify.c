@@ -28,8 +28,8 @@
 /* A large repository takes hours. An owner can hold the work up, for example by
  * a file system of their own, and the repositories of all others would wait. */
 #define VERIFY_SECONDS (4 * 3600)
-/* Some 250 MB. */
-#define REFS_MAX 1000000
+/* Some 250 MB, with the allocator's share. */
+#define FOLD_BYTES ((size_t)160 << 20)
 
 /* Findings in memory: some 30 MB. */
 #define FINDINGS_MAX 100000
@@ -411,7 +411,7 @@ int admin_verify(int argc, char **argv)
 	struct verify_values values = { .opt = { .sys = &sys_kernel,
 					    .state = admin_state(),
 					    .patience_ns = PATIENCE_NS,
-					    .refs_max = REFS_MAX,
+					    .fold_bytes = FOLD_BYTES,
 					    .restored = restored },
 		.restored_fd = -1 };
 	struct list list = { .values = &values };

@@ -7,9 +7,10 @@
  * if the second check fails too.
  *
  * One thread; blocks. Memory: that of packed-refs in the daemon, the findings,
- * and the fold of the journal (fold.h): some 250 MB for a million refs, and at
- * most 16 MB for each further million of their rows. Above REFS_MAX refs, the
- * journal is read several times for some repositories each.
+ * and the fold of the journal (fold.h), some 250 MB: a million refs with short
+ * names. If the refs need more, the journal is read several times for some
+ * repositories each. The refs of one repository stay together, whatever they
+ * need.
  */
 #ifndef ADMIN_VERIFY_H
 #define ADMIN_VERIFY_H
@@ -23,8 +24,7 @@ struct verify_options {
 	const struct sys *sys;
 	const char *state; /* the daemon's state directory */
 	bool repair;
-	size_t
-	    refs_max; /* of the journal in memory, or those of a repository */
+	size_t fold_bytes;   /* fold.bytes of the journal, or of a repository */
 	int64_t patience_ns; /* between the two checks */
 	struct findings *findings;
 	/* Called if a repair gave REF the object id VALUE from the place FROM;

@@ -8,9 +8,9 @@
  * the ref. Before each repository, and before each second check, only the rows
  * since then are read, so a daemon may write meanwhile.
  *
- * Memory: see verify.h. With too many refs, about half of the repositories are
- * dropped, by their numbers in the journal, and the journal is read again for
- * them.
+ * Memory: see verify.h. If the refs need more, about half of the repositories
+ * are dropped, by their numbers in the journal, and the journal is read again
+ * for them.
  *
  * Failure modes:
  *	a damaged row	the newer rows are right, and stay. Each repository
@@ -113,7 +113,7 @@ static enum fold_want wants(void *arg, const struct journal_row *row)
 		rows->shared.lsn = row->lsn;
 		rows->shared.shared_lsn = row->shared_lsn;
 	}
-	if (rows->is_whole && rows->fold.nr_refs > rows->opt->refs_max)
+	if (rows->is_whole && rows->fold.bytes > rows->opt->fold_bytes)
 		halve(rows);
 	return row->repo != 0 && is_kept(rows, row->repo) ? FOLD_TAKE :
 							    FOLD_SKIP;

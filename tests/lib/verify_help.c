@@ -52,7 +52,7 @@ void vh_reset(void)
 	snprintf(state, sizeof(state), "%s/state", tmp_root);
 	vh_opt = (struct verify_options){ .sys = &calls,
 		.state = state,
-		.refs_max = 100,
+		.fold_bytes = 20000,
 		.findings = &findings };
 }
 

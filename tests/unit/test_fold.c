@@ -131,7 +131,7 @@ static void open_fold(void)
 static void close_fold(void)
 {
 	fold_done(&fold);
-	ck_assert_uint_eq(fold.nr_refs, 0);
+	ck_assert_uint_eq(fold.bytes, 0);
 	journal_reader_close(fold.reader);
 }
 
@@ -143,7 +143,6 @@ START_TEST(newest_first)
 	open_fold();
 	read_rows(0, UINT64_MAX);
 	ck_assert_str_eq(folded(), "3a 1a 3z 1b ");
-	ck_assert_uint_eq(fold.nr_refs, 3);
 	ck_assert_uint_eq(fold_repo(&fold, 1)->newest, 3);
 	ck_assert_ptr_nonnull(fold_ref(fold_repo(&fold, 1), "", "b"));
 	ck_assert_ptr_null(fold_ref(fold_repo(&fold, 1), "w", "b"));
@@ -187,6 +186,28 @@ START_TEST(a_deferred_copy_taken_back)
 	open_fold();
 	read_rows(0, UINT64_MAX);
 	ck_assert_str_eq(folded(), "1b ");
+	close_fold();
+}
+END_TEST
+
+/* A ref, its name, and room for its rows, each counted. */
+START_TEST(bytes)
+{
+	size_t one, two;
+
+	put(JOURNAL_SLICE, 1, 0, "a");
+	put(JOURNAL_SLICE, 1, 0, "b");
+	open_fold();
+	read_rows(1, UINT64_MAX);
+	one = fold.bytes;
+	ck_assert_uint_eq(one,
+	    sizeof(struct fold_ref) + sizeof("/b") + 2 * sizeof(uint64_t));
+	read_rows(0, 2);
+	two = fold.bytes;
+	ck_assert_uint_eq(two, 2 * one);
+	put(JOURNAL_SLICE, 1, 0, "bbb");
+	read_rows(2, UINT64_MAX);
+	ck_assert_uint_eq(fold.bytes, two + 2 * sizeof(uint64_t));
 	close_fold();
 }
 END_TEST
@@ -284,6 +305,7 @@ int main(void)
 	tcase_add_test(tc, newest_first);
 	tcase_add_test(tc, taken_back);
 	tcase_add_test(tc, a_deferred_copy_taken_back);
+	tcase_add_test(tc, bytes);
 	tcase_add_test(tc, many_rows);
 	tcase_add_test(tc, reading_without_memory);
 	tcase_add_test(tc, a_row_again_without_memory);

@@ -34,6 +34,9 @@
 		    vh_lines());                                               \
 	} while (0)
 
+/* About, of a ref with a short name. */
+#define REF_BYTES 150
+
 static const char zeroes[] = "0000000000000000000000000000000000000000";
 static char older[REFD_OID_MAX_HEX + 1];
 
@@ -217,7 +220,7 @@ START_TEST(more_than_fit)
 	char name[64];
 	int i;
 
-	vh_opt.refs_max = 3;
+	vh_opt.fold_bytes = 3 * REF_BYTES;
 	for (i = 0; i < 40; i++) {
 		snprintf(name, sizeof(name), "refs/heads/n%d", i);
 		update(name, sr_commit);
@@ -425,12 +428,12 @@ START_TEST(many_that_do_not_fit)
 	struct verify_rows *rows = verify_rows_new(&vh_opt, false);
 
 	make_many();
-	vh_opt.refs_max = 2;
+	vh_opt.fold_bytes = 2 * REF_BYTES;
 	vh_opt.rows = rows;
 	nothing_is_found();
 	ck_assert_uint_gt(rows->nr_reads, 1);
 	ck_assert_uint_le(rows->nr_reads, MANY);
-	ck_assert_uint_le(rows->fold.nr_refs, 3);
+	ck_assert_uint_le(rows->fold.bytes, 3 * REF_BYTES);
 	nothing_is_found();
 	tmp_run("rm r0.git/refs/heads/c r0.git/logs/refs/heads/c");
 	sr_close();
@@ -438,6 +441,35 @@ START_TEST(many_that_do_not_fit)
 	HAS("ref-gone refs/heads/c", sr_commit);
 	vh_opt.rows = NULL;
 	verify_rows_free(rows);
+}
+END_TEST
+
+/* The bound counts bytes, not refs: a long name takes the room of many short
+ * ones. */
+START_TEST(long_names)
+{
+	struct verify_rows *rows;
+	char name[256], path[4200];
+	int i, is_long;
+
+	make_many();
+	vh_opt.fold_bytes = 10 * REF_BYTES; /* as many refs */
+	for (is_long = 0; is_long < 2; is_long++) {
+		for (i = 0; i < MANY && is_long; i++) {
+			snprintf(name, sizeof(name), "refs/heads/%0200d", i);
+			snprintf(path, sizeof(path), "%s/r%d.git", tmp_root, i);
+			update_in(path, name, sr_commit);
+			update_in(path, name, zeroes);
+			update_in(path, "refs/heads/c", sr_commit);
+		}
+		rows = verify_rows_new(&vh_opt, false);
+		vh_opt.rows = rows;
+		nothing_is_found();
+		ck_assert_uint_ge(rows->nr_reads, 1 + (unsigned)is_long);
+		ck_assert_uint_le(rows->nr_reads, 1 + MANY * (unsigned)is_long);
+		vh_opt.rows = NULL;
+		verify_rows_free(rows);
+	}
 }
 END_TEST
 
@@ -627,6 +659,7 @@ int main(void)
 	tcase_add_test(tc, one_reading_for_many);
 	tcase_add_test(tc, recovered_meanwhile);
 	tcase_add_test(tc, many_that_do_not_fit);
+	tcase_add_test(tc, long_names);
 	tcase_add_test(tc, a_reading_that_fails);
 	tcase_add_test(tc, locks_of_ours);
 	tcase_add_test(tc, other_journals);

@@ -82,15 +82,21 @@ struct fold_repo *fold_repo(struct fold *f, uint64_t id)
 	return NULL;
 }
 
+static size_t bytes_of(const struct fold_ref *ref)
+{
+	return sizeof(*ref) + strlen(ref->key) + 1 +
+	    ref->size * sizeof(*ref->lsns);
+}
+
 void fold_drop(struct fold *f, struct fold_repo *repo)
 {
 	struct fold_ref *ref, *next;
 
 	HASH_ITER(hh, repo->refs, ref, next) {
 		HASH_DEL(repo->refs, ref);
+		f->bytes -= bytes_of(ref);
 		free(ref->lsns);
 		free(ref);
-		f->nr_refs--;
 	}
 	HASH_DEL(f->repos, repo);
 	free(repo);
@@ -124,7 +130,7 @@ static struct fold_ref *get_ref(struct fold *f, struct fold_repo *repo,
 	strcat(ref->key, m->name);
 	HASH_ADD_STR(repo->refs, key, ref);
 	if (ref->hh.tbl != NULL) {
-		f->nr_refs++;
+		f->bytes += bytes_of(ref);
 		return ref;
 	}
 	free(ref);
@@ -144,14 +150,16 @@ static int note(struct fold *f, struct fold_repo *repo, uint64_t lsn,
 {
 	struct fold_ref *ref;
 	uint64_t *grown;
-	size_t i;
+	size_t i, had;
 
 	ref = get_ref(f, repo, m);
 	if (ref == NULL)
 		return -ENOMEM;
+	had = ref->size;
 	grown = array_room(ref->lsns, ref->nr, &ref->size, sizeof(*grown));
 	if (grown == NULL)
 		return -ENOMEM;
+	f->bytes += (ref->size - had) * sizeof(*grown);
 	ref->lsns = grown;
 	/* Only a row that was written since then comes in front. */
 	for (i = ref->nr++; i > 0 && grown[i - 1] < lsn; i--)

@@ -14,8 +14,9 @@
  * no older row changes it.
  *
  * One thread at a time for each fold. Blocks; nothing logs. 0 or a negative
- * errno. Memory: some 250 bytes for a ref file with a few rows, and at most 16
- * for each further row.
+ * errno. Memory: BYTES, some 150 for a ref file with a few rows, and at most 16
+ * for each further row; the allocator and the hash tables take as much as half
+ * of that besides.
  */
 #ifndef STORE_FOLD_H
 #define STORE_FOLD_H
@@ -59,7 +60,7 @@ struct fold {
 
 	/* What was read. */
 	struct fold_repo *repos;
-	size_t nr_refs;
+	size_t bytes; /* of the refs */
 
 	/* Private; zeros at first. */
 	struct fold_taken *taken;

@@ -83,7 +83,7 @@ static const struct command command = {
 #define TOLD_BEGIN    'b' /* of the next repository */
 #define TOLD_CHECKED  'c'
 #define TOLD_LISTED   'l'
-#define TOLD_LEFT     'g' /* not to be checked */
+#define TOLD_LEFT     'g' /* not to be found */
 
 struct check {
 	struct verify_values *values;
@@ -207,7 +207,6 @@ static int run(struct verify_values *values, char **paths, size_t nr)
 
 	f->title = "Verifying repositories";
 	f->total = nr;
-	f->max = f->as_json || f->verbose ? 1 : FINDINGS_MAX;
 	interrupt_catch();
 	checked = check_all(values, paths, nr);
 	is_left = findings_end(f, checked);
@@ -223,65 +222,60 @@ static int run(struct verify_values *values, char **paths, size_t nr)
 
 /* The owner can write any paths into the journal. */
 #define PATHS_MAX 1000000
-#define HEX       32
+
+/* A repository in the journal. */
+struct known {
+	char *path; /* where the daemon last opened it, with UUID, on DEV */
+	uint8_t uuid[16];
+	uint64_t dev;
+	/* 0: its row is too old; TOLD_LISTED: to be checked, on DEV; TOLD_LEFT:
+	 * it is not there */
+	char state;
+};
 
 struct list {
 	struct verify_values *values;
-	char **paths; /* in the worker, behind HEX digits of the uuid */
+	char **paths;
 	size_t nr, size;
-	uint8_t journal[16]; /* only in the worker */
-	uid_t owner;         /* of the journal; only root needs it */
+	struct known *known; /* NR, only in the worker */
+	uint8_t journal[16];
+	uid_t owner; /* of the journal; only root needs it */
 	size_t nr_left;
 };
 
-static int add_path(struct list *list, const char *path)
+/* A look at the disk would keep the daemon from its checkpoints. */
+static int add_known(void *arg, const struct journal_repo *repo)
 {
-	char **grown;
+	struct list *list = arg;
+	struct known *grown, k = { .dev = repo->dev };
 
-	grown = array_room(list->paths, list->nr, &list->size, sizeof(*grown));
+	grown = array_room(list->known, list->nr, &list->size, sizeof(*grown));
 	if (grown == NULL)
 		return -ENOMEM;
-	list->paths = grown;
-	grown[list->nr] = strdup(path);
-	if (grown[list->nr] == NULL)
+	list->known = grown;
+	memcpy(k.uuid, repo->uuid, sizeof(k.uuid));
+	k.path = strdup(repo->path);
+	if (k.path == NULL)
 		return -ENOMEM;
-	list->nr++;
+	grown[list->nr++] = k;
 	return 0;
 }
 
-static void free_paths(struct list *list)
-{
-	while (list->nr > 0)
-		free(list->paths[--list->nr]);
-	free(list->paths);
-}
-
-/* A look at the disk would keep the daemon from its checkpoints. */
-static int add_repo(void *arg, const struct journal_repo *repo)
-{
-	char *path, hex[HEX + 1];
-	int r;
-
-	repo_id_hex(repo->uuid, hex);
-	path = repo_why("%s%s", hex, repo->path);
-	r = path != NULL ? add_path(arg, path) : -ENOMEM;
-	free(path);
-	return r;
-}
-
-/* Reads refd/id of the repository at PATH. 0 or negative errno. */
-static int read_id(const struct repos *repos, const char *path,
+/* Reads refd/id of the repository, and its device. 0 or negative errno. */
+static int read_id(const struct repos *repos, struct known *k,
     struct repo_id *id)
 {
 	const struct sys *sys = &sys_kernel;
 	struct repo_place place;
-	int fd, r = repo_find_known(repos, path, &place);
+	int fd, r = repo_find_known(repos, k->path, &place);
 
 	if (r < 0)
 		return r;
 	fd = SYS(sys, openat, place.fd, "refd",
 	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	r = fd < 0 ? fd : repo_id_read(sys, fd, id);
+	if (r == 0)
+		k->dev = place.st.dev;
 	if (fd >= 0)
 		SYS(sys, close, fd);
 	SYS(sys, close, place.fd);
@@ -290,27 +284,82 @@ static int read_id(const struct repos *repos, const char *path,
 
 /* A repository without an id was never served from this path. A new repository
  * at the path of a former one has a row of its own. */
-static int tell_repo(const struct list *list, const struct repos *repos,
-    const char *known)
+static char state_of(const struct list *list, const struct repos *repos,
+    struct known *k)
 {
-	const char *path = known + HEX;
-	char hex[HEX + 1], row[1 + REFD_PATH_MAX];
 	struct repo_id id;
-	int r = read_id(repos, path, &id);
+	int r = read_id(repos, k, &id);
 
-	if (r == 0) {
-		repo_id_hex(id.uuid, hex);
-		if (strncmp(hex, known, HEX) != 0 &&
-		    memcmp(id.journal, list->journal, 16) == 0 &&
-		    strcmp(id.path, path) == 0)
-			return 0;
+	if (r < 0)
+		return r == -ENOENT || r == -ENAMETOOLONG ? TOLD_LEFT :
+							    TOLD_LISTED;
+	return memcmp(id.uuid, k->uuid, sizeof(id.uuid)) != 0 &&
+		memcmp(id.journal, list->journal, 16) == 0 &&
+		strcmp(id.path, k->path) == 0 ?
+	    0 :
+	    TOLD_LISTED;
+}
+
+/* Is another repository of the journal below DIR, in the same file system? */
+static bool is_around(const struct list *list, const char *dir, uint64_t dev)
+{
+	const size_t len = strlen(dir);
+	const struct known *k;
+
+	for (k = list->known; k < list->known + list->nr; k++)
+		if (k->state == TOLD_LISTED && k->dev == dev &&
+		    strncmp(k->path, dir, len) == 0 && k->path[len] == '/')
+			return true;
+	return false;
+}
+
+/* Was the repository deleted, or did somebody put another one into its place?
+ * If its file system is not mounted, the mount point, or a directory above, is
+ * in another file system, and no repository is around. */
+static bool is_gone(const struct list *list, const struct repos *repos,
+    const struct known *k)
+{
+	struct repo_place place;
+	char dir[REFD_PATH_MAX];
+	char *slash;
+	int r;
+
+	if ((size_t)snprintf(dir, sizeof(dir), "%s", k->path) >= sizeof(dir))
+		return false;
+	while ((r = repo_find_known(repos, dir, &place)) < 0) {
+		slash = strrchr(dir, '/');
+		if (r != -ENOENT || slash == NULL || dir[1] == '\0')
+			return false;
+		slash[slash == dir] = '\0';
 	}
-	snprintf(row, sizeof(row), "%c%s",
-	    r == -ENOENT || r == -ENAMETOOLONG ? TOLD_LEFT : TOLD_LISTED, path);
+	SYS(&sys_kernel, close, place.fd);
+	return place.st.dev == k->dev || is_around(list, dir, place.st.dev);
+}
+
+static int tell_repo(const struct list *list, const struct repos *repos,
+    const struct known *k)
+{
+	struct findings f = { .tell = worker_tell };
+	char row[1 + REFD_PATH_MAX];
+
+	if (k->state == 0)
+		return 0;
+	if (k->state == TOLD_LEFT && is_gone(list, repos, k)) {
+		findings_add(&f,
+		    &(struct finding){ .id = FOUND_REPO_GONE,
+			.repo = k->path,
+			.ref = "",
+			.file = "",
+			.text = "the journal knows it, and it is gone, or "
+				"refd never served what is there now",
+			.repair = "" });
+		return 0;
+	}
+	snprintf(row, sizeof(row), "%c%s", k->state, k->path);
 	return worker_tell(row, strlen(row) + 1);
 }
 
-static int tell_repos(const struct list *list)
+static int tell_repos(struct list *list)
 {
 	static const char *const roots[] = { "/" };
 	struct repos repos;
@@ -318,8 +367,10 @@ static int tell_repos(const struct list *list)
 	int r = 0;
 
 	repos_init(&repos, &sys_kernel, NULL, roots, 1, 1);
+	for (i = 0; i < list->nr; i++)
+		list->known[i].state = state_of(list, &repos, &list->known[i]);
 	for (i = 0; i < list->nr && r == 0; i++)
-		r = tell_repo(list, &repos, list->paths[i]);
+		r = tell_repo(list, &repos, &list->known[i]);
 	repos_done(&repos);
 	return r;
 }
@@ -335,7 +386,7 @@ static int list_repos(void *arg)
 
 	r = verify_view(opt, &journal, &why);
 	if (r == 0)
-		r = journal_each_repo(journal, add_repo, &found);
+		r = journal_each_repo(journal, add_known, &found);
 	if (r == 0)
 		memcpy(found.journal, journal_uuid(journal), 16);
 	journal_view_close(journal);
@@ -344,7 +395,9 @@ static int list_repos(void *arg)
 	if (r < 0)
 		admin_say("can't read the journal in '%s': %s", opt->state,
 		    why != NULL ? why : strerror(-r));
-	free_paths(&found);
+	while (found.nr > 0)
+		free(found.known[--found.nr].path);
+	free(found.known);
 	free(why);
 	return r == 0 ? 0 : 128;
 }
@@ -370,9 +423,8 @@ static bool is_of_owner(const struct list *list, const char *path)
 static int leave_out(struct list *list, const char *path)
 {
 	if (list->nr_left++ == 0)
-		admin_say("'%s' is not checked: it is gone, refd never served "
-			  "what is there now, or its owner is not that of the "
-			  "journal",
+		admin_say("'%s' is not checked: its file system is not "
+			  "mounted, or its owner is not that of the journal",
 		    path);
 	return 0;
 }
@@ -380,13 +432,24 @@ static int leave_out(struct list *list, const char *path)
 static int hear_path(void *arg, const char *data, size_t len)
 {
 	struct list *list = arg;
+	char **grown;
 
+	if (findings_hear(&list->values->findings, NULL, data, len))
+		return 0;
 	if (len < 3 || data[1] != '/' || data[len - 1] != '\0' ||
 	    list->nr + list->nr_left == PATHS_MAX)
 		return -EINVAL;
 	if (data[0] != TOLD_LISTED || !is_of_owner(list, data + 1))
 		return leave_out(list, data + 1);
-	return add_path(list, data + 1);
+	grown = array_room(list->paths, list->nr, &list->size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	list->paths = grown;
+	grown[list->nr] = strdup(data + 1);
+	if (grown[list->nr] == NULL)
+		return -ENOMEM;
+	list->nr++;
+	return 0;
 }
 
 static int check_listed(struct list *list)
@@ -418,6 +481,9 @@ int admin_verify(int argc, char **argv)
 	int status;
 
 	admin_parse(&command, &values, &argc, &argv);
+	values.findings.max =
+	    values.findings.as_json || values.findings.verbose ? 1 :
+								 FINDINGS_MAX;
 	umask(0);
 	if (!values.all && argc == 0)
 		admin_usage(&command, "missing argument: <repository>...");
@@ -426,6 +492,8 @@ int admin_verify(int argc, char **argv)
 	if (!values.all)
 		return run(&values, argv, (size_t)argc);
 	status = check_listed(&list);
-	free_paths(&list);
+	while (list.nr > 0)
+		free(list.paths[--list.nr]);
+	free(list.paths);
 	return status;
 }

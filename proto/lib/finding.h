@@ -388,6 +388,8 @@ enum finding_repair {
 	X(REF_RETURNED, "ref-returned", WARNING, NONE,                         \
 	    "run the command if nobody wrote the value on purpose; otherwise " \
 	    "refd update <ref> <value> <value> records it")                    \
+	X(REPO_GONE, "repository-gone", NOTE, NONE,                            \
+	    "nothing, if it was deleted; otherwise restore it")                \
 	X(JOURNAL_OTHER, "journal-other", WARNING, NONE,                       \
 	    "name the directory of the repository's journal by --state")       \
 	X(JOURNAL_UNKNOWN, "journal-unknown", WARNING, NONE,                   \

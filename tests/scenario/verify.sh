@@ -211,15 +211,47 @@ git clone -q --bare "$T/cloned.git" "$T/clone.git"
 rm -r "$T/cloned.git"
 mv "$T/clone.git" "$T/cloned.git"
 verify --all
-is 'all: the status without two of them' 128 "$(cat "$T/status")"
-is 'all: all but two' \
-	'4 repositories: 0 errors, 0 warnings' \
-	"$(tail -n 1 "$T/said" | grep -o '.*warnings')"
-check 'all: one that is gone is named' grep -q "$T/gone.git. is not checked" \
+is 'all: the status without two of them' 0 "$(cat "$T/status")"
+is 'all: all but two, with a note for each' \
+	'4 repositories: 0 errors, 0 warnings, 2 notes; 0 repaired' \
+	"$(tail -n 1 "$T/said")"
+finds 'all: for programs' '0 repository-gone: repository-gone:' --all
+# A file system that is not mounted is no repository that was deleted. Its
+# device, and that of the mount point, differ.
+elsewhere() { # REPOSITORY...
+	python3 - "$STATE/journal.db" "$@" <<-'PYTHON'
+		import sqlite3, sys
+		db = sqlite3.connect(sys.argv[1])
+		for path in sys.argv[2:]:
+		    assert db.execute("UPDATE repo SET dev = 1 WHERE path = ?",
+		                      (path,)).rowcount
+		db.commit()
+	PYTHON
+}
+mkdir -p "$T/mount/deep" "$T/user"
+for path in mount/deep/in user/only; do
+	new_repo $path.git bare
+	"$REFD" update -C "$T/$path.git" refs/heads/a \
+		"$(new_commit $path.git some)"
+	rm -r "$T/$path.git"
+done
+rm -r "$T/user"
+verify --all
+is 'all: a directory of repositories is gone, too' 0 "$(cat "$T/status")"
+check 'the daemon stops' stop_daemon
+elsewhere "$T/mount/deep/in.git" "$T/gone.git"
+verify --all
+is 'all: not mounted' 128 "$(cat "$T/status")"
+is 'all: one that is not mounted is named' \
+	"'$T/mount/deep/in.git' is not checked" \
+	"$(grep -o "'.* is not checked" "$T/err")"
+check 'all: and counted, but not one beside others' \
+	grep -qx 'refd: 1 of the repositories in the journal were not checked' \
 	"$T/err"
-check 'all: both are counted' \
-	grep -qx 'refd: 2 of the repositories in the journal were not checked' \
-	"$T/err"
+rm -r "$T/mount"
+verify --all
+is 'all: another device, but others are beside it' 0 "$(cat "$T/status")"
+check 'the daemon starts once more' start_daemon
 # A repository on a dying disk must not keep the daemon from its checkpoints.
 looks_without_the_lock() {
 	if ! command -v strace >/dev/null ||

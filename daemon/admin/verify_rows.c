@@ -15,6 +15,8 @@
  * Failure modes:
  *	a damaged row	the newer rows are right, and stay. Each repository
  *			reports the damage
+ *	-EAGAIN		the command was stopped while it read (journal_view.c):
+ *			the journal is read anew
  *	other errors	any row may be missing, so no ref is compared with the
  *			rows. The next repository reads the journal anew
  */
@@ -147,11 +149,15 @@ static void read_all(struct verify_rows *rows, uint64_t id)
 int verify_rows_of(struct verify_rows *rows, uint64_t id,
     struct fold_repo **repo)
 {
+	unsigned tries = 3;
+
 	rows->wanted = id;
-	if (is_kept(rows, id))
-		verify_rows_read_on(rows);
-	else
-		read_all(rows, id);
+	do {
+		if (is_kept(rows, id))
+			verify_rows_read_on(rows);
+		else
+			read_all(rows, id);
+	} while (rows->err == -EAGAIN && --tries > 0);
 	*repo = fold_repo(&rows->fold, id);
 	return *repo == NULL ? -ENOMEM : rows->err;
 }

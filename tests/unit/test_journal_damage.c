@@ -5,7 +5,8 @@
  * a missing WAL are found, too. refd refuses a damaged journal with a sentence,
  * and changes no byte of the files. Without damage the journal opens: after a
  * torn end of any length, a lost sector that ends with the start of a frame,
- * rows without a flush, a torn header of a new WAL, or lost room.
+ * rows without a flush, a torn header of a new WAL, or lost room. A view beside
+ * no daemon refuses and opens the same.
  */
 #include <check.h>
 #include <errno.h>
@@ -108,6 +109,7 @@ static int check_last(void *arg, struct journal *j, char **why)
 	return -ESTALE;
 }
 
+/* A view beside no daemon says the same. */
 static int try(uint64_t expected, struct journal **j, char **why)
 {
 	struct journal_config cfg = { .sys = &sys_kernel,
@@ -116,7 +118,17 @@ static int try(uint64_t expected, struct journal **j, char **why)
 		.check = check_last,
 		.check_arg = &expected };
 
-	return help_start(&cfg, j, why);
+	struct journal *view = NULL;
+	char *view_why;
+	int view_r = journal_view(&cfg, &view, &view_why), r;
+
+	journal_view_close(view);
+	r = help_start(&cfg, j, why);
+	ck_assert_int_eq(view_r, r);
+	if (r < 0)
+		ck_assert_str_eq(view_why, *why);
+	free(view_why);
+	return r;
 }
 
 /* Refused with R and a sentence with WORD in it. No byte changes. */

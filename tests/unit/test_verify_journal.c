@@ -524,6 +524,48 @@ START_TEST(a_reading_that_fails)
 }
 END_TEST
 
+/* A time that jumps at the STOP_AT-th question; 0: at none. */
+static unsigned stop_at;
+static int64_t stopped_ns;
+
+static int64_t now_with_a_stop(const struct sys *sys)
+{
+	if (stop_at > 0 && --stop_at == 0)
+		stopped_ns += INT64_C(6000000000);
+	return sys_kernel.now_mono(sys) + stopped_ns;
+}
+
+/* The command is stopped in any place for longer than the daemon waits, and
+ * reads again. */
+START_TEST(stopped_while_it_reads)
+{
+	struct verify_rows *rows;
+	struct sys calls = *vh_opt.sys;
+	unsigned at = 0, again = 0;
+	bool was_hit;
+	size_t found;
+
+	calls.now_mono = now_with_a_stop;
+	vh_opt.sys = &calls;
+	do {
+		rows = verify_rows_new(&vh_opt, false);
+		vh_opt.rows = rows;
+		stop_at = ++at;
+		found = vh_look("r.git");
+		was_hit = stop_at == 0;
+		stop_at = 0;
+		if (found > 0)
+			HAS("journal-unreadable ", "");
+		ck_assert_uint_le(found, 1);
+		again += found == 0 && rows->nr_reads > 1;
+		vh_opt.rows = NULL;
+		verify_rows_free(rows);
+	} while (was_hit);
+	ck_assert_uint_gt(again, 0);
+	vh_reset();
+}
+END_TEST
+
 START_TEST(locks_of_ours)
 {
 	uint64_t this_start = 1;
@@ -661,6 +703,7 @@ int main(void)
 	tcase_add_test(tc, many_that_do_not_fit);
 	tcase_add_test(tc, long_names);
 	tcase_add_test(tc, a_reading_that_fails);
+	tcase_add_test(tc, stopped_while_it_reads);
 	tcase_add_test(tc, locks_of_ours);
 	tcase_add_test(tc, other_journals);
 	tcase_add_test(tc, wrong_lsns_of_a_group);

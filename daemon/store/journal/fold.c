@@ -271,15 +271,21 @@ static int keep_row(void *arg, const struct journal_row *row)
 
 static int read_again(struct fold *f, uint64_t lsn)
 {
+	unsigned tries = 3;
 	int r;
 
 	if (f->row.lsn == lsn)
 		return 0;
-	record_done(&f->rec);
-	memset(&f->rec, 0, sizeof(f->rec));
-	f->row.lsn = 0;
-	f->at = 0;
-	r = journal_read(f->reader, lsn - 1, lsn + 1, false, 1, keep_row, f);
+	do {
+		record_done(&f->rec);
+		memset(&f->rec, 0, sizeof(f->rec));
+		f->row.lsn = 0;
+		f->at = 0;
+		r = journal_read(f->reader, lsn - 1, lsn + 1, false, 1,
+		    keep_row, f);
+	} while (r == -EAGAIN && --tries > 0);
+	if (r != 0)
+		f->row.lsn = 0;
 	return r > 0 ? -EIO : r;
 }
 

@@ -98,10 +98,13 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
  * *WHY, to be freed. */
 int journal_claim(struct journal *j, char **why);
 /* Opens the journal for reading beside a daemon in another process: changes no
- * file, registers no start, and rows need not be durable. The daemon makes no
- * checkpoint during a callback. Only for journal_scan, journal_each_*, readers,
- * _uuid, _forgotten, _last_lsn and _shared_lsn (the last three as of now), all
- * in one thread. -ENOENT: no journal. -EBUSY: a checkpoint takes long. */
+ * file, registers no start, and rows need not be durable. A journal that the
+ * daemon would refuse is refused. The daemon makes no checkpoint during a
+ * callback, for some seconds. A call that takes longer returns -EAGAIN, and its
+ * callbacks may have got wrong rows. Only for journal_scan, journal_each_*,
+ * readers, _uuid, _forgotten, _last_lsn and _shared_lsn (the last three as of
+ * now), all in one thread. -ENOENT: no journal. -EBUSY: a checkpoint takes
+ * long. */
 int journal_view(const struct journal_config *cfg, struct journal **journal,
     char **why);
 void journal_view_close(struct journal *j);
@@ -345,9 +348,10 @@ uint64_t journal_trimmed(struct journal *j);
 /*
  * Moves WAL frames into the database file, in small steps and by the rule
  * above; the caller decides when. Beyond WAL_MAX_BYTES the call stops the
- * committer once, so that the WAL can start over. JOURNAL_UNKNOWN when a sync
- * or any other I/O failed: the journal must be reopened. -ENOSPC, or -EBUSY
- * beside a view: the WAL stays and grows, nothing is lost.
+ * committer once, so that the WAL can start over, and waits some seconds for a
+ * view. JOURNAL_UNKNOWN when a sync or any other I/O failed: the journal must
+ * be reopened. -ENOSPC, or -EBUSY beside a view: the WAL stays and grows,
+ * nothing is lost.
  */
 int journal_checkpoint(struct journal *j, uint64_t wal_max_bytes);
 

@@ -17,7 +17,9 @@
  *
  * Failure modes:
  *	a reader, or a view of another process, blocks the copying
- *					the rest is copied next time
+ *					the rest is copied next time. A view
+ *					that blocks a start, or a WAL beyond
+ *					its bound, has a time limit
  *	no room in the database file	-ENOSPC; nothing is lost, the WAL
  *					grows until there is room
  *	any other I/O error		JOURNAL_UNKNOWN, and no new attempt:
@@ -35,10 +37,7 @@
 #define FEW_FRAMES 500
 #define ROUNDS_MAX 5
 
-/* The wait for a view that reads a slice of rows, or was stopped there. A start
- * can't do without its checkpoint. */
-#define VIEW_NS         100000000
-#define STOPPED_VIEW_NS 10000000000
+#define VIEW_NS 100000000
 
 static int failed(struct journal *j, int rc)
 {
@@ -145,12 +144,23 @@ static int catch_up(struct journal *j)
 	return r;
 }
 
+/* Keeps views out. A checkpoint can wait for a view that reads a slice of rows.
+ * MUST: a start, and a WAL that has outgrown its bound, can't do without. Then
+ * a view that was stopped in the middle, or hangs, has lost its lease, and does
+ * not use what it reads from now on. */
+static int lock_wal(struct journal *j, bool must, int *fd)
+{
+	int r = journal_lock_wal(j, must ? 2 * JOURNAL_LEASE_NS : VIEW_NS, fd);
+
+	return must && r == -EBUSY ? 0 : r;
+}
+
 int journal_checkpoint(struct journal *j, uint64_t wal_max_bytes)
 {
 	int r, fd;
 
 	pthread_mutex_lock(&j->ckpt_lock);
-	r = journal_lock_wal(j, VIEW_NS, &fd);
+	r = lock_wal(j, is_beyond(j, wal_max_bytes), &fd);
 	if (r == 0)
 		r = passive(j);
 	if (r == 0 && is_beyond(j, wal_max_bytes))
@@ -168,9 +178,9 @@ int journal_truncate_wal(struct journal *j)
 	if (journal_forget_room(j) < 0)
 		return SQLITE_IOERR;
 	/* Without a WAL there is nothing to copy. */
-	rc = journal_lock_wal(j, STOPPED_VIEW_NS, &fd);
+	rc = lock_wal(j, true, &fd);
 	if (rc < 0 && rc != -ENOENT)
-		return rc == -EBUSY ? SQLITE_BUSY : SQLITE_IOERR;
+		return SQLITE_IOERR;
 	rc = sqlite3_wal_checkpoint_v2(j->db, "main",
 	    SQLITE_CHECKPOINT_TRUNCATE, &log, &copied);
 	if (fd >= 0)

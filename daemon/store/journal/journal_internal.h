@@ -168,8 +168,9 @@ struct journal_found {
 struct journal_view {
 	bool is_view;
 	int lock;
-	unsigned users; /* of the lock, one within the other */
-	int64_t locked_ns;
+	unsigned users;             /* of the lock, one within the other */
+	int64_t locked_ns;          /* not later than it was taken */
+	struct journal_sight sight; /* of the last copy */
 };
 
 /* Of the connection for commits; commit_lock. */
@@ -263,8 +264,8 @@ struct journal {
 /* ---- journal_sql.c ---- */
 
 /* Opens PATH with the rules of journal.h. Close *DB even after a failure. An
- * SQLite code. */
-int journal_connect(const struct journal *j, const char *path, sqlite3 **db);
+ * SQLite code. A connection of a view reads a copy of the WAL. */
+int journal_connect(struct journal *j, const char *path, sqlite3 **db);
 /* The next connection of this thread that opens a WAL gets COPY instead, and
  * owns the descriptor. -1: the file itself. Returns what was given before and
  * not taken. */
@@ -285,6 +286,9 @@ int journal_say_sql(const struct journal *j, char **why, int rc, sqlite3 *db,
 
 /* ---- journal_view.c ---- */
 
+/* For so long a view may rely on its lock. The daemon waits for twice as long,
+ * and then goes on without the lock. */
+#define JOURNAL_LEASE_NS 5000000000
 /* Keeps checkpoints apart from the views of other processes, for as long as *FD
  * is open. 0; negative errno, and *FD is -1. -EBUSY: the others had the lock
  * all the time. */
@@ -292,16 +296,21 @@ int journal_lock_wal(struct journal *j, int64_t wait_ns, int *fd);
 /* The database file stays as it is until _unlock, which follows in any case and
  * soon, because no checkpoint is made meanwhile. 0 or negative errno. */
 int journal_view_lock(struct journal *j);
-void journal_view_unlock(struct journal *j);
-/* The connection that is opened next reads a copy of the WAL. SIGHT may be
- * NULL. */
-int journal_view_copy(struct journal *j, struct journal_sight *sight);
+/* Returns R, the result of the reading. -EAGAIN: it took too long, and whatever
+ * was read is unknown. */
+int journal_view_unlock(struct journal *j, int r);
+/* The connection that is opened next reads a copy of the WAL. Sets view.sight.
+ */
+int journal_view_copy(struct journal *j);
 /* Are the files as they were? OLD_ROW: as to rows that were there. */
 bool journal_view_stands(struct journal *j, const struct journal_sight *sight,
     bool old_row);
 
 /* ---- journal_open.c ---- */
 
+/* All checks before the journal may be read, for the daemon and for a view:
+ * only what both accept is read. Changes nothing. */
+int journal_connect_to_read(struct journal *j, char **why);
 /* Without anything open. CFG is copied. NULL: out of memory. */
 struct journal *journal_new(const struct journal_config *cfg, const char *vfs);
 /* Closes everything. */

@@ -172,8 +172,7 @@ static int enter_wal_mode(struct journal *j)
 	return rc == SQLITE_OK && !is_wal ? SQLITE_PROTOCOL : rc;
 }
 
-/* Changes nothing in the journal. */
-static int connect_to_read(struct journal *j, char **why)
+int journal_connect_to_read(struct journal *j, char **why)
 {
 	int r, rc;
 
@@ -208,18 +207,12 @@ static int connect_all(struct journal *j, char **why)
 {
 	int r, rc;
 
-	r = connect_to_read(j, why);
+	r = journal_connect_to_read(j, why);
 	if (r != 0)
 		return r;
 	rc = enter_wal_mode(j);
 	if (rc == SQLITE_OK)
 		rc = bring_to_disk(j);
-	if (rc == SQLITE_BUSY)
-		return journal_say(why, -EBUSY,
-		    "can't bring the journal to disk: another process, such "
-		    "as a stopped refd verify, reads %s: end that process, "
-		    "then start again",
-		    j->cfg.path);
 	if (rc == SQLITE_OK)
 		rc = finish_connecting(j);
 	if (rc != SQLITE_OK)

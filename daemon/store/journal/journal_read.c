@@ -23,9 +23,6 @@
 #include "daemon/store/journal/journal_internal.h"
 
 #define SLICE_ROWS 256
-/* A view copies the WAL for each connection, and the daemon makes no checkpoint
- * meanwhile. */
-#define VIEW_ROWS 4096
 
 static uint64_t column_u64(sqlite3_stmt *s, int column)
 {
@@ -122,9 +119,7 @@ static int scan_open(struct scan *scan, struct journal *j, const char *sql)
 	pthread_rwlock_rdlock(&j->use_lock);
 	if (journal_is_broken(j))
 		return JOURNAL_UNKNOWN;
-	if (j->view.is_view && (r = journal_view_lock(j)) == 0)
-		r = journal_view_copy(j, NULL);
-	if (r != 0)
+	if (j->view.is_view && (r = journal_view_lock(j)) != 0)
 		return r;
 	rc = journal_connect(j, j->cfg.path, &scan->db);
 	if (rc == SQLITE_OK)
@@ -132,39 +127,33 @@ static int scan_open(struct scan *scan, struct journal *j, const char *sql)
 	return journal_errno(rc);
 }
 
-static void scan_close(struct scan *scan)
+/* Returns R, the result of the scan. */
+static int scan_close(struct scan *scan, int r)
 {
 	sqlite3_finalize(scan->stmt);
 	sqlite3_close(scan->db);
 	if (scan->journal->view.is_view)
-		journal_view_unlock(scan->journal);
+		r = journal_view_unlock(scan->journal, r);
 	pthread_rwlock_unlock(&scan->journal->use_lock);
+	return r;
 }
 
 int journal_scan(struct journal *j, uint64_t after, journal_row_fn *cb,
     void *arg)
 {
-	const unsigned max = j->view.is_view ? VIEW_ROWS : SLICE_ROWS;
 	struct scan scan;
 	unsigned nr;
 	int r;
 
-	do {
-		nr = 0;
-		r = scan_open(&scan, j,
-		    "SELECT " JOURNAL_COLUMNS " FROM record WHERE lsn > ?"
-		    " ORDER BY lsn LIMIT ?");
-		while (r == 0) {
-			sqlite3_bind_int64(scan.stmt, 1, journal_signed(after));
-			sqlite3_bind_int(scan.stmt, 2, (int)max);
-			r = journal_each_row(j, scan.stmt, cb, arg, &nr,
-			    &after);
-			if (nr < max || j->view.is_view)
-				break;
-		}
-		scan_close(&scan);
-	} while (r == 0 && nr == max);
-	return r;
+	r = scan_open(&scan, j,
+	    "SELECT " JOURNAL_COLUMNS " FROM record WHERE lsn > ?"
+	    " ORDER BY lsn LIMIT ?");
+	for (nr = SLICE_ROWS; r == 0 && nr == SLICE_ROWS;) {
+		sqlite3_bind_int64(scan.stmt, 1, journal_signed(after));
+		sqlite3_bind_int(scan.stmt, 2, SLICE_ROWS);
+		r = journal_each_row(j, scan.stmt, cb, arg, &nr, &after);
+	}
+	return scan_close(&scan, r);
 }
 
 /* Deferred rows are few, as a rule. Recovery reads all at once, while there are
@@ -186,8 +175,7 @@ int journal_each_deferred(struct journal *j, uint64_t repo, journal_row_fn *cb,
 		sqlite3_bind_int64(scan.stmt, 1, (sqlite3_int64)repo);
 		r = journal_each_row(j, scan.stmt, cb, arg, &nr, &last);
 	}
-	scan_close(&scan);
-	return r;
+	return scan_close(&scan, r);
 }
 
 /* 1: there is a row. */
@@ -216,8 +204,7 @@ int journal_read_objects(struct journal *j, uint64_t lsn, uint8_t **bytes,
 	}
 	if (more == 1)
 		r = journal_take_objects(j, scan.stmt, lsn, bytes, len);
-	scan_close(&scan);
-	return more < 0 ? more : r;
+	return scan_close(&scan, more < 0 ? more : r);
 }
 
 int journal_is_elsewhere(struct journal *j, uint64_t repo, uint64_t mount,
@@ -237,9 +224,8 @@ int journal_is_elsewhere(struct journal *j, uint64_t repo, uint64_t mount,
 		sqlite3_bind_int64(scan.stmt, 4, (sqlite3_int64)mount);
 		more = scan_next(&scan);
 	}
-	scan_close(&scan);
 	*is_elsewhere = more == 1;
-	return more < 0 ? more : r;
+	return scan_close(&scan, more < 0 ? more : r);
 }
 
 static int start_of(sqlite3_stmt *s, struct journal_start *start)
@@ -265,8 +251,7 @@ int journal_each_start(struct journal *j,
 	while (r == 0 && (more = scan_next(&scan)) > 0)
 		if ((r = start_of(scan.stmt, &start)) == 0)
 			r = cb(arg, &start);
-	scan_close(&scan);
-	return r == 0 && more < 0 ? more : r;
+	return scan_close(&scan, r == 0 && more < 0 ? more : r);
 }
 
 int journal_repo_of(sqlite3_stmt *s, struct journal_repo *repo)
@@ -302,8 +287,7 @@ static int each_repo(struct journal *j, const uint8_t *uuid,
 	while (r == 0 && (more = scan_next(&scan)) > 0)
 		if ((r = journal_repo_of(scan.stmt, &repo)) == 0)
 			r = cb(arg, &repo);
-	scan_close(&scan);
-	return r == 0 && more < 0 ? more : r;
+	return scan_close(&scan, r == 0 && more < 0 ? more : r);
 }
 
 int journal_each_repo(struct journal *j,

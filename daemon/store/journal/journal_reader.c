@@ -128,9 +128,8 @@ static int begin_view(struct journal_reader *reader, bool old_row)
 		journal_reader_disconnect(reader);
 	if (r != 0 || reader->db != NULL)
 		return r;
-	r = journal_view_copy(j, &reader->sight);
-	if (r == 0)
-		r = journal_errno(journal_reader_connect(reader));
+	r = journal_errno(journal_reader_connect(reader));
+	reader->sight = j->view.sight;
 	if (r != 0)
 		journal_reader_disconnect(reader);
 	return r;
@@ -159,10 +158,12 @@ static int end(struct journal_reader *reader, sqlite3_stmt *s, int r)
 	struct journal *j = reader->journal;
 
 	sqlite3_reset(s);
+	if (s == NULL)
+		r = reader->failed;
 	if (j->view.is_view && --reader->nr_reads == 0)
-		journal_view_unlock(j);
+		r = journal_view_unlock(j, r);
 	pthread_rwlock_unlock(&j->use_lock);
-	return s != NULL ? r : reader->failed;
+	return r;
 }
 
 /* All rows of S. */

@@ -136,7 +136,7 @@ static void set_up(void)
 	replace_calls();
 }
 
-int journal_connect(const struct journal *j, const char *path, sqlite3 **db)
+int journal_connect(struct journal *j, const char *path, sqlite3 **db)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int rc,
@@ -144,6 +144,9 @@ int journal_connect(const struct journal *j, const char *path, sqlite3 **db)
 		j->view.is_view ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
 
 	pthread_once(&once, set_up);
+	*db = NULL;
+	if (j->view.is_view && journal_view_copy(j) < 0)
+		return SQLITE_IOERR;
 	/* A connection belongs to a mutex or a thread of ours. */
 	rc = sqlite3_open_v2(path, db, flags | SQLITE_OPEN_NOMUTEX, j->cfg.vfs);
 	if (*db == NULL)

@@ -20,8 +20,11 @@
  * connection if the times of both files show that nothing was written since.
  *
  * Failure modes:
- *	the view is stopped while it has the lock	the daemon does without
- *		its checkpoint, and the WAL grows
+ *	the view is stopped while it has the lock, or hangs	the daemon does
+ *		without its checkpoint, and the WAL grows. If this can't be,
+ *		the daemon waits for longer than the view may have the lock, and
+ *		goes on. The view notices by the time: -EAGAIN, and all that was
+ *		read must be read again
  *	a checkpoint takes long, or hangs	-EBUSY
  *	there is no file of a WAL	no daemon runs; the copy is empty
  */
@@ -62,7 +65,11 @@ int journal_lock_wal(struct journal *j, int64_t wait_ns, int *fd)
 	if (r < 0)
 		return r;
 	*fd = r;
-	while ((r = SYS(j->sys, flock_try, *fd)) == -EAGAIN && wait_ns > 0) {
+	for (;;) {
+		j->view.locked_ns = SYS(j->sys, now_mono);
+		r = SYS(j->sys, flock_try, *fd);
+		if (r != -EAGAIN || wait_ns <= 0)
+			break;
 		SYS(j->sys, sleep_ns, POLL_NS);
 		wait_ns -= POLL_NS;
 	}
@@ -135,17 +142,12 @@ static int look(struct journal *j, struct journal_sight *sight)
 	return r;
 }
 
-int journal_view_copy(struct journal *j, struct journal_sight *sight)
+int journal_view_copy(struct journal *j)
 {
-	int r;
+	int r = look(j, &j->view.sight);
 
-	if (sight != NULL) {
-		r = look(j, sight);
-		if (r < 0)
-			return r;
-		sight->at_ns = SYS(j->sys, now_wall);
-	}
-	return copy_wal(j);
+	j->view.sight.at_ns = SYS(j->sys, now_wall);
+	return r < 0 ? r : copy_wal(j);
 }
 
 /* A later write in the same tick of the clock would leave the same time. */
@@ -172,46 +174,33 @@ int journal_view_lock(struct journal *j)
 
 	if (j->view.users++ > 0)
 		return 0;
-	r = journal_lock_wal(j, WAIT_NS, &j->view.lock);
 	j->view.locked_ns = SYS(j->sys, now_mono);
+	r = journal_lock_wal(j, WAIT_NS, &j->view.lock);
 	return r == -ENOENT ? 0 : r;
 }
 
-void journal_view_unlock(struct journal *j)
+int journal_view_unlock(struct journal *j, int r)
 {
+	int64_t took_ns = SYS(j->sys, now_mono) - j->view.locked_ns;
 	int copy = journal_give_wal(-1);
 
 	if (copy >= 0)
 		SYS(&sys_kernel, close, copy);
 	if (--j->view.users > 0)
-		return;
+		return r;
 	if (j->view.lock >= 0)
 		SYS(j->sys, close, j->view.lock);
 	j->view.lock = -1;
-	if (SYS(j->sys, now_mono) - j->view.locked_ns > POLL_NS)
+	if (took_ns > POLL_NS)
 		SYS(j->sys, sleep_ns, PAUSE_NS);
+	if (took_ns <= JOURNAL_LEASE_NS)
+		return r;
+	/* Perhaps no row is damaged. */
+	j->lsn.damaged = 0;
+	return -EAGAIN;
 }
 
 /* ---- opening ---- */
-
-/* In one transaction: meta has the shared LSN of the last row. */
-static int read_all(struct journal *j, char **why)
-{
-	int r, rc;
-
-	rc = journal_connect(j, j->cfg.path, &j->db);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_exec(j->db, "BEGIN", NULL, NULL, NULL);
-	if (rc != SQLITE_OK)
-		return journal_say_sql(j, why, rc, j->db,
-		    "can't open the journal");
-	if ((r = journal_check_schema(j, why)) != 0 ||
-	    (r = journal_read_meta(j, why)) != 0 ||
-	    (r = journal_read_last(j, why)) != 0)
-		return r;
-	j->lsn.forget_wanted = j->meta.forgotten;
-	return 0;
-}
 
 int journal_view(const struct journal_config *cfg, struct journal **journal,
     char **why)
@@ -224,17 +213,13 @@ int journal_view(const struct journal_config *cfg, struct journal **journal,
 	if (j == NULL)
 		return -ENOMEM;
 	j->view.is_view = true;
-	if ((r = journal_check_file(j, why)) == 0 &&
-	    (r = journal_check_room(j, why)) == 0) {
-		r = journal_view_lock(j);
-		if (r == 0)
-			r = journal_view_copy(j, NULL);
-		if (r == 0)
-			r = read_all(j, why);
-		sqlite3_close(j->db);
-		j->db = NULL;
-		journal_view_unlock(j);
-	}
+	r = journal_view_lock(j);
+	if (r == 0)
+		r = journal_connect_to_read(j, why);
+	j->lsn.forget_wanted = j->meta.forgotten;
+	sqlite3_close(j->db);
+	j->db = NULL;
+	r = journal_view_unlock(j, r);
 	if (r == 0)
 		*journal = j;
 	else

@@ -19,7 +19,7 @@ with_people() { # NAME
 	# build.
 	if ! as 65534 test -x "$REFD" 2>/dev/null; then
 		mkdir -p "$T/built/tests"
-		cp -r "$BUILD/bin" "$T/built"
+		cp -r "$BUILD/bin" "$BUILD/share" "$T/built"
 		cp -r "$BUILD/tests/helper" "$T/built/tests"
 		chmod -R a+rX "$T/built"
 		BUILD=$T/built

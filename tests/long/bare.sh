@@ -51,7 +51,7 @@ inside() { # COMMAND...
 
 if [ -n "${BARE:-}" ]; then
 	mkdir "$clone/build"
-	cp -a "$BUILD"/{bin,lib,man,stamp,tests} "$clone/build"
+	cp -a "$BUILD"/{bin,lib,man,share,stamp,tests} "$clone/build"
 	# shellcheck disable=SC2086 # BARE is a list of words
 	inside scripts/run-tests --brief --jobs "$(nproc)" \
 		--env BUILD=/root/refd/build $BARE

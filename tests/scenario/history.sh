@@ -179,7 +179,7 @@ await 10 grep -q g3 feed
 is 'nothing is missed when reader and daemon are killed' 'g1 g2 g3' \
 	"$(fields ref <feed | sed -n 's:refs/heads/g:g:p' | uniq | paste -sd' ')"
 up a refs/heads/main "$a_3"
-check 'a follower is still there' await 10 grep -q \
+check 'a follower is still there' await 30 grep -q \
 	'a.git	refs/heads/main	.*\.\.'"$a_3" followed
 is 'another journal is a gap' gap "$("$REFD" watch -n 1 --json \
 	--since "00000000000000000000000000000000:3" 2>/dev/null |

@@ -75,7 +75,6 @@ struct verify {
 	struct repos repos; /* all roots; for odb */
 	struct odb *odb;    /* NULL: not opened */
 	struct packed_snapshot *snap; /* NULL: malformed */
-	int64_t packed_written_ns;
 	/* The configuration does not name the format of the ids, and the ids
 	 * are not of SHA-1: no repair. */
 	bool has_lost_format;

@@ -150,8 +150,7 @@ static void check_in_files(struct verify *v, const struct verify_place *place,
 	const struct rule_files files = { .sys = v->sys,
 		.dirfd = place->dirfd,
 		.format = v->repo.object_format,
-		.snap = is_common ? v->snap : NULL,
-		.packed_written_ns = v->packed_written_ns };
+		.snap = is_common ? v->snap : NULL };
 	struct rule_files_found found;
 
 	if (rule_files_apply(&files, plan->m, plan->row->locked_at_ns, &found) <

@@ -95,13 +95,9 @@ static void check_subject(struct verify *v, const struct verify_subject *s,
 static void refresh(struct verify *v)
 {
 	struct packed_snapshot *snap = NULL;
-	struct sys_stat st;
 
 	if (v->odb != NULL)
 		odb_refresh(v->odb);
-	v->packed_written_ns = INT64_MAX;
-	if (SYS(v->sys, lstatat, v->repo.fd, "packed-refs", &st) == 0)
-		v->packed_written_ns = sys_stat_written_ns(&st);
 	if (packed_snapshot(v->repo.packed, &snap) < 0)
 		snap = NULL;
 	packed_snapshot_put(v->snap);

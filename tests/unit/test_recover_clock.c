@@ -144,6 +144,30 @@ START_TEST(a_later_write_with_a_set_time_stays)
 }
 END_TEST
 
+/* The file system has whole seconds, as ext4 with inodes of 128 bytes. */
+START_TEST(a_later_write_in_the_same_second_stays)
+{
+	memfs_set_tick(w->fs, INT64_C(1000000000));
+	wr_ok("x=2");
+	scripted_sync(w);
+	memfs_write(w->fs, REF "x", ONES);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
+START_TEST(a_former_value_of_the_same_second_is_none)
+{
+	memfs_set_tick(w->fs, INT64_C(1000000000));
+	wr_ok("x=1");
+	scripted_sync(w);
+	wr_ok("x=2:1");
+	lose_power();
+	ck_assert_int_eq(world_ref(w, "x"), '2');
+}
+END_TEST
+
 /* refd wrote the value before the clock was set back. */
 START_TEST(a_value_of_refd_of_the_future)
 {
@@ -326,6 +350,8 @@ int main(void)
 	tcase_add_test(tc, a_deletion_of_a_ref_with_a_set_time);
 	tcase_add_test(tc, a_packed_refs_with_a_set_time);
 	tcase_add_test(tc, a_later_write_with_a_set_time_stays);
+	tcase_add_test(tc, a_later_write_in_the_same_second_stays);
+	tcase_add_test(tc, a_former_value_of_the_same_second_is_none);
 	tcase_add_test(tc, a_value_of_refd_of_the_future);
 	tcase_add_test(tc, a_packed_refs_of_before_returns);
 	tcase_add_test(tc, the_old_value_written_anew_stays);

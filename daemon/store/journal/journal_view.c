@@ -34,14 +34,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "daemon/base/fs_type.h"
 #include "daemon/store/journal/journal_internal.h"
 
 #define WAIT_NS 10000000000 /* for a checkpoint */
 #define POLL_NS 1000000
 /* A daemon that waits for the lock polls more often. */
 #define PAUSE_NS 3000000
-/* More than between two values of a file's time. */
-#define TICK_NS 50000000
 
 /* https://www.sqlite.org/fileformat2.html, 4.1. The salts of the header and of
  * a frame are the same, as long as the WAL is. */
@@ -155,7 +154,8 @@ static bool is_same(const struct sys_stat *was, const struct sys_stat *is,
     int64_t at_ns)
 {
 	return was->ino == is->ino && was->size == is->size &&
-	    was->mtime_ns == is->mtime_ns && was->mtime_ns < at_ns - TICK_NS;
+	    was->mtime_ns == is->mtime_ns &&
+	    !fs_time_may_repeat(was->mtime_ns, at_ns);
 }
 
 bool journal_view_stands(struct journal *j, const struct journal_sight *sight,

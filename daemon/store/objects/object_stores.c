@@ -12,11 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/fs_type.h"
 #include "proto/limits.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
-/* A tick of the clock behind ctimes is 4 ms at most. */
-#define RECENT_NS (100 * 1000 * 1000)
 
 void object_stores_init(struct object_stores *s, const struct sys *sys,
     int common_fd, const struct object_rule *rule)
@@ -120,7 +119,8 @@ static int add_store(struct object_stores *s, int fd, const struct sys_stat *st,
 	}
 	s->at = grown;
 	s->at[s->nr++] = store;
-	if (SYS(s->sys, now_wall) - store.alternates.ctime_ns < RECENT_NS)
+	if (fs_time_may_repeat(store.alternates.ctime_ns,
+		SYS(s->sys, now_wall)))
 		s->is_recent = true;
 	return 0;
 }

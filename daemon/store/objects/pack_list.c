@@ -14,12 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/fs_type.h"
 #include "daemon/store/objects/odb.h"
 #include "proto/lib/array.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
-/* As in object_stores.c. */
-#define RECENT_NS (100 * 1000 * 1000)
 
 void pack_list_init(struct pack_list *l, const struct sys *sys)
 {
@@ -219,7 +218,8 @@ static int refresh_dir(struct pack_list *l, size_t nth, int store_fd)
 	r = SYS(l->sys, fstat, dir->fd, &dir->st);
 	if (r < 0)
 		return r;
-	dir->is_recent = SYS(l->sys, now_wall) - dir->st.ctime_ns < RECENT_NS;
+	dir->is_recent =
+	    fs_time_may_repeat(dir->st.ctime_ns, SYS(l->sys, now_wall));
 	r = list_dir(l, nth);
 	if (r < 0)
 		forget_dir(l, nth);

@@ -33,7 +33,6 @@ struct copy_look {
 	struct repo *repo; /* NULL: not to be had, or older */
 	uint64_t noted;    /* repo_checkpoint_read() */
 	struct packed_snapshot *snap;
-	int64_t packed_written_ns;
 	/* Of its reftables; 0: it has none that can be read. */
 	uint64_t max_index;
 
@@ -72,7 +71,6 @@ static int open_repo(struct copy_look *l, uint64_t id,
     enum refd_object_format format)
 {
 	struct journal_repo known = { .path = NULL };
-	struct sys_stat st;
 	int r;
 
 	if (l->repo_id == id)
@@ -91,9 +89,6 @@ static int open_repo(struct copy_look *l, uint64_t id,
 		l->repo->object_format = format;
 	l->noted =
 	    repo_checkpoint_read(l->repos->sys, l->repo->refd_fd, l->journal);
-	l->packed_written_ns = INT64_MAX;
-	if (SYS(l->repos->sys, lstatat, l->repo->fd, "packed-refs", &st) == 0)
-		l->packed_written_ns = sys_stat_written_ns(&st);
 	if (packed_snapshot(l->repo->packed, &l->snap) < 0)
 		l->snap = NULL;
 	l->max_index = read_max_index(l->repo);
@@ -180,8 +175,7 @@ static void compare(struct copy_look *l, const struct journal_row *row,
 	const struct rule_files files = { .sys = l->repos->sys,
 		.dirfd = l->repo->fd,
 		.format = l->repo->object_format,
-		.snap = l->snap,
-		.packed_written_ns = l->packed_written_ns };
+		.snap = l->snap };
 	struct rule_files_found found;
 
 	if (rule_files_apply(&files, m, row->locked_at_ns, &found) < 0 ||

@@ -12,6 +12,8 @@
 
 #include "daemon/store/repos/repo.h"
 
+#define ROUNDED_NS 1000000000
+
 /* Writes made while the clock was back look older than they are, also once the
  * clock is right again. */
 void fs_sync_watch_clock(struct repos *repos)
@@ -27,7 +29,8 @@ void fs_sync_watch_clock(struct repos *repos)
 }
 
 /* The marker's ctime. A file system with objects only has no marker: the
- * kernel's clock, or 0 if the file system may have a clock of its own. */
+ * kernel's clock, less a second, because times may be rounded down to whole
+ * seconds; or 0 if the file system may have a clock of its own. */
 static int clock_of(const struct sys *sys, const struct fs *fs, int64_t *ns)
 {
 	struct sys_stat st;
@@ -37,7 +40,7 @@ static int clock_of(const struct sys *sys, const struct fs *fs, int64_t *ns)
 	if (fs->marker_fd < 0) {
 		r = SYS(sys, fs_type, fs->fd, &type);
 		*ns = r == 0 && fs_type_has_our_clock(type) ?
-		    SYS(sys, now_wall) :
+		    SYS(sys, now_wall) - ROUNDED_NS :
 		    0;
 		return r;
 	}

@@ -343,6 +343,12 @@ static int is_current(struct packed *packed, const struct packed_snapshot *snap)
 	    a->ctime_ns == b.ctime_ns;
 }
 
+int64_t packed_written_ns(const struct packed_snapshot *snap)
+{
+	return snap != NULL && snap->fd >= 0 ? sys_stat_written_ns(&snap->st) :
+					       INT64_MAX;
+}
+
 /* A rewrite pins its file no longer, but another file would be younger. */
 static bool is_foreign(const struct packed *packed,
     const struct packed_snapshot *snap)

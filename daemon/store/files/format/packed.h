@@ -64,6 +64,9 @@ bool packed_take_foreign(struct packed *packed);
  * -ELOOP. On failure *SNAP is untouched. -EFBIG: PACKED_UNSORTED_MAX. */
 int packed_snapshot(struct packed *packed, struct packed_snapshot **snap);
 void packed_snapshot_put(struct packed_snapshot *snap);
+/* sys_stat_written_ns() of the file of SNAP; INT64_MAX: there is no file, or
+ * SNAP is NULL. */
+int64_t packed_written_ns(const struct packed_snapshot *snap);
 /* Makes the file of SNAP durable, and its name if it is the present file. */
 int packed_snapshot_sync(const struct packed *packed,
     const struct packed_snapshot *snap);

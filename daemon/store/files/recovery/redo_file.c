@@ -292,12 +292,8 @@ static int unlock(struct replay *rp, struct redo *redo)
 static bool packed_is_older(const struct replay *rp, const struct redo *redo,
     const struct refd_oid *packed)
 {
-	struct sys_stat st;
-
 	return ref_records_know(redo->records, packed) ||
-	    (SYS(rp->sys, lstatat, rp->repo->fd, "packed-refs", &st) == 0 &&
-		S_ISREG(st.mode) &&
-		sys_stat_written_ns(&st) < redo->value->row->row.locked_at_ns);
+	    packed_written_ns(rp->snap) < redo->value->row->row.locked_at_ns;
 }
 
 /* Did another writer change the ref after our lock was taken? After a failed

@@ -15,9 +15,6 @@
 
 #include <string.h>
 
-/* Another writer's file may have the same time stamp as refd's lock. */
-#define SAME_TIME_NS 1
-
 bool rule_is_value(const struct record_member *m,
     const struct loose_value *loose)
 {
@@ -65,7 +62,9 @@ enum rule_verdict rule_apply(const struct record_member *m,
     int64_t locked_at_ns, const struct loose_value *loose,
     const struct refd_oid *packed, bool packed_is_older)
 {
-	bool is_younger = loose->written_ns > locked_at_ns;
+	/* A later writer's file can have the time of the lock. A value of refd
+	 * can, too, but its successor's record knows it. */
+	bool is_younger = loose->written_ns >= locked_at_ns;
 
 	/* The value may already be correct because an earlier, interrupted
 	 * recovery wrote it. */
@@ -140,9 +139,8 @@ int rule_files_apply(const struct rule_files *files,
 	    RULE_STANDS :
 	    rule_is_replaced(m, &loose) ?
 	    RULE_LOST :
-	    rule_apply(m, locked_at_ns - SAME_TIME_NS, &loose,
-		r > 0 ? &packed : NULL,
-		files->packed_written_ns < locked_at_ns);
+	    rule_apply(m, locked_at_ns, &loose, r > 0 ? &packed : NULL,
+		packed_written_ns(files->snap) < locked_at_ns);
 	loose_value_done(&loose);
 	return r < 0 ? r : 0;
 }

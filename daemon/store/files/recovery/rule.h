@@ -58,7 +58,6 @@ struct rule_files {
 	int dirfd; /* of the git-dir */
 	enum refd_object_format format;
 	const struct packed_snapshot *snap; /* NULL: no ref is packed */
-	int64_t packed_written_ns;          /* sys_stat_written_ns() */
 };
 
 struct rule_files_found {

@@ -235,7 +235,8 @@ static bool admit(struct admission_worker *w, struct txn *txn,
 {
 	bool is_begun = txn->repo != NULL;
 
-	/* The scheduler reads the updates of a given-up transaction too. */
+	/* Before anything else, because the scheduler reads the updates of
+	 * a given-up transaction too. */
 	txn_lay_out(txn);
 	if (!is_begun) {
 		PROBE_ADMISSION_BEGIN(&txn->req.txid, txn->nr_updates);

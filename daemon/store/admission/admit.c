@@ -555,7 +555,6 @@ static void admit_gate(struct txn *txn)
 
 bool admit_begin(struct admission_worker *w, struct txn *txn)
 {
-	txn_lay_out(txn);
 	txn->refused = REFD_OK;
 	txn->nr_checked = 0;
 	/* Of the repository that was at the path before. */

@@ -6,11 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "proto/lib/config_file.h"
 #include "proto/lib/config_units.h"
 
 #define SECTION       "deliver"
-#define FILE_MAX      (1 << 20)
 #define SECRET_MAX    4096
 #define TIMEOUT_MS    10000
 #define TRIES         20
@@ -222,22 +220,9 @@ bool endpoints_read(struct endpoints *endpoints, const char *path,
 	struct endpoints_reading r = { .endpoints = endpoints,
 		.path = path,
 		.why = why };
-	struct text file = { 0 };
-	const char *wrong = NULL;
-	unsigned line = 0;
 	size_t i;
-	int err;
+	int err = text_read_config(path, take, &r, why);
 
-	err = text_read_regular(&file, path, FILE_MAX);
-	if (err < 0) {
-		text_addf(why, "cannot read '%s': %s", path, strerror(-err));
-	} else {
-		err = config_file_parse(file.data ? file.data : "", file.len,
-		    take, &r, &line, &wrong);
-		if (wrong)
-			text_addf(why, "%s:%u: %s", path, line, wrong);
-	}
-	text_done(&file);
 	for (i = 0; err == 0 && i < endpoints->nr; i++)
 		if (!check(&endpoints->list[i], why))
 			err = -EINVAL;

@@ -45,12 +45,6 @@ static bool keeps_old(const struct group_txn *kept,
 		row_objects_is_behind(kept->objects, &m->new_oid, &m->old_oid));
 }
 
-static bool changes(const struct record_member *m)
-{
-	return m->status == REFD_OK &&
-	    (m->action == RECORD_WRITE || m->action == RECORD_DELETE);
-}
-
 static void note_values(struct group *g, const struct slice *s,
     const struct group_txn *kept)
 {
@@ -59,13 +53,14 @@ static void note_values(struct group *g, const struct slice *s,
 	bool keeps_all = true;
 
 	for (m = s->plan.members; m < end; m++)
-		keeps_all = keeps_all && (!changes(m) || keeps_old(kept, m));
+		keeps_all =
+		    keeps_all && (!record_changes_ref(m) || keeps_old(kept, m));
 	if (!kept->is_in_row)
 		group_note_held(g);
 	if (!keeps_all)
 		group_forget(g, s->repo->uuid);
 	for (m = s->plan.members; m < end; m++)
-		if (changes(m) && m->action == RECORD_WRITE &&
+		if (record_changes_ref(m) && m->action == RECORD_WRITE &&
 		    m->target == NULL)
 			group_know(g, kept->epoch, s->repo->uuid, &m->new_oid);
 }

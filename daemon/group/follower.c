@@ -114,7 +114,7 @@ static bool is_of_refs(enum refd_status status)
 
 bool attempt_differs(const struct record_member *m, const struct txn_update *u)
 {
-	return own_txn_changes_ref(m) && is_of_refs(u->status);
+	return record_changes_ref(m) && is_of_refs(u->status);
 }
 
 static enum result look_at_update(struct attempt *a, const struct txn_update *u)

@@ -10,12 +10,6 @@
 
 /* ---- the updates ---- */
 
-bool own_txn_changes_ref(const struct record_member *m)
-{
-	return m->status == REFD_OK &&
-	    (m->action == RECORD_WRITE || m->action == RECORD_DELETE);
-}
-
 /* The leader has compared the old value under the lock, so this node does. */
 static void ask_of(const struct record_member *m, const char *name,
     struct refd_update *ask)
@@ -133,7 +127,7 @@ static int lay_out(struct own_txn *ot)
 		ask = &txn->req.updates[m->index];
 		if (m->answers)
 			slice->updates[slice->nr++] = u;
-		if (own_txn_changes_ref(m)) {
+		if (record_changes_ref(m)) {
 			r = take_change(u, m, ask);
 		} else if (m->answers) {
 			ask_of(m, m->name, ask);

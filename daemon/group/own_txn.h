@@ -27,9 +27,6 @@ struct own_txn {
 	struct txn_slice slice;
 };
 
-/* Does M change a ref? The answer can be in another member: of a symbolic ref
- * that leads to this ref. */
-bool own_txn_changes_ref(const struct record_member *m);
 /* Borrows ROW. PATH: the repository on this node. 0; -ENOMEM; -EBADMSG: not a
  * record; -ENOTSUP: the record has a ref of a worktree, or of a reftable. */
 int own_txn_of_row(struct own_txn *ot, const struct group_row *row,

@@ -386,15 +386,6 @@ static bool batch_comes_back(struct scheduler *e, struct batch_return *coming,
 	return true;
 }
 
-static size_t count_updates(const struct batch *b)
-{
-	size_t i, nr = 0;
-
-	for (i = 0; i < b->nr_slices; i++)
-		nr += b->slices[i].nr;
-	return nr;
-}
-
 void on_batch_done_go_on(struct scheduler *e, int64_t now_ns)
 {
 	struct batch *b = e->returning, *next;
@@ -434,7 +425,7 @@ void on_batch_done(struct scheduler *e, struct batch *b, int64_t now_ns)
 		direct_applied(e, b->slices[0].txn->scheduler);
 	e->nr_batches--;
 	on_batch_done_queues(b, now_ns);
-	if (count_updates(b) > SMALL_BATCH) {
+	if (batch_nr_updates(b) > SMALL_BATCH) {
 		b->next = NULL;
 		LL_APPEND(e->returning, b);
 		return;

@@ -255,6 +255,15 @@ void txn_update_try(struct txn_update *u)
 	u->in_batch = true;
 }
 
+size_t batch_nr_updates(const struct batch *b)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < b->nr_slices; i++)
+		nr += b->slices[i].nr;
+	return nr;
+}
+
 void batch_free(struct batch *b)
 {
 	size_t i;

@@ -321,6 +321,7 @@ struct batch {
 /* The worker calls this function first. Very many updates would take too long
  * in the loop. */
 void batch_lay_out(struct batch *b);
+size_t batch_nr_updates(const struct batch *b);
 void batch_free(struct batch *b); /* not the transactions */
 
 #endif

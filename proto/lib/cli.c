@@ -15,6 +15,8 @@
 #include "proto/lib/name_key.h"
 #include "proto/lib/progress.h"
 
+#define CONFIG_BYTES (1 << 20)
+
 static bool is_like_git;
 static atomic_bool has_threads;
 
@@ -320,6 +322,25 @@ int text_read_file(struct text *t, const char *path, size_t max)
 int text_read_regular(struct text *t, const char *path, size_t max)
 {
 	return read_limited(t, path, geteuid() == 0 ? O_NOFOLLOW : 0, max);
+}
+
+int text_read_config(const char *path, config_entry_fn *fn, void *arg,
+    struct text *why)
+{
+	struct text file = { 0 };
+	const char *wrong = NULL;
+	unsigned line = 0;
+	int err = text_read_regular(&file, path, CONFIG_BYTES);
+
+	if (err < 0)
+		text_addf(why, "cannot read '%s': %s", path, strerror(-err));
+	else
+		err = config_file_parse(file.data ? file.data : "", file.len,
+		    fn, arg, &line, &wrong);
+	if (wrong)
+		text_addf(why, "%s:%u: %s", path, line, wrong);
+	text_done(&file);
+	return err;
 }
 
 bool cli_number(const char *s, uint64_t max, uint64_t *number)

@@ -14,6 +14,7 @@
 
 #include "proto/lib/colour.h"
 #include "proto/lib/command.h"
+#include "proto/lib/config_file.h"
 #include "proto/lib/print.h"
 
 /* The exit codes of git. EXIT_AWAY is EX_TEMPFAIL of sysexits.h: nothing was
@@ -108,6 +109,10 @@ int text_read_file(struct text *t, const char *path, size_t max);
  * repository. Root follows no link, because the mere opening of a device may
  * have an effect. */
 int text_read_regular(struct text *t, const char *path, size_t max);
+/* Reads the configuration PATH of a program, as config_file_parse(). 0, or
+ * negative errno after the reason was added to WHY, by FN or by this. */
+int text_read_config(const char *path, config_entry_fn *fn, void *arg,
+    struct text *why);
 
 /* A non-negative decimal number of at most MAX; false for anything else. */
 bool cli_number(const char *s, uint64_t max, uint64_t *number);

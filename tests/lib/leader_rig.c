@@ -75,7 +75,7 @@ static void note_names(const struct record *rec)
 	for (i = 0; rec != NULL && i < rec->nr_members; i++) {
 		if (rec->members[i].answers)
 			answered = rec->members[i].name;
-		if (own_txn_changes_ref(&rec->members[i]))
+		if (record_changes_ref(&rec->members[i]))
 			changed = rec->members[i].name;
 	}
 	snprintf(ldr_names, sizeof(ldr_names), "%s %s", answered, changed);

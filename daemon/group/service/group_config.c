@@ -6,11 +6,9 @@
 #include <string.h>
 
 #include "proto/group_frame.h"
-#include "proto/lib/config_file.h"
 #include "proto/lib/config_units.h"
 
 #define SECTION       "group."
-#define FILE_MAX      (1 << 20)
 #define ROOT          "daemon.root"
 #define SOCKET        "daemon.socket"
 #define COPIES_MOST   100
@@ -191,26 +189,12 @@ bool group_config_read(struct group_config *config, const char *path,
     struct text *why)
 {
 	struct group_config_reading r = { config, path, why };
-	struct text file = { 0 };
-	const char *wrong = NULL;
-	unsigned line = 0;
-	int err;
 
 	*config = (struct group_config){ .copies = 1,
 		.lease_ms = LEASE_MS,
 		.held = 1 };
-	err = text_read_regular(&file, path, FILE_MAX);
-	if (err < 0) {
-		text_addf(why, "cannot read '%s': %s", path, strerror(-err));
-		return false;
-	}
-	err = config_file_parse(file.data ? file.data : "", file.len, take, &r,
-	    &line, &wrong);
-	if (wrong)
-		text_addf(why, "%s:%u: %s", path, line, wrong);
-	text_done(&file);
-	return err == 0 && check_missing(config, path, why) &&
-	    check_roots(config, path, why);
+	return text_read_config(path, take, &r, why) == 0 &&
+	    check_missing(config, path, why) && check_roots(config, path, why);
 }
 
 const char *group_config_source(const struct group_config *config,

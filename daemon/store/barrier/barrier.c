@@ -56,18 +56,10 @@ static int64_t limit_of(void *arg, int fd, const struct sys_stat *st)
 	return barrier_limit(((struct barriers *)arg)->cfg, fd, st);
 }
 
-static int not_clean(void *arg, const struct objects_new *found)
-{
-	(void)arg;
-	(void)found;
-	return 1;
-}
-
 bool barrier_is_clean(struct barriers *b, struct repo *repo, uint8_t first)
 {
 	const struct objects_walk walk = { .sys = b->cfg->sys,
 		.limit = limit_of,
-		.found = not_clean,
 		.arg = b,
 		.first = first,
 		.fanouts = &repo->fanouts };

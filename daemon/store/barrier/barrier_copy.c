@@ -37,13 +37,6 @@ static bool is_shallow_new(const struct object_copying *c)
 	return r == 0 ? st.ctime_ns >= c->limit : r != -ENOENT;
 }
 
-static int found(void *arg, const struct objects_new *found)
-{
-	(void)arg;
-	(void)found;
-	return 1;
-}
-
 static int add_fanout(void *arg, int fd, const char *name, int64_t limit)
 {
 	struct object_copying *c = arg;
@@ -77,7 +70,6 @@ bool barrier_copy(struct barriers *b, struct repo *repo,
 	struct object_copying c = { .cfg = b->cfg, .repo = repo };
 	const struct objects_walk walk = { .sys = b->cfg->sys,
 		.limit = limit_of,
-		.found = found,
 		.fanout = add_fanout,
 		.arg = &c };
 	int r = 1;

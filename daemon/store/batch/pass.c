@@ -440,15 +440,6 @@ bool pass_go_apart(struct pass *p, struct repo_slice *g)
 
 /* ---- the life of a pass ---- */
 
-static size_t count_updates(const struct batch *b)
-{
-	size_t i, nr = 0;
-
-	for (i = 0; i < b->nr_slices; i++)
-		nr += b->slices[i].nr;
-	return nr;
-}
-
 /* Adds the updates to PLACES, of which NR_ASKED are in use. Here the place of
  * an update only serves to sort. change_init() then sets it in the change. */
 static bool take_slice(struct pass *p, struct txn_slice *txn_slice,
@@ -504,7 +495,7 @@ static bool take_updates(struct pass *p, struct batch *b, enum slices slices,
 bool pass_init(struct pass *p, struct applier *ap, struct batch *b,
     enum slices slices)
 {
-	size_t nr = count_updates(b);
+	size_t nr = batch_nr_updates(b);
 	struct update_place *places;
 	bool ok;
 

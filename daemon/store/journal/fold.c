@@ -137,12 +137,6 @@ static struct fold_ref *get_ref(struct fold *f, struct fold_repo *repo,
 	return NULL;
 }
 
-static bool is_plan(const struct record_member *m)
-{
-	return m->status == REFD_OK &&
-	    (m->action == RECORD_WRITE || m->action == RECORD_DELETE);
-}
-
 /* ---- reading ---- */
 
 static int note(struct fold *f, struct fold_repo *repo, uint64_t lsn,
@@ -184,7 +178,7 @@ static int note_all(struct fold *f, const struct journal_row *row,
 	}
 	for (i = 0; i < rec->nr_members && r == 0; i++) {
 		m = &rec->members[i];
-		if (!is_plan(m) || find(f, row->lsn, m) != NULL)
+		if (!record_changes_ref(m) || find(f, row->lsn, m) != NULL)
 			continue;
 		r = f->member != NULL ? f->member(f->arg, row, rec, m) :
 					note(f, repo, row->lsn, m);
@@ -300,8 +294,9 @@ static const struct record_member *find_member(struct fold *f, const char *key)
 	for (i = 0; i < nr; i++) {
 		m = &f->rec.members[(f->at + i) % nr];
 		len = strlen(m->worktree);
-		if (is_plan(m) && strncmp(m->worktree, key, len) == 0 &&
-		    key[len] == '/' && strcmp(m->name, key + len + 1) == 0) {
+		if (record_changes_ref(m) &&
+		    strncmp(m->worktree, key, len) == 0 && key[len] == '/' &&
+		    strcmp(m->name, key + len + 1) == 0) {
 			f->at = (f->at + i) % nr;
 			return m;
 		}

@@ -480,6 +480,12 @@ void record_strip(struct record *rec)
 	rec->nr_members = nr;
 }
 
+bool record_changes_ref(const struct record_member *m)
+{
+	return m->status == REFD_OK &&
+	    (m->action == RECORD_WRITE || m->action == RECORD_DELETE);
+}
+
 bool record_has_value(const struct record *rec)
 {
 	size_t i;

@@ -103,6 +103,9 @@ int record_decode(const uint8_t *bytes, size_t len, struct record *rec);
 void record_done(struct record *rec);
 /* Does REC give a ref a value? */
 bool record_has_value(const struct record *rec);
+/* Does M change a ref? The answer can be in another member: of a symbolic ref
+ * that leads to this ref. */
+bool record_changes_ref(const struct record_member *m);
 
 /* Keeps only the parts for a look-up by id: the outcome of each update. */
 void record_strip(struct record *rec);

@@ -37,6 +37,11 @@ struct open_store {
 
 /* ---- one store ---- */
 
+static int tell(const struct objects_walk *w, const struct objects_new *found)
+{
+	return w->found != NULL ? w->found(w->arg, found) : 1;
+}
+
 /* Reports the directory NAME of objects/, which is on another file system. */
 static int find_elsewhere(const struct objects_walk *w, int fd,
     const char *name)
@@ -51,7 +56,7 @@ static int find_elsewhere(const struct objects_walk *w, int fd,
 	found.dev = st.dev;
 	found.ino = st.ino;
 	found.limit = w->limit(w->arg, fd, &st);
-	return st.ctime_ns < found.limit ? 0 : w->found(w->arg, &found);
+	return st.ctime_ns < found.limit ? 0 : tell(w, &found);
 }
 
 /* 1: NAME changed. A new directory on another file system is reported at once,
@@ -134,7 +139,7 @@ static int look_at_store(const struct open_store *p, int64_t ctime_ns,
 	if (fanouts + packs + others == 0)
 		return 0;
 	found.packs_alone = fanouts + others == 0;
-	return w->found(w->arg, &found);
+	return tell(w, &found);
 }
 
 /* ---- all of them ---- */

@@ -35,7 +35,7 @@ struct objects_walk {
 	/* Changes before this time are durable on the file system of the
 	 * directory FD (with status ST); INT64_MIN: unknown. */
 	int64_t (*limit)(void *arg, int fd, const struct sys_stat *st);
-	/* Other than 0 ends the walk. */
+	/* Other than 0 ends the walk. NULL: 1 for the first entry. */
 	int (*found)(void *arg, const struct objects_new *found);
 	/* Called instead for the new fan-out NAME of the repository's own store
 	 * FD. 0: the fan-out counts as old; 1: as new; negative errno. May be

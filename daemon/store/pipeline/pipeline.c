@@ -122,21 +122,12 @@ static void end_batch(struct pipeline *p, struct commit_slot *slot,
 	REPLICA(p->cfg->replica, ended, b, lsn);
 }
 
-static size_t nr_updates(const struct batch *b)
-{
-	size_t i, nr = 0;
-
-	for (i = 0; i < b->nr_slices; i++)
-		nr += b->slices[i].nr;
-	return nr;
-}
-
 /* The floor is cleared before the batch is handed back, so that a client finds
  * an answered update in history. */
 static void hand_back(struct pipeline *p, struct commit_slot *slot,
     struct batch *b)
 {
-	const size_t nr = nr_updates(b);
+	const size_t nr = batch_nr_updates(b);
 
 	end_batch(p, slot, b);
 	completions_put_batch(p->cfg->completions, b);
@@ -343,7 +334,7 @@ void pipeline_apply_rows(struct pipeline *p, struct txn_slice *slices,
 	struct batch b = { .slices = slices, .nr_slices = nr };
 
 	end_batch(p, apply_now(p, &b), &b);
-	p->cfg->committed(p->cfg->store, nr_updates(&b));
+	p->cfg->committed(p->cfg->store, batch_nr_updates(&b));
 }
 
 /* ---- questions ---- */

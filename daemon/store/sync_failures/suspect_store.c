@@ -61,19 +61,11 @@ static int64_t limit(void *arg, int fd, const struct sys_stat *st)
 	return suspect_store_is(arg, fd, st) ? INT64_MIN : INT64_MAX;
 }
 
-static int found_one(void *arg, const struct objects_new *found)
-{
-	(void)arg;
-	(void)found;
-	return 1;
-}
-
 bool suspect_store_any_of(struct sync_failures *d,
     const struct object_stores *stores)
 {
 	const struct objects_walk walk = { .sys = d->sys,
 		.limit = limit,
-		.found = found_one,
 		.arg = d };
 
 	return sync_failures_any(d) &&

@@ -22,7 +22,7 @@
 
 #define NAP_MS 500
 
-struct asking {
+struct log_run {
 	const char *socket;
 	struct refd_request req;
 	struct gitdir gd;
@@ -40,7 +40,7 @@ struct asking {
 /* A local user, or a name that the programs around git use. */
 static const char *take_user(void *values, const char *s)
 {
-	struct asking *a = values;
+	struct log_run *a = values;
 	struct refd_selection *select = &a->req.select;
 	const struct passwd *pw;
 	uint64_t uid;
@@ -65,7 +65,7 @@ static const char *take_user(void *values, const char *s)
 
 static const char *take_ref(void *values, const char *s)
 {
-	struct refd_selection *select = &((struct asking *)values)->req.select;
+	struct refd_selection *select = &((struct log_run *)values)->req.select;
 
 	patterns_add(select->patterns, &select->nr_patterns, s);
 	return NULL;
@@ -73,7 +73,7 @@ static const char *take_ref(void *values, const char *s)
 
 static const char *take_repo(void *values, const char *dir)
 {
-	struct asking *a = values;
+	struct log_run *a = values;
 	struct text reason = { 0 };
 
 	if (gitdir_locate(&a->gd, dir, &reason)) {
@@ -92,7 +92,7 @@ static const char *take_repo(void *values, const char *dir)
 
 static const char *take_position(void *values, const char *s)
 {
-	struct refd_selection *select = &((struct asking *)values)->req.select;
+	struct refd_selection *select = &((struct log_run *)values)->req.select;
 	struct when_position p = { 0 };
 
 	if (!when_position(s, &p))
@@ -119,28 +119,28 @@ static uint64_t parse(const char *s,
 
 static const char *take_since(void *values, const char *s)
 {
-	((struct asking *)values)->req.select.since_ms = parse(s, when_past);
+	((struct log_run *)values)->req.select.since_ms = parse(s, when_past);
 	return NULL;
 }
 
 /* The whole second is included. */
 static const char *take_until(void *values, const char *s)
 {
-	((struct asking *)values)->req.select.until_ms =
+	((struct log_run *)values)->req.select.until_ms =
 	    parse(s, when_parse) + 999;
 	return NULL;
 }
 
 static const char *take_txid(void *values, const char *s)
 {
-	if (refd_txid_parse(s, &((struct asking *)values)->req.txid) < 0)
+	if (refd_txid_parse(s, &((struct log_run *)values)->req.txid) < 0)
 		die("'%s' is no transaction id: 32 hexadecimal digits", s);
 	return NULL;
 }
 
 static const char *take_limit(void *values, const char *s)
 {
-	struct asking *a = values;
+	struct log_run *a = values;
 
 	a->has_limit = cli_number(s, UINT64_MAX, &a->limit);
 	return a->has_limit ? NULL : "a number";
@@ -161,16 +161,16 @@ static const char *take_limit(void *values, const char *s)
 	    take_limit) },                                                     \
 	    { OPTION_FLAG("verbose", 'v',                                      \
 		  "print all facts of a change, and how to undo the change",   \
-		  struct asking, lines.is_verbose),                            \
+		  struct log_run, lines.is_verbose),                           \
 		    .excludes = 'f' },                                         \
 	    COLOUR_OPTION,                                                     \
 	    { OPTION_FLAG("json", 0, "print JSON, one object per line",        \
-		  struct asking, as_json),                                     \
+		  struct log_run, as_json),                                    \
 		    .excludes = 'f' },                                         \
 	{                                                                      \
 		OPTION_STRING("socket", 0, "PATH",                             \
 		    "the daemon's socket, if not the configured one",          \
-		    struct asking, socket)                                     \
+		    struct log_run, socket)                                    \
 	}
 
 static const struct command_option log_options[] = { SELECTION,
@@ -181,12 +181,12 @@ static const struct command_option log_options[] = { SELECTION,
 	{ OPTION_TAKE("txid", 0, "ID", "only changes of the transaction ID",
 	    take_txid) },
 	{ OPTION_FLAG("reverse", 0, "print the oldest change first",
-	    struct asking, oldest_first) },
+	    struct log_run, oldest_first) },
 	{ OPTION_FLAG("foreign", 0,
-	    "only changes that 'refd look' found on disk", struct asking,
+	    "only changes that 'refd look' found on disk", struct log_run,
 	    is_foreign) },
 	{ OPTION_FLAG("no-pager", 0, "print to the terminal without a pager",
-	    struct asking, no_pager) },
+	    struct log_run, no_pager) },
 	OUTPUT, { 0 } };
 
 static const struct command_option watch_options[] = {
@@ -194,7 +194,7 @@ static const struct command_option watch_options[] = {
 	    "first print the changes after POSITION, the number of a record",
 	    take_position) },
 	SELECTION,
-	{ OPTION_FLAG("all", 0, "also print rejected updates", struct asking,
+	{ OPTION_FLAG("all", 0, "also print rejected updates", struct log_run,
 	    req.select.all) },
 	OUTPUT, { 0 }
 };
@@ -223,7 +223,7 @@ static bool has_change(struct refd *r, struct refd_request *req)
 	return found;
 }
 
-static struct refd_request of_repo(const struct asking *a)
+static struct refd_request of_repo(const struct log_run *a)
 {
 	return (struct refd_request){ .git_dir = a->req.git_dir,
 		.common_dev = a->req.common_dev,
@@ -232,7 +232,7 @@ static struct refd_request of_repo(const struct asking *a)
 
 /* A wrong path would give no answer, or wait for ever. The daemon decides about
  * a directory that this user may not read. */
-static void require_repo(const struct asking *a, struct refd *r)
+static void require_repo(const struct log_run *a, struct refd *r)
 {
 	struct refd_request req = of_repo(a);
 
@@ -246,7 +246,7 @@ static void require_repo(const struct asking *a, struct refd *r)
 
 /* Nothing was found. If one option alone finds nothing, without times and other
  * options, its value is probably wrong. */
-static void require_matches(const struct asking *a, struct refd *r)
+static void require_matches(const struct log_run *a, struct refd *r)
 {
 	const struct refd_selection *select = &a->req.select;
 	static const struct refd_txid any;
@@ -279,7 +279,7 @@ static void require_matches(const struct asking *a, struct refd *r)
 }
 
 /* Sets the limit of the next answer. False: no more changes are wanted. */
-static bool want_some(struct asking *a)
+static bool want_some(struct log_run *a)
 {
 	a->req.select.limit = 0;
 	if (a->has_limit && a->limit < REFD_CHANGES_MAX && !a->is_foreign)
@@ -289,7 +289,7 @@ static bool want_some(struct asking *a)
 
 /* IS_LIVE: changes are printed as they happen, and their age would be wrong
  * soon. */
-static void begin_output(struct asking *a, bool is_live)
+static void begin_output(struct log_run *a, bool is_live)
 {
 	bool on_terminal = !a->as_json && isatty(STDOUT_FILENO);
 
@@ -302,7 +302,7 @@ static void begin_output(struct asking *a, bool is_live)
 		pager_start();
 }
 
-static void print_gap(const struct asking *a, const struct refd_answer *ans)
+static void print_gap(const struct log_run *a, const struct refd_answer *ans)
 {
 	if (a->as_json) {
 		change_json_gap(stdout, ans);
@@ -326,7 +326,7 @@ static void print_json(const struct refd_answer *ans,
 	text_done(&why);
 }
 
-static void print_all(struct asking *a, const struct refd_answer *ans)
+static void print_all(struct log_run *a, const struct refd_answer *ans)
 {
 	struct text out = { .is_shown = true };
 	size_t i;
@@ -346,7 +346,7 @@ static void print_all(struct asking *a, const struct refd_answer *ans)
 
 /* Removes all changes by writers who told refd, and changes beyond the
  * limit. */
-static void keep_foreign(const struct asking *a, struct refd_answer *ans)
+static void keep_foreign(const struct log_run *a, struct refd_answer *ans)
 {
 	size_t i, nr = 0;
 
@@ -358,7 +358,7 @@ static void keep_foreign(const struct asking *a, struct refd_answer *ans)
 }
 
 /* Prints the next answer. False: it was the last answer. */
-static bool log_some(struct asking *a, struct refd *r)
+static bool log_some(struct log_run *a, struct refd *r)
 {
 	struct refd_answer ans;
 	bool more;
@@ -395,7 +395,7 @@ static void check_number(const struct refd_selection *asked,
 }
 
 /* Runs until the limit, or for ever. If the daemon goes away, waits for it. */
-static void watch_all(struct asking *a, struct refd *r)
+static void watch_all(struct log_run *a, struct refd *r)
 {
 	struct refd_selection asked;
 	struct refd_answer ans;
@@ -419,7 +419,7 @@ static void watch_all(struct asking *a, struct refd *r)
 
 static int run_log(const struct command *c, int argc, char **argv)
 {
-	struct asking a = { .req.verb = REFD_VERB_LOG };
+	struct log_run a = { .req.verb = REFD_VERB_LOG };
 	bool wants_some;
 	struct refd *r;
 
@@ -455,7 +455,7 @@ const struct command log_command = {
 
 static int run_watch(const struct command *c, int argc, char **argv)
 {
-	struct asking a = { .req.verb = REFD_VERB_WATCH };
+	struct log_run a = { .req.verb = REFD_VERB_WATCH };
 	struct refd *r;
 
 	cli_parse(c, &a, argc, &argv);

@@ -22,7 +22,7 @@
 #define SUFFIX     ".lock"
 #define CAPITALS   "ABCDEFGHIJKLMNOPQRSTUVWXYZ_-0123456789"
 
-struct walk {
+struct lock_listing {
 	struct found_locks *all;
 	int dirfd;
 	const char *prefix; /* of names: "", or "worktrees/<id>/" */
@@ -46,7 +46,7 @@ static bool is_top_lock(const char *name)
 		strspn(name, CAPITALS) == strlen(name) - sizeof(SUFFIX) + 1);
 }
 
-static int add_lock(struct walk *w)
+static int add_lock(struct lock_listing *w)
 {
 	struct found_locks *all = w->all;
 	struct found_lock *grown, *f;
@@ -79,9 +79,9 @@ static int add_lock(struct walk *w)
 }
 
 /* Walks the first LEN bytes of the path; 0: the git-dir. */
-static int walk_dir(struct walk *w, size_t len, bool deep);
+static int walk_dir(struct lock_listing *w, size_t len, bool deep);
 
-static int walk_entry(struct walk *w, size_t len,
+static int walk_entry(struct lock_listing *w, size_t len,
     const struct sys_dirent *entry, bool deep)
 {
 	size_t begin = len > 0 ? len + 1 : 0, nr = strlen(entry->name);
@@ -104,7 +104,7 @@ static int walk_entry(struct walk *w, size_t len,
 	return add_lock(w);
 }
 
-static int walk_dir(struct walk *w, size_t len, bool deep)
+static int walk_dir(struct lock_listing *w, size_t len, bool deep)
 {
 	struct sys_dirent entry;
 	struct sys_dir *dir;
@@ -120,7 +120,7 @@ static int walk_dir(struct walk *w, size_t len, bool deep)
 	return r;
 }
 
-static int walk_git_dir(struct walk *w, int dirfd, const char *prefix)
+static int walk_git_dir(struct lock_listing *w, int dirfd, const char *prefix)
 {
 	int r;
 
@@ -135,7 +135,7 @@ static int walk_git_dir(struct walk *w, int dirfd, const char *prefix)
 	return r < 0 ? r : walk_dir(w, strlen(w->path), true);
 }
 
-static int walk_worktree(struct walk *w, const struct repo *repo,
+static int walk_worktree(struct lock_listing *w, const struct repo *repo,
     const char *id)
 {
 	struct found_locks *all = w->all;
@@ -160,7 +160,7 @@ static int walk_worktree(struct walk *w, const struct repo *repo,
 int locks_find(struct found_locks *all, const struct sys *sys,
     const struct repo *repo)
 {
-	struct walk w = { .all = all, .left = LOCKS_WORK };
+	struct lock_listing w = { .all = all, .left = LOCKS_WORK };
 	struct sys_dirent entry;
 	struct sys_dir *dir;
 	int r;

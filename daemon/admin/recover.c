@@ -333,13 +333,13 @@ static bool parse_lsn(const char *text, uint64_t *lsn)
  *
  * Without any record the values are not known.
  */
-struct values {
+struct copies {
 	char *record, *path;
 	size_t size;
 	uint64_t lsn;
 };
 
-static int begin_repository(struct values *v, const char *uuid,
+static int begin_repository(struct copies *v, const char *uuid,
     const char *path, struct journal_repo *repo)
 {
 	size_t i;
@@ -355,7 +355,7 @@ static int begin_repository(struct values *v, const char *uuid,
 
 /* 1: a value; 0: another record, or a ref that refd never writes because its
  * name is too long; or negative errno. */
-static int take_record(struct values *v, char *rest, struct journal_given *to)
+static int take_record(struct copies *v, char *rest, struct journal_given *to)
 {
 	const char *first = strsep(&rest, " "), *second = strsep(&rest, " ");
 	enum refd_object_format format = strlen(first) == REFD_SHA1_HEX ?
@@ -377,14 +377,14 @@ static int take_record(struct values *v, char *rest, struct journal_given *to)
 	return !refd_refname_is_too_long(second);
 }
 
-static bool read_record(struct values *v)
+static bool read_record(struct copies *v)
 {
 	return getdelim(&v->record, &v->size, '\0', stdin) > 1;
 }
 
 static int next_value(void *arg, struct journal_given *given)
 {
-	struct values *v = arg;
+	struct copies *v = arg;
 	char *record = NULL;
 	int r = 0;
 
@@ -399,7 +399,7 @@ static int next_value(void *arg, struct journal_given *given)
 
 static int join(struct store *store, const struct recover_options *opt)
 {
-	struct values v = { .record = NULL };
+	struct copies v = { .record = NULL };
 	int r = -EINVAL;
 
 	/* A person who gives the position by hand has no values. */

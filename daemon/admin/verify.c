@@ -85,7 +85,7 @@ static const struct command command = {
 #define TOLD_LISTED   'l'
 #define TOLD_LEFT     'g' /* not to be found */
 
-struct check {
+struct checked_repos {
 	struct verify_values *values;
 	char **paths;
 	size_t nr;
@@ -128,7 +128,7 @@ static bool check_repo(const struct verify_options *opt, const char *path)
 static int check_repos(void *arg)
 {
 	static const char begin = TOLD_BEGIN, checked = TOLD_CHECKED;
-	const struct check *c = arg;
+	const struct checked_repos *c = arg;
 	struct verify_options opt = c->values->opt;
 	struct findings f = c->values->findings;
 	const size_t nr = c->nr;
@@ -148,7 +148,7 @@ static int check_repos(void *arg)
 	return 0;
 }
 
-static int hear_begin(struct check *c)
+static int hear_begin(struct checked_repos *c)
 {
 	if (c->begun == c->nr ||
 	    (c->begun > 0 && !admin_is_same_owner(c->path, c->paths[c->begun])))
@@ -163,7 +163,7 @@ static int hear_begin(struct check *c)
  */
 static int hear(void *arg, const char *data, size_t len)
 {
-	struct check *c = arg;
+	struct checked_repos *c = arg;
 	const int fd = c->values->restored_fd;
 
 	if (len == 1 && data[0] == TOLD_BEGIN)
@@ -182,11 +182,11 @@ static int hear(void *arg, const char *data, size_t len)
 static size_t check_all(struct verify_values *values, char **paths, size_t nr)
 {
 	size_t i, checked = 0;
-	struct check c;
+	struct checked_repos c;
 
 	for (i = 0; i < nr && !interrupt_came();
 	    i += c.begun > 0 ? c.begun : 1) {
-		c = (struct check){ values, paths + i, nr - i,
+		c = (struct checked_repos){ values, paths + i, nr - i,
 			.path = paths[i] };
 		admin_as_owner(&c.path, 128,
 		    (struct work){ .run = check_repos,

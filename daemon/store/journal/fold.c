@@ -19,7 +19,7 @@ struct fold_taken {
 	UT_hash_handle hh;
 };
 
-struct reading {
+struct fold_reading {
 	struct fold *fold;
 	uint64_t before; /* the last row */
 };
@@ -219,7 +219,7 @@ static int take_row(struct fold *f, const struct journal_row *row)
 
 static int read_row(void *arg, const struct journal_row *row)
 {
-	struct reading *rd = arg;
+	struct fold_reading *rd = arg;
 
 	rd->before = row->lsn;
 	switch (rd->fold->wants(rd->fold->arg, row)) {
@@ -235,7 +235,7 @@ static int read_row(void *arg, const struct journal_row *row)
 
 int fold_rows(struct fold *f, uint64_t after, uint64_t before)
 {
-	struct reading rd = { .fold = f, .before = before };
+	struct fold_reading rd = { .fold = f, .before = before };
 	uint64_t last;
 	int r;
 

@@ -104,18 +104,18 @@ int journal_each_row(struct journal *j, sqlite3_stmt *s, journal_row_fn *cb,
 
 /* ---- scans, on a connection for the time they take ---- */
 
-struct scan {
+struct row_scan {
 	struct journal *journal;
 	sqlite3 *db;
 	sqlite3_stmt *stmt;
 };
 
 /* Close SCAN even after a failure. */
-static int scan_open(struct scan *scan, struct journal *j, const char *sql)
+static int scan_open(struct row_scan *scan, struct journal *j, const char *sql)
 {
 	int r = 0, rc;
 
-	*scan = (struct scan){ .journal = j };
+	*scan = (struct row_scan){ .journal = j };
 	pthread_rwlock_rdlock(&j->use_lock);
 	if (journal_is_broken(j))
 		return JOURNAL_UNKNOWN;
@@ -128,7 +128,7 @@ static int scan_open(struct scan *scan, struct journal *j, const char *sql)
 }
 
 /* Returns R, the result of the scan. */
-static int scan_close(struct scan *scan, int r)
+static int scan_close(struct row_scan *scan, int r)
 {
 	sqlite3_finalize(scan->stmt);
 	sqlite3_close(scan->db);
@@ -141,7 +141,7 @@ static int scan_close(struct scan *scan, int r)
 int journal_scan(struct journal *j, uint64_t after, journal_row_fn *cb,
     void *arg)
 {
-	struct scan scan;
+	struct row_scan scan;
 	unsigned nr;
 	int r;
 
@@ -161,7 +161,7 @@ int journal_scan(struct journal *j, uint64_t after, journal_row_fn *cb,
 int journal_each_deferred(struct journal *j, uint64_t repo, journal_row_fn *cb,
     void *arg)
 {
-	struct scan scan;
+	struct row_scan scan;
 	uint64_t last;
 	unsigned nr;
 	int r;
@@ -179,7 +179,7 @@ int journal_each_deferred(struct journal *j, uint64_t repo, journal_row_fn *cb,
 }
 
 /* 1: there is a row. */
-static int scan_next(struct scan *scan)
+static int scan_next(struct row_scan *scan)
 {
 	int rc = sqlite3_step(scan->stmt);
 
@@ -191,7 +191,7 @@ static int scan_next(struct scan *scan)
 int journal_read_objects(struct journal *j, uint64_t lsn, uint8_t **bytes,
     size_t *len)
 {
-	struct scan scan;
+	struct row_scan scan;
 	int r, more = 0;
 
 	*bytes = NULL;
@@ -210,7 +210,7 @@ int journal_read_objects(struct journal *j, uint64_t lsn, uint8_t **bytes,
 int journal_is_elsewhere(struct journal *j, uint64_t repo, uint64_t mount,
     bool *is_elsewhere)
 {
-	struct scan scan;
+	struct row_scan scan;
 	int r, more = 0;
 
 	r = scan_open(&scan, j,
@@ -244,7 +244,7 @@ int journal_each_start(struct journal *j,
     int (*cb)(void *arg, const struct journal_start *start), void *arg)
 {
 	struct journal_start start;
-	struct scan scan;
+	struct row_scan scan;
 	int r, more = 1;
 
 	r = scan_open(&scan, j, "SELECT id, boot_id FROM start ORDER BY id");
@@ -275,7 +275,7 @@ static int each_repo(struct journal *j, const uint8_t *uuid,
     int (*cb)(void *arg, const struct journal_repo *repo), void *arg)
 {
 	struct journal_repo repo;
-	struct scan scan;
+	struct row_scan scan;
 	int r, more = 1;
 
 	r = scan_open(&scan, j,

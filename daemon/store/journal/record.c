@@ -60,21 +60,21 @@
 
 /* ---- encoding: measured with P == NULL, then written ---- */
 
-struct out {
+struct record_output {
 	uint8_t *p;
 	size_t len;
 	size_t oid_bytes;
 	bool has_indices, is_gated;
 };
 
-static void put_bytes(struct out *o, const void *data, size_t len)
+static void put_bytes(struct record_output *o, const void *data, size_t len)
 {
 	if (o->p != NULL && len > 0)
 		memcpy(o->p + o->len, data, len);
 	o->len += len;
 }
 
-static void put_int(struct out *o, uint64_t value, unsigned bytes)
+static void put_int(struct record_output *o, uint64_t value, unsigned bytes)
 {
 	uint8_t le[8];
 	unsigned i;
@@ -84,7 +84,7 @@ static void put_int(struct out *o, uint64_t value, unsigned bytes)
 	put_bytes(o, le, bytes);
 }
 
-static void put_string(struct out *o, const char *s)
+static void put_string(struct record_output *o, const char *s)
 {
 	size_t len = strlen(s);
 
@@ -93,7 +93,7 @@ static void put_string(struct out *o, const char *s)
 	put_bytes(o, s, len + 1);
 }
 
-static void put_oid(struct out *o, const struct refd_oid *oid)
+static void put_oid(struct record_output *o, const struct refd_oid *oid)
 {
 	put_bytes(o, oid->bytes, o->oid_bytes);
 }
@@ -139,7 +139,7 @@ static uint8_t action_code(const struct record_member *m)
 	return 0;
 }
 
-static void put_member(struct out *o, const struct record_member *m)
+static void put_member(struct record_output *o, const struct record_member *m)
 {
 	unsigned flags = member_flags(m);
 	bool is_ok = m->status == REFD_OK;
@@ -198,7 +198,7 @@ static unsigned record_flags(const struct record *rec)
 	return flags;
 }
 
-static void put_record(struct out *o, const struct record *rec)
+static void put_record(struct record_output *o, const struct record *rec)
 {
 	size_t i;
 
@@ -224,7 +224,7 @@ static void put_record(struct out *o, const struct record *rec)
 
 uint8_t *record_encode(const struct record *rec, size_t *len)
 {
-	struct out o = {
+	struct record_output o = {
 		.oid_bytes = refd_object_format_bytes(rec->object_format),
 		.has_indices = rec->has_indices,
 		.is_gated = rec->is_gated,

@@ -288,18 +288,14 @@ static int remove_file(struct journal *j, const char *suffix)
 	return r == -ENOENT ? 0 : r;
 }
 
-/* 1: there is a WAL, and the file is not empty. */
-static int has_wal(struct journal *j)
+/* 0 bytes without a WAL. */
+static int size_of_wal(struct journal *j, uint64_t *bytes)
 {
-	char *path = journal_path_with(j, "-wal");
 	struct sys_stat st;
-	int r;
+	int r = SYS(j->sys, lstatat, SYS_TRUSTED, j->cfg.wal, &st);
 
-	if (path == NULL)
-		return -ENOMEM;
-	r = SYS(j->sys, lstatat, SYS_TRUSTED, path, &st);
-	free(path);
-	return r == 0 ? st.size > 0 : r == -ENOENT ? 0 : r;
+	*bytes = r == 0 ? st.size : 0;
+	return r == -ENOENT ? 0 : r;
 }
 
 static int make_file(struct journal *j, const char *path, char **why)
@@ -322,10 +318,11 @@ static int make_file(struct journal *j, const char *path, char **why)
 int journal_make_file(struct journal *j, char **why)
 {
 	char *path = journal_path_with(j, ".new");
+	uint64_t wal;
 	int r;
 
-	r = has_wal(j);
-	if (r > 0)
+	r = size_of_wal(j, &wal);
+	if (r == 0 && wal > 0)
 		r = journal_say(why, -EBADMSG,
 		    "%s is missing, but its WAL is there", j->cfg.path);
 	if (r == 0)
@@ -372,45 +369,37 @@ static bool write_zeros(struct journal *j, int fd, const uint8_t *zeros)
 
 /* The size of the WAL, at least, while this file exists. A WAL that was cut
  * short would otherwise look like a WAL that ended earlier. */
-#define ROOM_SUFFIX "-room"
 #define ROOM_DIGITS 20
 
 static void note_room(struct journal *j)
 {
-	char *path = journal_path_with(j, ROOM_SUFFIX);
 	char text[ROOM_DIGITS + 2];
-	int fd = -1, r = -1,
+	int r,
 	    len = snprintf(text, sizeof(text), "%llu\n",
 		(unsigned long long)j->cfg.wal_room);
+	int fd = SYS(j->sys, openat, SYS_TRUSTED, j->cfg.room,
+	    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
 
-	if (path != NULL)
-		fd = SYS(j->sys, openat, SYS_TRUSTED, path,
-		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
-	if (fd >= 0) {
-		r = SYS(j->sys, write_all, fd, text, (size_t)len);
-		if (r == 0)
-			r = SYS(j->sys, fsync, fd);
-		SYS(j->sys, close, fd);
-	}
+	if (fd < 0)
+		return;
+	r = SYS(j->sys, write_all, fd, text, (size_t)len);
+	if (r == 0)
+		r = SYS(j->sys, fsync, fd);
+	SYS(j->sys, close, fd);
 	/* Without the file a cut is not noticed. */
-	if (fd >= 0 && r < 0)
-		SYS(j->sys, unlinkat, SYS_TRUSTED, path);
-	free(path);
+	if (r < 0)
+		SYS(j->sys, unlinkat, SYS_TRUSTED, j->cfg.room);
 }
 
 /* 0: no size is known, or the file is torn. */
 static int read_room(struct journal *j, uint64_t *bytes)
 {
-	char *path = journal_path_with(j, ROOM_SUFFIX), *text = NULL, *end;
+	char *text, *end;
 	size_t len;
-	int r;
+	int r = sys_read_file(j->sys, SYS_TRUSTED, j->cfg.room, ROOM_DIGITS + 1,
+	    &text, &len);
 
 	*bytes = 0;
-	if (path == NULL)
-		return -ENOMEM;
-	r = sys_read_file(j->sys, SYS_TRUSTED, path, ROOM_DIGITS + 1, &text,
-	    &len);
-	free(path);
 	if (r < 0)
 		return r == -ENOENT || r == -EFBIG ? 0 : r;
 	*bytes = strtoull(text, &end, 10);
@@ -418,22 +407,6 @@ static int read_room(struct journal *j, uint64_t *bytes)
 		*bytes = 0;
 	free(text);
 	return 0;
-}
-
-static int size_of_wal(struct journal *j, uint64_t *bytes)
-{
-	char *path = journal_path_with(j, "-wal");
-	struct sys_stat st;
-	int r;
-
-	*bytes = 0;
-	if (path == NULL)
-		return -ENOMEM;
-	r = SYS(j->sys, lstatat, SYS_TRUSTED, path, &st);
-	free(path);
-	if (r == 0)
-		*bytes = st.size;
-	return r == -ENOENT ? 0 : r;
 }
 
 /* A daemon that starts meanwhile removes the file before the WAL, so a short
@@ -448,9 +421,8 @@ int journal_check_room(struct journal *j, char **why)
 		if (r == 0 && room > 0)
 			r = size_of_wal(j, &size);
 		if (r < 0)
-			return journal_say(why, r,
-			    "can't read %s" ROOM_SUFFIX " or %s-wal: %s",
-			    j->cfg.path, j->cfg.path, strerror(-r));
+			return journal_say(why, r, "can't read %s or %s: %s",
+			    j->cfg.room, j->cfg.wal, strerror(-r));
 		if (size >= room)
 			return 0;
 	}
@@ -458,21 +430,15 @@ int journal_check_room(struct journal *j, char **why)
 	    "%s-wal has %llu bytes, and had %llu: its end, with the last "
 	    "records, was cut off, or the file is an older copy; nothing was "
 	    "changed: " JOURNAL_WHAT_HELPS "; only if another program of "
-	    "SQLite has opened the journal since, nothing is lost: remove "
-	    "%s" ROOM_SUFFIX,
+	    "SQLite has opened the journal since, nothing is lost: remove %s",
 	    j->cfg.path, (unsigned long long)size, (unsigned long long)room,
-	    j->cfg.path);
+	    j->cfg.room);
 }
 
 int journal_forget_room(struct journal *j)
 {
-	char *path = journal_path_with(j, ROOM_SUFFIX);
-	int r;
+	int r = SYS(j->sys, unlinkat, SYS_TRUSTED, j->cfg.room);
 
-	if (path == NULL)
-		return -ENOMEM;
-	r = SYS(j->sys, unlinkat, SYS_TRUSTED, path);
-	free(path);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	return journal_sync_dir(j);
@@ -486,15 +452,14 @@ int journal_forget_room(struct journal *j)
  */
 int journal_fill_wal(struct journal *j)
 {
-	char *path = journal_path_with(j, "-wal");
 	uint8_t *zeros = calloc(1,
 	    j->cfg.wal_room < FILL_BYTES ? j->cfg.wal_room + 1 : FILL_BYTES);
 	bool is_full = false;
 	int fd = -1, r = 0;
 
-	if (path != NULL && zeros != NULL)
-		fd = SYS(j->sys, openat, SYS_TRUSTED, path, O_RDWR | O_NOFOLLOW,
-		    0);
+	if (zeros != NULL)
+		fd = SYS(j->sys, openat, SYS_TRUSTED, j->cfg.wal,
+		    O_RDWR | O_NOFOLLOW, 0);
 	if (fd >= 0) {
 		is_full = write_zeros(j, fd, zeros);
 		if (is_full)
@@ -504,23 +469,18 @@ int journal_fill_wal(struct journal *j)
 	if (is_full && r == 0)
 		note_room(j);
 	free(zeros);
-	free(path);
 	return r;
 }
 
 bool journal_cut_room(struct journal *j)
 {
-	char *path;
 	struct sys_stat st;
 	int fd, r;
 
 	if (j->found.ends_at == 0 || j->found.is_broken)
 		return false;
-	path = journal_path_with(j, "-wal");
-	if (path == NULL)
-		return false;
-	fd = SYS(j->sys, openat, SYS_TRUSTED, path, O_RDWR | O_NOFOLLOW, 0);
-	free(path);
+	fd = SYS(j->sys, openat, SYS_TRUSTED, j->cfg.wal, O_RDWR | O_NOFOLLOW,
+	    0);
 	if (fd < 0)
 		return false;
 	r = SYS(j->sys, fstat, fd, &st);
@@ -535,15 +495,10 @@ bool journal_cut_room(struct journal *j)
 /* ---- after a failed sync ---- */
 
 /* The file may look better in the page cache than on the disk. */
-static int drop_one(struct journal *j, const char *suffix)
+static int drop_one(struct journal *j, const char *path)
 {
-	char *path = journal_path_with(j, suffix);
-	int fd, r;
+	int r, fd = SYS(j->sys, openat, SYS_TRUSTED, path, O_RDONLY, 0);
 
-	if (path == NULL)
-		return -ENOMEM;
-	fd = SYS(j->sys, openat, SYS_TRUSTED, path, O_RDONLY, 0);
-	free(path);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
 	r = SYS(j->sys, drop_cache, fd);
@@ -553,7 +508,7 @@ static int drop_one(struct journal *j, const char *suffix)
 
 int journal_drop_caches(struct journal *j)
 {
-	int r = drop_one(j, "");
+	int r = drop_one(j, j->cfg.path);
 
-	return r == 0 ? drop_one(j, "-wal") : r;
+	return r == 0 ? drop_one(j, j->cfg.wal) : r;
 }

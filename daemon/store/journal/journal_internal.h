@@ -147,6 +147,7 @@ struct journal_meta {
 /* Set at opening, constant after. */
 struct journal_opened {
 	char *dir, *path, *vfs;
+	char *wal, *room; /* paths, too: journal_fill_wal() */
 	char boot_id[40];
 	bool adopt;
 	uint64_t wal_room;

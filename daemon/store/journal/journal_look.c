@@ -371,15 +371,10 @@ static int scan_wal(struct journal *j, struct wal *w, char **why)
 
 static int open_both(struct journal *j, struct wal *w)
 {
-	char *path = journal_path_with(j, "-wal");
-
-	if (path == NULL)
-		return -ENOMEM;
 	w->db_fd = SYS(j->sys, openat, SYS_TRUSTED, j->cfg.path,
 	    O_RDONLY | O_NOFOLLOW, 0);
-	w->fd =
-	    SYS(j->sys, openat, SYS_TRUSTED, path, O_RDONLY | O_NOFOLLOW, 0);
-	free(path);
+	w->fd = SYS(j->sys, openat, SYS_TRUSTED, j->cfg.wal,
+	    O_RDONLY | O_NOFOLLOW, 0);
 	return w->db_fd < 0 ? w->db_fd : w->fd < 0 ? w->fd : 0;
 }
 

@@ -264,6 +264,8 @@ void journal_free(struct journal *j)
 	pthread_cond_destroy(&j->flush.cond);
 	free(j->cfg.dir);
 	free(j->cfg.path);
+	free(j->cfg.wal);
+	free(j->cfg.room);
 	free(j->cfg.vfs);
 	free(j);
 }
@@ -292,7 +294,10 @@ struct journal *journal_new(const struct journal_config *cfg, const char *vfs)
 	j->cfg.vfs = strdup(cfg->vfs != NULL ? cfg->vfs : vfs);
 	if (asprintf(&j->cfg.path, "%s/" JOURNAL_NAME, cfg->dir) < 0)
 		j->cfg.path = NULL;
-	if (j->cfg.dir == NULL || j->cfg.path == NULL || j->cfg.vfs == NULL) {
+	j->cfg.wal = journal_path_with(j, "-wal");
+	j->cfg.room = journal_path_with(j, "-room");
+	if (j->cfg.dir == NULL || j->cfg.path == NULL || j->cfg.vfs == NULL ||
+	    j->cfg.wal == NULL || j->cfg.room == NULL) {
 		journal_free(j);
 		return NULL;
 	}

@@ -30,7 +30,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -53,14 +52,10 @@
 
 int journal_lock_wal(struct journal *j, int64_t wait_ns, int *fd)
 {
-	char *path = journal_path_with(j, "-wal");
-	int r;
+	int r = SYS(j->sys, openat, SYS_TRUSTED, j->cfg.wal,
+	    O_RDONLY | O_NOFOLLOW, 0);
 
 	*fd = -1;
-	if (path == NULL)
-		return -ENOMEM;
-	r = SYS(j->sys, openat, SYS_TRUSTED, path, O_RDONLY | O_NOFOLLOW, 0);
-	free(path);
 	if (r < 0)
 		return r;
 	*fd = r;

@@ -265,20 +265,15 @@ static int add_known(void *arg, const struct journal_repo *repo)
 static int read_id(const struct repos *repos, struct known *k,
     struct repo_id *id)
 {
-	const struct sys *sys = &sys_kernel;
 	struct repo_place place;
-	int fd, r = repo_find_known(repos, k->path, &place);
+	int r = repo_find_known(repos, k->path, &place);
 
 	if (r < 0)
 		return r;
-	fd = SYS(sys, openat, place.fd, "refd",
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	r = fd < 0 ? fd : repo_id_read(sys, fd, id);
+	r = repo_id_read_in(&sys_kernel, place.fd, id);
 	if (r == 0)
 		k->dev = place.st.dev;
-	if (fd >= 0)
-		SYS(sys, close, fd);
-	SYS(sys, close, place.fd);
+	SYS(&sys_kernel, close, place.fd);
 	return r;
 }
 

@@ -15,13 +15,8 @@ struct uuid_search {
 
 int row_search_id(const struct sys *sys, int fd, struct repo_id *id)
 {
-	int refd_fd = SYS(sys, openat, fd, "refd", O_RDONLY | O_DIRECTORY, 0);
-	int r = refd_fd;
+	int r = repo_id_read_in(sys, fd, id);
 
-	if (refd_fd >= 0) {
-		r = repo_id_read(sys, refd_fd, id);
-		SYS(sys, close, refd_fd);
-	}
 	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP || r == -EBADMSG)
 		return -ENODATA;
 	return r == 0 && !repo_id_is_own(id) ? -ENODATA : r;

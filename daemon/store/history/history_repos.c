@@ -40,17 +40,9 @@
 /* The uuid of the repository whose common dir is DIR. */
 static bool read_uuid(const struct history *h, int dir, uint8_t uuid[16])
 {
-	const struct sys *sys = h->cfg.sys;
 	struct repo_id id;
-	int fd, r;
 
-	fd = SYS(sys, openat, dir, "refd", O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
-	    0);
-	if (fd < 0)
-		return false;
-	r = repo_id_read(sys, fd, &id);
-	SYS(sys, close, fd);
-	if (r < 0 || !repo_id_is_own(&id) ||
+	if (repo_id_read_in(h->cfg.sys, dir, &id) < 0 || !repo_id_is_own(&id) ||
 	    memcmp(id.journal, journal_uuid(h->cfg.journal),
 		sizeof(id.journal)) != 0)
 		return false;

@@ -112,6 +112,19 @@ int repo_id_read(const struct sys *sys, int refd_fd, struct repo_id *id)
 	return r;
 }
 
+int repo_id_read_in(const struct sys *sys, int dirfd, struct repo_id *id)
+{
+	int r,
+	    fd = SYS(sys, openat, dirfd, "refd",
+		O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (fd < 0)
+		return fd;
+	r = repo_id_read(sys, fd, id);
+	SYS(sys, close, fd);
+	return r;
+}
+
 static int write_new(const struct sys *sys, int refd_fd, const char *text,
     size_t len, bool sync)
 {

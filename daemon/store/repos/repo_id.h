@@ -31,6 +31,8 @@ struct repo_id {
  * loss a file that was never synced is empty. -EBADMSG: the content is not an
  * id. */
 int repo_id_read(const struct sys *sys, int refd_fd, struct repo_id *id);
+/* The same for the common dir. */
+int repo_id_read_in(const struct sys *sys, int dirfd, struct repo_id *id);
 /* Did the account of this process, or root, write the file? A group member who
  * may write in a repository can put any text into refd/. */
 bool repo_id_is_own(const struct repo_id *id);

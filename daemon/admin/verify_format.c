@@ -12,12 +12,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "daemon/admin/verify_internal.h"
 
-#define FILES_MAX    10000
-#define PACKED_BYTES 4096
+#define ENTRIES_MAX 10000
 
 /* ---- the width of the ids ---- */
 
@@ -46,33 +44,31 @@ static void count_file(struct widths *w, const char *name)
 	w->nr[REFD_FORMAT_SHA256] += is_oid(w->v, name, REFD_FORMAT_SHA256);
 }
 
-static void count_line(struct widths *w, const char *line)
+/* verify_line_fn; ARG is the struct widths. */
+static int count_line(void *arg, char *line, size_t nr, bool ends)
 {
+	struct widths *w = arg;
 	size_t len = strspn(line, "0123456789abcdef");
 
-	if (line[len] != ' ')
-		return;
+	(void)nr;
+	if (!ends || line[len] != ' ')
+		return 0;
 	w->nr[REFD_FORMAT_SHA1] +=
 	    len == refd_object_format_hex(REFD_FORMAT_SHA1);
 	w->nr[REFD_FORMAT_SHA256] +=
 	    len == refd_object_format_hex(REFD_FORMAT_SHA256);
+	return --w->left == 0;
 }
 
 static void count_packed(struct widths *w)
 {
 	const struct sys *sys = w->v->sys;
-	char text[PACKED_BYTES + 1] = "", *line;
-	struct sys_stat st;
 	int fd = SYS(sys, openat, w->v->repo.fd, "packed-refs",
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 
 	if (fd < 0)
 		return;
-	if (SYS(sys, fstat, fd, &st) == 0 && S_ISREG(st.mode) &&
-	    SYS(sys, pread, fd, text, PACKED_BYTES, 0) > 0)
-		for (line = text; line != NULL;
-		    line = strchr(line, '\n'), line += line != NULL)
-			count_line(w, line);
+	verify_each_line(sys, fd, count_line, w);
 	SYS(sys, close, fd);
 }
 
@@ -92,10 +88,11 @@ static int visit(void *arg, const struct verify_place *place, const char *path,
 
 static void find_by_width(struct verify *v)
 {
-	struct widths w = { .v = v, .left = FILES_MAX };
+	struct widths w = { .v = v, .left = ENTRIES_MAX };
 
 	count_file(&w, "HEAD");
 	count_packed(&w);
+	w.left = ENTRIES_MAX;
 	verify_walk(v, &(struct verify_place){ v->repo.fd, "" }, "refs", visit,
 	    &w);
 	if (w.nr[REFD_FORMAT_SHA256] > w.nr[REFD_FORMAT_SHA1])

@@ -167,8 +167,6 @@ int verify_has_log_in_stack(struct verify *v, const struct verify_place *place,
     const char *name);
 
 verify_check_fn verify_lock;
-/* The process that holds the flock of NAME; 0: none, or unknown. */
-long verify_flock_holder(struct verify *v, int dirfd, const char *name);
 
 void verify_journal_open(struct verify *v);
 /* Opens the journal to be read. 0, or a negative errno; *WHY (NULL before), to

@@ -19,33 +19,23 @@
 
 /* ---- the daemon ---- */
 
-/* /proc/locks omits processes of other PID namespaces. So the lock is also
- * tried, and released at once. */
-static bool is_locked(struct verify *v, int state_fd)
-{
-	int fd, r;
-
-	if (verify_flock_holder(v, state_fd, "lock") > 0)
-		return true;
-	fd = SYS(v->sys, openat, state_fd, "lock", O_RDONLY | O_NOFOLLOW, 0);
-	if (fd < 0)
-		return false;
-	r = SYS(v->sys, flock_try, fd);
-	SYS(v->sys, close, fd);
-	return r == -EAGAIN;
-}
-
+/* /proc/locks omits processes of other PID namespaces. So the lock is tried,
+ * and released at once. */
 static bool is_daemon_up(struct verify *v)
 {
-	int fd = SYS(v->sys, openat, SYS_TRUSTED, v->opt->state,
+	int dir = SYS(v->sys, openat, SYS_TRUSTED, v->opt->state,
 	    O_RDONLY | O_DIRECTORY, 0);
-	bool is_up = false;
+	int r,
+	    fd = dir < 0 ?
+	    dir :
+	    SYS(v->sys, openat, dir, "lock", O_RDONLY | O_NOFOLLOW, 0);
 
-	if (fd >= 0) {
-		is_up = is_locked(v, fd);
+	r = fd < 0 ? fd : SYS(v->sys, flock_try, fd);
+	if (fd >= 0)
 		SYS(v->sys, close, fd);
-	}
-	return is_up;
+	if (dir >= 0)
+		SYS(v->sys, close, dir);
+	return r == -EAGAIN;
 }
 
 static int note_start(void *arg, const struct journal_start *start)

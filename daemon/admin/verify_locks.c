@@ -45,22 +45,24 @@ static long flock_line(const char *line, const struct sys_stat *st)
 	return pid;
 }
 
-long verify_flock_holder(struct verify *v, int dirfd, const char *name)
+/* Does a daemon serve the repository? To try the lock could keep a daemon out.
+ */
+static bool is_served(struct verify *v)
 {
 	struct sys_stat st;
 	char *text, *line;
 	long pid = 0;
 	size_t len;
 
-	if (SYS(v->sys, lstatat, dirfd, name, &st) < 0 ||
+	if (SYS(v->sys, lstatat, v->repo.refd_fd, "lock", &st) < 0 ||
 	    sys_read_file(v->sys, SYS_TRUSTED, "/proc/locks", LOCKS_MAX, &text,
 		&len) < 0)
-		return 0;
+		return false;
 	for (line = text; line != NULL && pid == 0;
 	    line = strchr(line, '\n'), line += line != NULL)
 		pid = flock_line(line, &st);
 	free(text);
-	return pid;
+	return pid > 0;
 }
 
 static bool has_open(struct verify *v, const char *pid,
@@ -163,7 +165,7 @@ static uint64_t batch_of(struct verify *v, const struct sys_stat *lock)
 static bool is_live(struct verify *v, uint64_t batch)
 {
 	if (v->journal == NULL)
-		return verify_flock_holder(v, v->repo.refd_fd, "lock") > 0;
+		return is_served(v);
 	return v->is_daemon_up && batch >> JOURNAL_TOKEN_BITS == v->last_start;
 }
 

@@ -265,6 +265,19 @@ static void tell_failed_syncs(struct summary *s)
 	    "system again and restart refd.");
 }
 
+static void tell_damage(struct summary *s)
+{
+	struct text what = { 0 };
+
+	if (number(s, "journal_damaged") == 0)
+		return;
+	text_adds(&what, "the journal is damaged");
+	add_problem(s, COLOUR_ERROR, &what,
+	    "Updates go on, but history ends at the place that the log names "
+	    "(journal-damaged), and the journal grows. See operations.md, A "
+	    "journal that is damaged.");
+}
+
 /* One of several nodes. */
 static void tell_group(struct summary *s)
 {
@@ -427,6 +440,7 @@ void summary_render(const struct refd_answer *ans, uint64_t now_ms,
 	tell_disks(&s);
 	tell_deferred(&s);
 	tell_failed_syncs(&s);
+	tell_damage(&s);
 	tell_group(&s);
 	if (s.nr == 0)
 		tell_healthy(&s);

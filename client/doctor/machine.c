@@ -52,6 +52,8 @@ static const struct {
 	{ "doubted_filesystems", FOUND_FS_FAILED, "",
 	    " file systems failed to sync: data in memory may be missing on "
 	    "their disks" },
+	{ "journal_damaged", FOUND_JOURNAL_DAMAGED,
+	    "damaged records or pages of the journal: at least ", "" },
 };
 
 static void take_pair(struct doctor *d, const struct refd_pair *pair)

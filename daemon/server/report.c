@@ -281,6 +281,7 @@ void report_status(struct server *server, struct conn *conn,
 	key_values_add_number(&kv, "awaiting_repos", store.awaiting_repos);
 	key_values_add_number(&kv, "awaiting_refs", store.awaiting_refs);
 	key_values_add_number(&kv, "doubted_filesystems", store.suspect_fs);
+	key_values_add_number(&kv, "journal_damaged", store.is_journal_damaged);
 	key_values_add_number(&kv, "open_repos", store.open_repos);
 	key_values_add_number(&kv, "indexed_lsn", store.indexed_lsn);
 	key_values_add_number(&kv, "trimmed_lsn", store.trimmed_lsn);

@@ -96,8 +96,9 @@ static struct notice notices[] = {
 	    IN_10_S(100) },
 	[STORE_JOURNAL_DAMAGED] = { LOG_LEVEL_ERROR, "journal-damaged", "state",
 	    "error",
-	    "history ends before that record, and neither history nor ids are "
-	    "trimmed; updates are recorded as before",
+	    "history ends there, and neither history nor ids are trimmed; "
+	    "updates are recorded as before; operations.md, A journal that is "
+	    "damaged",
 	    NO_LIMIT },
 	[STORE_CLOCK_AHEAD] = { LOG_LEVEL_WARNING, "clock-ahead", "state", "by",
 	    "the clock shows more time than passed since the last record: old "

@@ -237,6 +237,7 @@ void store_stats(struct store *s, struct store_stats *stats)
 	stats->forgotten_lsn = journal_forgotten(s->journal);
 	stats->flushes = journal.flushes;
 	stats->wal_bytes = journal.wal_bytes;
+	stats->is_journal_damaged = journal_is_damaged(s->journal);
 	pthread_mutex_lock(&s->repos.mutex);
 	stats->open_repos = s->repos.nr_open;
 	pthread_mutex_unlock(&s->repos.mutex);

@@ -318,6 +318,7 @@ struct store_stats {
 	/* Packing: refs, and rounds that failed. */
 	uint64_t packed_refs, pack_failures;
 	uint64_t indexed_lsn, trimmed_lsn;
+	bool is_journal_damaged;
 	/* The last checkpoint: the time of its success (monotonic), its
 	 * duration, and the size of the journal's file. */
 	int64_t checkpoint_ns, checkpoint_took_ns;

@@ -129,6 +129,10 @@ enum finding_repair {
 	X(FS_FAILED, "fs-failed", WARNING, NONE,                               \
 	    "the daemon's log names the file system; check it, and mount it "  \
 	    "again")                                                           \
+	X(JOURNAL_DAMAGED, "journal-damaged", ERROR, NONE,                     \
+	    "the daemon's log names the place; stop the daemon, run refd "     \
+	    "recover --discard, refd disown for each repository, and start "   \
+	    "the daemon (operations.md, A journal that is damaged)")           \
 	X(NODE_WAITS, "node-waits", ERROR, NONE,                               \
 	    "start refd-group (systemctl status refd-group); refd group "      \
 	    "status shows PostgreSQL and its standbys")                        \
@@ -400,7 +404,8 @@ enum finding_repair {
 	X(JOURNAL_GROUP, "journal-group", ERROR, NONE,                         \
 	    "make this node anew from a copy of another node")                 \
 	X(JOURNAL_UNREADABLE, "journal-unreadable", NOTE, NONE,                \
-	    "name the daemon's state directory by --state")                    \
+	    "name the daemon's state directory by --state; a damaged "         \
+	    "journal: operations.md, A journal that is damaged")               \
 	X(AWAITS_RECOVERY, "awaits-recovery", ERROR, NONE,                     \
 	    "start the daemon, or run refd recover")                           \
 	X(DEFERRED, "deferred", WARNING, NONE,                                 \

@@ -395,10 +395,11 @@ daemons() {
 	pretend 'refd version=2' "software refd/$version" 'state serving' \
 		"${rest[@]}" -- 'answer 1 pairs' 'pair fatal no room' \
 		'pair awaiting_repos 2' 'pair flush_hangs_s 20' \
-		'pair doubted_filesystems 1' \
+		'pair doubted_filesystems 1' 'pair journal_damaged 1' \
 		'pair confined_without Landlock (it has none)'
 	sees daemon-unconfined --socket "$T/fake.sock"
 	sees fs-failed --socket "$T/fake.sock"
+	sees journal-damaged --socket "$T/fake.sock"
 	sees daemon-fatal --socket "$T/fake.sock"
 	sees recovery-awaits --socket "$T/fake.sock"
 	sees flush-hangs --socket "$T/fake.sock"

@@ -225,8 +225,11 @@ static void event(enum store_event event, const char *place, const char *why)
 /* The historian reads all rows, because its index is missing. */
 START_TEST(a_store_at_work_tells)
 {
+	struct store_stats stats;
 
 	sr_open();
+	store_stats(sr_store, &stats);
+	ck_assert(!stats.is_journal_damaged);
 	sr_close();
 	change("UPDATE record SET time_us = time_us + 1 WHERE lsn = 1");
 	tmp_run("rm -f state/history.db*");
@@ -235,6 +238,8 @@ START_TEST(a_store_at_work_tells)
 	sr_open();
 	sr_await(&told);
 	ck_assert_ptr_nonnull(strstr(told_why, "record 1 "));
+	store_stats(sr_store, &stats);
+	ck_assert(stats.is_journal_damaged);
 	/* The store goes on. */
 	update("refs/heads/d");
 	ck_assert_uint_eq(vh_look("r.git"), 1);

@@ -42,7 +42,7 @@ static void render(const char *pairs, size_t columns)
 	"in_store=0 prepared=0 durability=journal durability_weakest=journal " \
 	"fatal= recent_ms=10000 recent_transactions=125 recent_refs=1250 "     \
 	"recent_flush_us_p50=850 recent_flush_us_p99=1250 flush_hangs_s=0 "    \
-	"awaiting_repos=0 doubted_filesystems=0 "
+	"awaiting_repos=0 doubted_filesystems=0 journal_damaged=0 "
 
 /* The first line is SENTENCE. A problem has a remedy in the next line. */
 static void begins(const char *pairs, const char *sentence)
@@ -137,6 +137,8 @@ START_TEST(test_problems)
 	    "refd serves, but 1 repository has deferred records of 1 ref.");
 	begins("state=serving doubted_filesystems=2",
 	    "refd serves, but 2 file systems failed to sync.");
+	begins("state=serving journal_damaged=1",
+	    "refd serves, but the journal is damaged.");
 }
 END_TEST
 

@@ -120,9 +120,11 @@ int journal_reopen(struct journal *j, char **why);
 
 /* A possible reason for missing rows; to be freed. */
 char *journal_wal_doubt(const struct journal *j);
-/* A sentence about the first damaged row that was read, to be freed; NULL:
- * none. Any call that reads a damaged row returns -EUCLEAN. */
+/* A sentence about the first damaged row or page that was read, to be freed;
+ * NULL: none. Any call that reads a damaged row returns -EUCLEAN. */
 char *journal_damage(struct journal *j);
+/* Is there one? Never blocks. */
+bool journal_is_damaged(struct journal *j);
 
 const uint8_t *journal_uuid(const struct journal *j); /* 16 bytes */
 /* The owner of the file. */

@@ -201,7 +201,7 @@ struct journal_lsns {
 	uint64_t last;
 	uint64_t trimmed; /* rows up to here are gone, except deferred ones */
 	uint64_t forget_wanted; /* at least FORGOTTEN */
-	uint64_t damaged;       /* the first damaged row found; 0 */
+	uint64_t damaged;       /* the first damaged row found, or a page; 0 */
 	uint64_t objects_bytes; /* in the table of objects, about */
 };
 

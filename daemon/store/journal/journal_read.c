@@ -13,7 +13,7 @@
  *	for readers, and readers wait for reopening
  *	a row differs from the written row: -EUCLEAN, and journal_damage() names
  *	the row. Later rows are not read
- *	an I/O error, a damaged file: a negative errno
+ *	an I/O error, a damaged page: a negative errno. journal_damage() tells
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,6 +23,8 @@
 #include "daemon/store/journal/journal_internal.h"
 
 #define SLICE_ROWS 256
+/* No LSN of a row. */
+#define PAGE UINT64_MAX
 
 static uint64_t column_u64(sqlite3_stmt *s, int column)
 {
@@ -37,12 +39,22 @@ void journal_note_damage(struct journal *j, uint64_t lsn)
 	pthread_mutex_unlock(&j->hand_lock);
 }
 
+bool journal_is_damaged(struct journal *j)
+{
+	return journal_guarded(j, &j->lsn.damaged) != 0;
+}
+
 char *journal_damage(struct journal *j)
 {
 	uint64_t lsn = journal_guarded(j, &j->lsn.damaged);
 	char *text = NULL;
 
-	if (lsn != 0)
+	if (lsn == PAGE)
+		journal_say(&text, 0,
+		    "a page of %s is damaged, or its disk can't read it; "
+		    "nothing was changed: " JOURNAL_WHAT_HELPS,
+		    j->cfg.path);
+	else if (lsn != 0)
 		journal_say(&text, 0,
 		    "%s is damaged: record %llu is not what was written there "
 		    "(its checksum is another); nothing was "
@@ -54,12 +66,12 @@ char *journal_damage(struct journal *j)
 static int row_of(struct journal *j, sqlite3_stmt *s, struct journal_row *row)
 {
 	const void *txid = sqlite3_column_blob(s, 2);
+	const bool has_txid =
+	    sqlite3_column_bytes(s, 2) == sizeof(row->txid.bytes);
 
-	if (txid == NULL ||
-	    sqlite3_column_bytes(s, 2) != sizeof(row->txid.bytes))
-		return -EBADMSG;
 	memset(row, 0, sizeof(*row));
-	memcpy(row->txid.bytes, txid, sizeof(row->txid.bytes));
+	if (txid != NULL && has_txid)
+		memcpy(row->txid.bytes, txid, sizeof(row->txid.bytes));
 	row->lsn = column_u64(s, 0);
 	row->kind = (enum journal_kind)sqlite3_column_int(s, 1);
 	row->uid = (uint32_t)sqlite3_column_int64(s, 3);
@@ -75,10 +87,18 @@ static int row_of(struct journal *j, sqlite3_stmt *s, struct journal_row *row)
 	row->body = sqlite3_column_blob(s, 13);
 	row->len = (size_t)sqlite3_column_bytes(s, 13);
 	row->shared_lsn = column_u64(s, 15);
-	if (column_u64(s, 14) == journal_checksum(row))
+	if (has_txid && column_u64(s, 14) == journal_checksum(row))
 		return 0;
 	journal_note_damage(j, row->lsn);
 	return -EUCLEAN;
+}
+
+/* Returns R. */
+static int page_failed(struct journal *j, int r)
+{
+	if (r == -EBADMSG || r == -EIO)
+		journal_note_damage(j, PAGE);
+	return r;
 }
 
 int journal_each_row(struct journal *j, sqlite3_stmt *s, journal_row_fn *cb,
@@ -90,7 +110,7 @@ int journal_each_row(struct journal *j, sqlite3_stmt *s, journal_row_fn *cb,
 	*nr = 0;
 	while (r == 0 && (rc = sqlite3_step(s)) != SQLITE_DONE) {
 		if (rc != SQLITE_ROW)
-			r = journal_errno(rc);
+			r = page_failed(j, journal_errno(rc));
 		else if ((r = row_of(j, s, &row)) == 0)
 			r = cb(arg, &row);
 		if (r == 0) {

@@ -156,23 +156,26 @@ static void expand(const uint8_t block[64], uint32_t w[64])
 	}
 }
 
+/* In round I each of the eight words has the role of the word before it. */
+#define ROLE(nr) s[((nr) - i) & 7]
+
 static void add_block_256(uint32_t state[8], const uint8_t block[64])
 {
 	uint32_t w[64], s[8], first, second;
-	int i;
+	unsigned i;
 
 	expand(block, w);
 	memcpy(s, state, sizeof(s));
 	for (i = 0; i < 64; i++) {
-		first = s[7] + round_constants[i] + w[i] +
-		    (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) +
-		    (s[6] ^ (s[4] & (s[5] ^ s[6])));
-		second =
-		    (rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22)) +
-		    ((s[0] & s[1]) | (s[2] & (s[0] | s[1])));
-		memmove(s + 1, s, 7 * sizeof(s[0]));
-		s[4] += first;
-		s[0] = first + second;
+		first = ROLE(7) + round_constants[i] + w[i] +
+		    (rotate(ROLE(4), 6) ^ rotate(ROLE(4), 11) ^
+			rotate(ROLE(4), 25)) +
+		    (ROLE(6) ^ (ROLE(4) & (ROLE(5) ^ ROLE(6))));
+		second = (rotate(ROLE(0), 2) ^ rotate(ROLE(0), 13) ^
+			     rotate(ROLE(0), 22)) +
+		    ((ROLE(0) & ROLE(1)) | (ROLE(2) & (ROLE(0) | ROLE(1))));
+		ROLE(3) += first;
+		ROLE(7) = first + second;
 	}
 	for (i = 0; i < 8; i++)
 		state[i] += s[i];

@@ -15,10 +15,12 @@
 #include "client/request/git_messages.h"
 #include "client/request/patterns.h"
 #include "client/request/question.h"
+#include "client/request/rows.h"
 #include "proto/lib/change_json.h"
 #include "proto/lib/cli.h"
 #include "proto/lib/clock.h"
 #include "proto/lib/colour.h"
+#include "proto/lib/print.h"
 
 #define NAP_MS 500
 
@@ -27,7 +29,7 @@ struct log_run {
 	struct refd_request req;
 	struct gitdir gd;
 	struct lines lines;
-	bool as_json, oldest_first, no_pager, is_foreign;
+	bool as_json, oldest_first, no_pager, is_foreign, is_head;
 	bool has_limit;
 	uint64_t limit;   /* changes */
 	const char *user; /* of --user, or NULL */
@@ -185,6 +187,11 @@ static const struct command_option log_options[] = { SELECTION,
 	{ OPTION_FLAG("foreign", 0,
 	    "only changes that 'refd look' found on disk", struct log_run,
 	    is_foreign) },
+	{ OPTION_FLAG("head", 0,
+	      "print a line that fixes all records so far, for 'refd verify "
+	      "--head'",
+	      struct log_run, is_head),
+	    .excludes = 'f' },
 	{ OPTION_FLAG("no-pager", 0, "print to the terminal without a pager",
 	    struct log_run, no_pager) },
 	OUTPUT, { 0 } };
@@ -417,6 +424,25 @@ static void watch_all(struct log_run *a, struct refd *r)
 	}
 }
 
+/* The daemon has the line in its state, because the line is of the whole
+ * journal, and tells nothing of a repository. */
+static int print_head(const struct log_run *a)
+{
+	struct refd_answer ans;
+	const char *head;
+
+	question_ask(question_connect(a->socket, 0), REFD_VERB_STATUS,
+	    QUESTION_MS, &ans);
+	head = rows_value(&ans, "head");
+	if (!*head)
+		cli_die(EXIT_AWAY,
+		    "the daemon has no line yet: it has no records, or still "
+		    "reads them");
+	print_line(stdout, "%s", head);
+	refd_answer_done(&ans);
+	return EXIT_DONE;
+}
+
 static int run_log(const struct command *c, int argc, char **argv)
 {
 	struct log_run a = { .req.verb = REFD_VERB_LOG };
@@ -424,6 +450,10 @@ static int run_log(const struct command *c, int argc, char **argv)
 	struct refd *r;
 
 	cli_parse(c, &a, argc, &argv);
+	if (a.is_head && (a.req.git_dir || a.user || a.req.select.nr_patterns))
+		cli_usage(c, "--head is about all records of the journal");
+	if (a.is_head)
+		return print_head(&a);
 	a.req.select.reverse = !a.oldest_first;
 	a.req.select.origin = true;
 	r = question_connect(a.socket, 0);

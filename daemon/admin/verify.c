@@ -21,6 +21,7 @@
 #include "proto/lib/colour.h"
 #include "proto/lib/interrupt.h"
 #include "proto/lib/owned.h"
+#include "proto/lib/print.h"
 #include "proto/lib/progress.h"
 #include "proto/lib/worker.h"
 
@@ -38,7 +39,8 @@ struct verify_values {
 	struct verify_options opt;
 	struct findings findings;
 	bool all;
-	int restored_fd; /* -1: none */
+	const char *head; /* a line; NULL: none */
+	int restored_fd;  /* -1: none */
 };
 
 static const struct command_option options[] = {
@@ -47,6 +49,10 @@ static const struct command_option options[] = {
 	    struct verify_values, opt.state) },
 	{ OPTION_FLAG("all", 0, "all repositories in the journal",
 	    struct verify_values, all) },
+	{ OPTION_STRING("head", 0, "LINE",
+	    "only check that all records up to LINE, of 'refd log --head', "
+	    "are as they were",
+	    struct verify_values, head) },
 	{ OPTION_FLAG("repair", 0, "repair the findings that refd can repair",
 	    struct verify_values, opt.repair) },
 	{ OPTION_FLAG("json", 0, "print JSON, for programs",
@@ -63,9 +69,9 @@ static const struct command_option options[] = {
 
 static const struct command command = {
 	.name = "verify",
-	.usage =
-	    "usage: refd verify [-v] [--state DIR] [--repair] [--json]\n"
-	    "                   [--color WHEN] (<repository>... | --all)\n",
+	.usage = "usage: refd verify [-v] [--state DIR] [--repair] [--json]\n"
+		 "                   [--color WHEN] (<repository>... | --all)\n"
+		 "   or: refd verify [--state DIR] --head LINE\n",
 	.arguments = "<repository>...",
 	.purpose =
 	    "Compares the refs of repositories with the journal and with "
@@ -464,6 +470,25 @@ static int check_listed(struct list *list)
 	return 128;
 }
 
+/* ---- --head, as the owner of the journal ---- */
+
+static int check_head(void *arg)
+{
+	const struct verify_values *values = arg;
+	char *said;
+	int status;
+
+	interrupt_catch();
+	status = verify_head(&values->opt, values->head, &said);
+	if (status == 0)
+		print_line(stdout, "%s", said != NULL ? said : "");
+	else if (status != INTERRUPT_STATUS)
+		admin_say("%s", said != NULL ? said : "out of memory");
+	free(said);
+	fflush(stdout);
+	return status;
+}
+
 int admin_verify(int argc, char **argv)
 {
 	struct verify_values values = { .opt = { .sys = &sys_kernel,
@@ -480,6 +505,13 @@ int admin_verify(int argc, char **argv)
 	    values.findings.as_json || values.findings.verbose ? 1 :
 								 FINDINGS_MAX;
 	umask(0);
+	if (values.head != NULL &&
+	    (argc > 0 || values.all || values.opt.repair ||
+		values.findings.as_json))
+		admin_usage(&command, "--head goes only with --state");
+	if (values.head != NULL)
+		return admin_as_owner(&values.opt.state, 128,
+		    (struct work){ .run = check_head, .arg = &values });
 	if (!values.all && argc == 0)
 		admin_usage(&command, "missing argument: <repository>...");
 	if (values.all && argc > 0)

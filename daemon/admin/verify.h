@@ -1,6 +1,7 @@
 /*
  * "refd verify" for one repository: its refs, reflogs and locks, and their
- * agreement with the journal.
+ * agreement with the journal. Or for the journal: is it the one of a line that
+ * was noted earlier?
  *
  * A daemon, git and other writers may be at work. Only a repair writes. A
  * suspicious object is checked again after PATIENCE_NS, and is a finding only
@@ -40,6 +41,12 @@ struct verify_options {
 struct verify_rows *verify_rows_new(const struct verify_options *opt,
     bool is_alone);
 void verify_rows_free(struct verify_rows *rows);
+
+/* Is everything up to LINE, of refd log --head, in the journal, as it was? 0;
+ * 1: no; 128: this can't be known; 129: LINE is malformed; INTERRUPT_STATUS.
+ * *SAID, to be freed, is a sentence. */
+int verify_head(const struct verify_options *opt, const char *line,
+    char **said);
 
 /* PATH: a git-dir, a common dir, or a work tree with .git. 0; -1: PATH cannot
  * be opened, and *WHY is the reason. The caller frees *WHY. */

@@ -12,6 +12,7 @@
  *	verify_journal.c	the journal: identity, recovery, deferred redo
  *	verify_rows.c		the rows of the journal, read once for all
  *				repositories
+ *	verify_head.c		the whole journal up to a noted line
  *	verify_record.c		the last record of each ref, and the ref
  *	verify_repair.c		repairs, under locks
  *	verify_value.c		the former value of a broken ref

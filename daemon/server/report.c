@@ -285,6 +285,7 @@ void report_status(struct server *server, struct conn *conn,
 	key_values_add_number(&kv, "open_repos", store.open_repos);
 	key_values_add_number(&kv, "indexed_lsn", store.indexed_lsn);
 	key_values_add_number(&kv, "trimmed_lsn", store.trimmed_lsn);
+	key_values_add(&kv, "head", store.head);
 	key_values_add_number(&kv, "watching", store.watching);
 	key_values_add_number(&kv, "flush_hangs_s",
 	    stall_seconds(&server->service.stall));

@@ -303,6 +303,8 @@ uint64_t store_repo_key(const struct repo *repo);
 bool store_writes_alone(const struct repo *repo);
 const char *store_repo_path(const struct repo *repo);
 
+#define STORE_HEAD_MAX 136
+
 struct store_stats {
 	/* Barriers: the number of transactions that waited, of syncfs calls,
 	 * and of fsyncs of single packs. */
@@ -319,6 +321,8 @@ struct store_stats {
 	uint64_t packed_refs, pack_failures;
 	uint64_t indexed_lsn, trimmed_lsn;
 	bool is_journal_damaged;
+	/* The line of refd log --head; "": none yet. */
+	char head[STORE_HEAD_MAX];
 	/* The last checkpoint: the time of its success (monotonic), its
 	 * duration, and the size of the journal's file. */
 	int64_t checkpoint_ns, checkpoint_took_ns;

@@ -273,5 +273,57 @@ looks_without_the_lock
 verify --all "$T/r.git"
 is 'all, and one of them' 129 "$(cat "$T/status")"
 
+# ---- a noted line ----
+
+head_of() { # FIELD
+	"$REFD" log --head | cut -d' ' -f"$1"
+}
+
+is_noted() { # LSN
+	[ "$(head_of 3)" -ge "$1" ]
+}
+
+verify_head() { # REPORTED-AS STATUS WORDS LINE
+	verify --head "$4"
+	is "$1: the status" "$2" "$(cat "$T/status")"
+	check "$1: the words" grep -q "$3" "$T/said" "$T/err"
+}
+
+edit_journal() { # SQL
+	python3 -c '
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute(sys.argv[2])
+db.commit()' "$STATE/journal.db" "$1"
+}
+
+last=$("$REFD" status -v | sed -n 's/^last_lsn: //p')
+check 'the last record is soon in the line' await 10 is_noted "$last"
+line=$("$REFD" log --head)
+lsn=$(head_of 3)
+is 'the line' refd-head "$(head_of 1)"
+verify_head 'beside the daemon' 0 "1 to $lsn are as they were" "$line"
+"$REFD" update -C "$T/one.git" refs/heads/later \
+	"$(new_commit one.git later)"
+check 'the line goes on' await 10 is_noted $((lsn + 1))
+verify_head 'an earlier line' 0 "1 to $lsn are as they were" "$line"
+verify_head 'a later line' 0 "1 to $(head_of 3) are" "$("$REFD" log --head)"
+verify_head 'half a line' 129 'no line of' "${line%?}"
+is 'a line of one repository: the status' 129 \
+	"$("$REFD" log --head --repo "$T/one.git" 2>/dev/null; echo $?)"
 check 'the daemon stops' stop_daemon
+rm "$STATE"/history.db*
+check 'the daemon starts' start_daemon
+check 'a new index comes as far' await 10 is_noted $((lsn + 1))
+verify_head 'after a restart' 0 "1 to $lsn are as they were" "$line"
+check 'the daemon stops' stop_daemon
+cp "$STATE/journal.db" "$T/journal.db"
+edit_journal 'UPDATE record SET uid = 7 WHERE lsn = 3'
+verify_head 'a changed record' 1 'record 3 is not what' "$line"
+cp "$T/journal.db" "$STATE/journal.db"
+edit_journal 'DELETE FROM record WHERE lsn = 4'
+verify_head 'a missing record' 1 'there is no record 4' "$line"
+cp "$T/journal.db" "$STATE/journal.db"
+edit_journal "DELETE FROM record WHERE lsn > $((lsn - 2))"
+verify_head 'a shorter journal' 1 "ends at record $((lsn - 2))" "$line"
 finish

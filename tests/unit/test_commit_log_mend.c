@@ -343,7 +343,7 @@ static void *register_repos(void *arg)
 		if (journal_register_repo(j, &repo) == 0)
 			journal_flush_repos(j, repo.epoch);
 		journal_drop_deferred(j, i, &nr);
-		journal_trim(j, 0, NULL, 0, &none);
+		journal_trim(j, &(struct journal_chain){ 0 }, NULL, 0, &none);
 		journal_find_repo(j, repo.uuid, pass_repo, NULL);
 	}
 	return arg;

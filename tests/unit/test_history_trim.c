@@ -210,8 +210,10 @@ START_TEST(what_recovery_may_want_stays)
 	trim_all();
 	ck_assert_uint_eq(journal_trimmed(fixture.j), 5);
 	ck_assert_uint_eq(rows_left(), 16);
-	ck_assert_int_eq(
-	    journal_trim(fixture.j, 6, NULL, 0, &(struct refd_txid){ 0 }), -16);
+	ck_assert_int_eq(journal_trim(fixture.j,
+			     &(struct journal_chain){ .lsn = 6 }, NULL, 0,
+			     &(struct refd_txid){ 0 }),
+	    -16);
 	forget(21);
 	trim_all();
 	/* Only the deferred row stays, until it is removed from the list. */

@@ -139,13 +139,14 @@ START_TEST(what_is_kept_of_a_trimmed_row)
 {
 	struct journal_row row = help_row(4, ROW_BYTES);
 	struct journal *j = help_open_here();
+	const struct journal_chain upto = { .lsn = ROWS };
 	struct refd_txid none = { .bytes = { 0 } };
 	struct journal_reader *reader;
 	unsigned rows = 0;
 
 	row.lsn = 5;
 	ck_assert_int_eq(journal_forget(j, ROWS, true), 0);
-	ck_assert_int_eq(journal_trim(j, ROWS, &row, 1, &none), 0);
+	ck_assert_int_eq(journal_trim(j, &upto, &row, 1, &none), 0);
 	ck_assert_int_eq(journal_reader_open(j, &reader), 0);
 	ck_assert_int_eq(
 	    journal_lookup(reader, HELP_UID, &row.txid, count_row, &rows), 0);

@@ -92,6 +92,7 @@ struct historian {
 	bool is_woken;     /* the thread may not wait */
 	struct stage_work work;
 	uint64_t nr_watches, indexed_lsn, trimmed_lsn;
+	struct journal_chain chain;
 };
 
 /* ---- shared with other threads ---- */
@@ -359,6 +360,10 @@ static void answer_next(struct historian *me)
 /* Under MUTEX. */
 static void note_lsns(struct historian *me)
 {
+	const struct journal_chain *chain = history_chain(me->history);
+
+	if (chain != NULL)
+		me->chain = *chain;
 	me->indexed_lsn = history_indexed(me->history);
 	me->trimmed_lsn = journal_trimmed(me->cfg.history.journal);
 }
@@ -515,6 +520,9 @@ void historian_stats(struct historian *h, struct store_stats *stats)
 	stats->watching = h->nr_watches;
 	stats->indexed_lsn = h->indexed_lsn;
 	stats->trimmed_lsn = h->trimmed_lsn;
+	if (h->chain.lsn > 0)
+		journal_chain_text(journal_uuid(h->cfg.history.journal),
+		    &h->chain, stats->head);
 	pthread_mutex_unlock(&h->mutex);
 }
 

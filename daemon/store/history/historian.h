@@ -54,7 +54,7 @@ void historian_end_watches(struct historian *h);
 /* visible() may have become higher: wakes the thread if a watch waits. */
 void historian_note_commit(struct historian *h);
 
-/* Fills in watching, indexed_lsn and trimmed_lsn. */
+/* Fills in watching, indexed_lsn, trimmed_lsn and head. */
 void historian_stats(struct historian *h, struct store_stats *stats);
 /* Adds the thread's current work to PROGRESS (store_progress()). */
 void historian_progress(struct historian *h, int64_t before_ns,

@@ -13,6 +13,7 @@
 #include "daemon/store/store.h"
 
 struct history;
+struct journal_chain;
 
 struct history_config {
 	const struct sys *sys;
@@ -29,6 +30,8 @@ struct history *history_new(const struct history_config *cfg);
 void history_free(struct history *h);
 /* Rows up to here can be found; 0: no index. */
 uint64_t history_indexed(const struct history *h);
+/* Of the indexed rows before the first damaged one. NULL: no index. */
+const struct journal_chain *history_chain(const struct history *h);
 
 /*
  * Fills in ASK's answer from the rows up to the LSN VISIBLE: these rows are

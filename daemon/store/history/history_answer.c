@@ -317,15 +317,6 @@ static bool begin_answer(struct history *h, struct store_question *ask)
 	return ans->arena != NULL;
 }
 
-static uint64_t note_trimmed(struct history *h)
-{
-	uint64_t trimmed = journal_trimmed(h->cfg.journal);
-
-	if (trimmed > h->trimmed)
-		h->trimmed = trimmed;
-	return h->trimmed;
-}
-
 static void set_begin(struct history_question *q)
 {
 	const struct refd_selection *s = q->select;
@@ -469,7 +460,7 @@ bool history_answer(struct history *h, struct store_question *ask,
 	struct refd_answer *ans = &ask->answer;
 	int r = -ENOMEM;
 
-	note_trimmed(h);
+	history_note_trimmed(h);
 	if (q != NULL && begin_answer(h, ask)) {
 		q->h = q->telling.h = h;
 		q->ask = ask;

@@ -29,6 +29,8 @@ struct history {
 
 /* ---- history_keep.c ---- */
 
+/* Brings H->trimmed up to date, and returns it. */
+uint64_t history_note_trimmed(struct history *h);
 int history_open_reader(struct history *h);
 /* After a negative errno R of the index: -EBADMSG makes the index anew. */
 void history_index_failed(struct history *h, int r);

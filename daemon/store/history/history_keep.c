@@ -5,7 +5,8 @@
  * Happy path, some rows at a time:
  *	index	the keys of new rows, before a question and now and then. Each
  *		new row is compared with all watches, and a watch that the row
- *		may concern is answered like a new question
+ *		may concern is answered like a new question. The row's digest
+ *		extends the chain
  *	trim	forgotten rows, which no recovery needs, beyond the retention by
  *		age or size: the journal deletes the rows, and keeps the younger
  *		ids; then the keys of the rows are deleted from the index
@@ -20,7 +21,8 @@
  *	the journal cannot be read	the index stays behind, as above
  *	a damaged row			the index has the row for every
  *					question, so that an answer never passes
- *					over the row in silence
+ *					over the row in silence. The chain ends
+ *					before the row
  *	comparing takes too long, with	the remaining watches are answered like
  *	many watches and patterns	new questions, in their own turns
  *	a crash between the two		trimmed rows come back and are trimmed
@@ -119,6 +121,20 @@ void history_index_failed(struct history *h, int r)
 	h->index = NULL;
 }
 
+uint64_t history_note_trimmed(struct history *h)
+{
+	uint64_t trimmed = journal_trimmed(h->cfg.journal);
+
+	if (trimmed > h->trimmed)
+		h->trimmed = trimmed;
+	return h->trimmed;
+}
+
+const struct journal_chain *history_chain(const struct history *h)
+{
+	return h->index != NULL ? journal_index_chain(h->index) : NULL;
+}
+
 uint64_t history_indexed(const struct history *h)
 {
 	uint64_t last;
@@ -137,6 +153,8 @@ struct indexing {
 	struct history_watches *watches;
 	int64_t until_ns;
 	struct journal_row last; /* its head */
+	struct journal_chain chain;
+	bool is_chained; /* the chain has all rows before */
 	unsigned nr;
 	bool is_index_bad; /* the error is of the index, not of the journal */
 };
@@ -233,6 +251,8 @@ static int index_one(void *arg, const struct journal_row *row)
 	in->is_index_bad = r != 0;
 	if (r != 0)
 		return r;
+	if (in->is_chained)
+		journal_chain_add(&in->chain, row);
 	in->last = *row;
 	in->nr++;
 	return is_late(in) ? HISTORY_STOP : 0;
@@ -259,6 +279,19 @@ static int index_damaged(struct indexing *in, uint64_t lsn, uint64_t visible)
 	return r;
 }
 
+/* The chain goes on behind the row FROM, or begins there if the rows up to FROM
+ * are trimmed. */
+static int begin_chain(struct indexing *in, uint64_t from)
+{
+	int r = 0;
+
+	in->chain = *journal_index_chain(in->index);
+	if (in->chain.lsn < from && from == in->h->trimmed)
+		r = journal_chain_start(in->h->reader, &in->chain);
+	in->is_chained = in->chain.lsn == from;
+	return r > 0 ? -EAGAIN : r;
+}
+
 /* 1: there are more. */
 static int index_some(struct indexing *in, uint64_t from, uint64_t visible)
 {
@@ -278,7 +311,7 @@ static int index_some(struct indexing *in, uint64_t from, uint64_t visible)
 		    visible);
 	}
 	if ((r == 0 || r == HISTORY_STOP) && in->nr > 0) {
-		r = journal_index_end(in->index, &in->last);
+		r = journal_index_end(in->index, &in->last, &in->chain);
 		in->is_index_bad = r != 0;
 		return r != 0 ? r : more;
 	}
@@ -300,11 +333,14 @@ int history_index(struct history *h, uint64_t visible,
 	r = history_open_reader(h);
 	if (r != 0)
 		return r < 0 ? r : -EAGAIN;
+	history_note_trimmed(h);
 	from = history_indexed(h);
 	if (from >= visible)
 		return 0;
 	in.until_ns = SYS(h->cfg.sys, now_mono) + INDEX_NS;
-	r = index_some(&in, from, visible);
+	r = begin_chain(&in, from);
+	if (r == 0)
+		r = index_some(&in, from, visible);
 	if (r == -EAGAIN)
 		return r;
 	h->is_journal_bad = r < 0 && !in.is_index_bad;
@@ -322,7 +358,7 @@ struct trimming {
 	int64_t before_us;   /* older rows go */
 	uint64_t horizon_ms; /* ids born earlier have expired */
 	bool is_too_much;    /* trim whatever the age */
-	uint64_t upto;
+	struct journal_chain upto;
 	struct journal_row keep[TRIM_ROWS]; /* bodies are owned */
 	size_t nr;
 	size_t bytes;
@@ -360,7 +396,7 @@ static int trim_one(void *arg, const struct journal_row *row)
 		r = keep_id(t, row);
 	if (r != 0)
 		return r;
-	t->upto = row->lsn;
+	journal_chain_add(&t->upto, row);
 	t->bytes += row->len;
 	return t->bytes > TRIM_BYTES ? HISTORY_STOP : 0;
 }
@@ -455,16 +491,18 @@ static int trim_journal(struct trimming *t)
 	struct refd_txid expired = born_at(t->horizon_ms);
 	int r;
 
-	t->upto = from;
-	r = journal_read(h->reader, from, journal_forgotten(h->cfg.journal) + 1,
-	    false, TRIM_ROWS, trim_one, t);
+	r = journal_chain_start(h->reader, &t->upto);
+	if (r == 0)
+		r = journal_read(h->reader, from,
+		    journal_forgotten(h->cfg.journal) + 1, false, TRIM_ROWS,
+		    trim_one, t);
 	if (r == JOURNAL_UNKNOWN || r < 0)
 		return r < 0 ? 0 : r;
-	if (t->upto == from)
+	if (t->upto.lsn == from)
 		return 0;
-	r = journal_trim(h->cfg.journal, t->upto, t->keep, t->nr, &expired);
+	r = journal_trim(h->cfg.journal, &t->upto, t->keep, t->nr, &expired);
 	if (r == 0)
-		h->trimmed = t->upto > h->trimmed ? t->upto : h->trimmed;
+		history_note_trimmed(h);
 	return r == 0 ? HISTORY_STOP : r < 0 ? 0 : r;
 }
 

@@ -45,8 +45,8 @@
 
 #include "daemon/base/sys.h"
 #include "daemon/store/journal/commit_log.h"
+#include "proto/lib/sha.h"
 #include "proto/limits.h"
-#include "proto/oid.h"
 
 struct journal_reader;
 
@@ -334,15 +334,40 @@ int journal_read_repo(struct journal_reader *reader, uint64_t id,
     const uint8_t *uuid, struct journal_repo *repo);
 
 /*
- * Deletes all rows up to LSN, except deferred rows. KEEP: the deleted rows with
- * ids that must remain known, with bodies for a look-up, which still finds
- * them. Ids less than EXPIRED become unknown (if there are many, in several
- * calls). -EBUSY: LSN is beyond the forgotten LSN.
+ * The chain: a digest of all rows up to LSN, the SHA-256 of the digest of the
+ * rows before and of all that the row has, except for its objects. The digest
+ * depends on the rows alone, and is another one if a row is changed or missing.
+ * Zeros before the first row.
+ */
+struct journal_chain {
+	uint64_t lsn;
+	uint8_t digest[SHA256_BYTES];
+};
+void journal_chain_add(struct journal_chain *chain,
+    const struct journal_row *row);
+/* The chain of the trimmed rows, with which the chain of the others begins.
+ * Zeros, if rows were trimmed by a refd without chains. Otherwise as
+ * journal_lookup(). */
+int journal_chain_start(struct journal_reader *reader,
+    struct journal_chain *chain);
+/* The line of refd log --head, and back: the journal's uuid, the LSN and the
+ * digest. Returns TEXT. False: TEXT is no such line. */
+#define JOURNAL_CHAIN_TEXT 136
+char *journal_chain_text(const uint8_t uuid[16],
+    const struct journal_chain *chain, char text[JOURNAL_CHAIN_TEXT]);
+bool journal_chain_parse(const char *text, uint8_t uuid[16],
+    struct journal_chain *chain);
+
+/*
+ * Deletes all rows up to UPTO, the end of their chain, except deferred rows.
+ * KEEP: the deleted rows with ids that must remain known, with bodies for a
+ * look-up, which still finds them. Ids less than EXPIRED become unknown (if
+ * there are many, in several calls). -EBUSY: UPTO is beyond the forgotten LSN.
  *
  * Not synced: a crash may bring the rows back, to be trimmed again. Holds the
  * committer's lock; so pass few rows.
  */
-int journal_trim(struct journal *j, uint64_t lsn,
+int journal_trim(struct journal *j, const struct journal_chain *upto,
     const struct journal_row *keep, size_t nr, const struct refd_txid *expired);
 /* Rows up to here are gone, except deferred rows. */
 uint64_t journal_trimmed(struct journal *j);

@@ -16,27 +16,45 @@
 
 #define NUMBERS 13
 
+_Static_assert(JOURNAL_HEAD_BYTES == 8 * NUMBERS + sizeof(struct refd_txid),
+    "a head is the numbers and the id");
+
 /* At most NUMBERS of them. */
-static uLong add_numbers(uLong sum, const uint64_t *numbers, size_t nr)
+static void put_numbers(uint8_t *bytes, const uint64_t *numbers, size_t nr)
 {
-	uint8_t bytes[8 * NUMBERS];
 	size_t i;
 
 	for (i = 0; i < 8 * nr; i++)
 		bytes[i] = (uint8_t)(numbers[i / 8] >> (8 * (i % 8)));
+}
+
+static uLong add_numbers(uLong sum, const uint64_t *numbers, size_t nr)
+{
+	uint8_t bytes[8 * NUMBERS];
+
+	put_numbers(bytes, numbers, nr);
 	return crc32_z(sum, bytes, 8 * nr);
 }
 
-uint32_t journal_checksum(const struct journal_row *row)
+void journal_put_head(const struct journal_row *row,
+    uint8_t head[JOURNAL_HEAD_BYTES])
 {
 	const uint64_t numbers[NUMBERS] = { row->lsn, row->kind, row->uid,
 		(uint64_t)row->pid, row->repo, row->start, row->token,
 		row->mount, (uint64_t)row->locked_at_ns, (uint64_t)row->time_us,
 		row->refers_to, row->final, row->shared_lsn };
+
+	put_numbers(head, numbers, NUMBERS);
+	memcpy(head + 8 * NUMBERS, row->txid.bytes, sizeof(row->txid.bytes));
+}
+
+uint32_t journal_checksum(const struct journal_row *row)
+{
+	uint8_t head[JOURNAL_HEAD_BYTES];
 	uLong sum = crc32(0, NULL, 0);
 
-	sum = add_numbers(sum, numbers, NUMBERS);
-	sum = crc32_z(sum, row->txid.bytes, sizeof(row->txid.bytes));
+	journal_put_head(row, head);
+	sum = crc32_z(sum, head, sizeof(head));
 	/* Of NULL, as SQLite gives an empty body, zlib would begin anew. */
 	if (row->len > 0)
 		sum = crc32_z(sum, row->body, row->len);

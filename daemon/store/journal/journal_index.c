@@ -28,7 +28,7 @@
 #include "daemon/store/journal/journal_index_internal.h"
 
 #define NAME    "history.db"
-#define VERSION "6"
+#define VERSION "7"
 
 /*
  * The first column of the two tables that find records is a part of the LSN
@@ -41,7 +41,8 @@
  */
 static const char schema[] =
     "CREATE TABLE meta(version INTEGER NOT NULL, journal BLOB NOT NULL,"
-    " last INTEGER NOT NULL, last_txid BLOB NOT NULL) STRICT;"
+    " last INTEGER NOT NULL, last_txid BLOB NOT NULL,"
+    " chain_lsn INTEGER NOT NULL, chain BLOB NOT NULL) STRICT;"
     "CREATE TABLE change(segment INTEGER NOT NULL, repo INTEGER NOT NULL,"
     " ref TEXT NOT NULL, lsn INTEGER NOT NULL,"
     " PRIMARY KEY(segment, repo, ref, lsn)) WITHOUT ROWID, STRICT;"
@@ -84,7 +85,8 @@ static int prepare_all(struct journal_index *x)
 		    "INSERT INTO span VALUES(?1, ?2, ?2, ?3) ON CONFLICT(nr)"
 		    " DO UPDATE SET low_us = min(low_us, ?2),"
 		    " high_us = max(high_us, ?2), bytes = bytes + ?3",
-		[INDEX_LAST] = "UPDATE meta SET last = ?, last_txid = ?",
+		[INDEX_LAST] = "UPDATE meta SET last = ?, last_txid = ?,"
+			       " chain_lsn = ?, chain = ?",
 		[INDEX_OLD_CHANGE] = OLD("change", "segment, repo, ref, lsn"),
 		[INDEX_OLD_SOURCE] = OLD("source", "segment, source, lsn"),
 		[INDEX_DELETE_CHANGE] =
@@ -153,17 +155,21 @@ static int check_meta(struct journal_index *x, struct journal *j)
 	int rc, r = -EBADMSG;
 
 	rc = journal_prepare(x->db,
-	    "SELECT last, last_txid FROM meta"
+	    "SELECT last, last_txid, chain_lsn, chain FROM meta"
 	    " WHERE version = " VERSION " AND journal = ?",
 	    &s);
 	if (rc == SQLITE_OK) {
 		sqlite3_bind_blob(s, 1, journal_uuid(j), 16, SQLITE_STATIC);
 		rc = sqlite3_step(s);
 		if (rc == SQLITE_ROW &&
-		    sqlite3_column_bytes(s, 1) == sizeof(last.txid.bytes)) {
+		    sqlite3_column_bytes(s, 1) == sizeof(last.txid.bytes) &&
+		    sqlite3_column_bytes(s, 3) == sizeof(x->chain.digest)) {
 			last.lsn = (uint64_t)sqlite3_column_int64(s, 0);
 			memcpy(last.txid.bytes, sqlite3_column_blob(s, 1),
 			    sizeof(last.txid.bytes));
+			x->chain.lsn = (uint64_t)sqlite3_column_int64(s, 2);
+			memcpy(x->chain.digest, sqlite3_column_blob(s, 3),
+			    sizeof(x->chain.digest));
 			r = 0;
 		}
 	}
@@ -187,7 +193,8 @@ static int create_schema(struct journal_index *x, struct journal *j)
 		rc = sqlite3_exec(x->db, schema, NULL, NULL, NULL);
 	if (rc == SQLITE_OK)
 		rc = journal_prepare(x->db,
-		    "INSERT INTO meta VALUES(" VERSION ", ?, 0, zeroblob(16))",
+		    "INSERT INTO meta VALUES(" VERSION ", ?, 0, zeroblob(16),"
+		    " 0, zeroblob(32))",
 		    &s);
 	if (rc == SQLITE_OK) {
 		sqlite3_bind_blob(s, 1, journal_uuid(j), 16, SQLITE_STATIC);
@@ -197,6 +204,7 @@ static int create_schema(struct journal_index *x, struct journal *j)
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(x->db, "COMMIT", NULL, NULL, NULL);
 	x->last = 0;
+	memset(&x->chain, 0, sizeof(x->chain));
 	return journal_errno(rc);
 }
 
@@ -315,6 +323,11 @@ uint64_t journal_index_last(const struct journal_index *x)
 	return x->last;
 }
 
+const struct journal_chain *journal_index_chain(const struct journal_index *x)
+{
+	return &x->chain;
+}
+
 /* ---- writing ---- */
 
 static int run_with(sqlite3_stmt *s, uint64_t number)
@@ -391,20 +404,27 @@ int journal_index_add_ref(struct journal_index *x,
 	return journal_errno(journal_run(s));
 }
 
-int journal_index_end(struct journal_index *x, const struct journal_row *row)
+int journal_index_end(struct journal_index *x, const struct journal_row *row,
+    const struct journal_chain *chain)
 {
+	sqlite3_stmt *s = x->stmts[INDEX_LAST];
 	int rc;
 
-	sqlite3_bind_int64(x->stmts[INDEX_LAST], 1, (sqlite3_int64)row->lsn);
-	sqlite3_bind_blob(x->stmts[INDEX_LAST], 2, row->txid.bytes,
-	    sizeof(row->txid.bytes), SQLITE_STATIC);
-	rc = journal_run(x->stmts[INDEX_LAST]);
+	sqlite3_bind_int64(s, 1, (sqlite3_int64)row->lsn);
+	sqlite3_bind_blob(s, 2, row->txid.bytes, sizeof(row->txid.bytes),
+	    SQLITE_STATIC);
+	sqlite3_bind_int64(s, 3, (sqlite3_int64)chain->lsn);
+	sqlite3_bind_blob(s, 4, chain->digest, sizeof(chain->digest),
+	    SQLITE_STATIC);
+	rc = journal_run(s);
 	if (rc == SQLITE_OK)
 		rc = journal_run(x->stmts[INDEX_COMMIT]);
-	if (rc == SQLITE_OK)
+	if (rc == SQLITE_OK) {
 		x->last = row->lsn;
-	else
+		x->chain = *chain;
+	} else {
 		journal_index_cancel(x);
+	}
 	return journal_errno(rc);
 }
 

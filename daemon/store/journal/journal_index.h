@@ -35,6 +35,9 @@ void journal_index_close(struct journal_index *index);
 /* Also removes the files. */
 void journal_index_discard(struct journal_index *index);
 uint64_t journal_index_last(const struct journal_index *index);
+/* Of the last journal_index_end(); zeros: none yet. */
+const struct journal_chain *journal_index_chain(
+    const struct journal_index *index);
 
 /* ---- writing, some rows at a time ---- */
 
@@ -50,9 +53,9 @@ int journal_index_add_ref(struct journal_index *index,
     const struct journal_row *row, const char *ref);
 /* The row LSN cannot be read: every search finds it. */
 int journal_index_add_damaged(struct journal_index *index, uint64_t lsn);
-/* All rows up to ROW are indexed now. */
+/* All rows up to ROW are indexed now. Keeps CHAIN. */
 int journal_index_end(struct journal_index *index,
-    const struct journal_row *row);
+    const struct journal_row *row, const struct journal_chain *chain);
 void journal_index_cancel(struct journal_index *index);
 /* Takes some entries of rows up to LSN out. 1: there are more. */
 int journal_index_trim(struct journal_index *index, uint64_t lsn);

@@ -38,6 +38,7 @@ struct journal_index {
 	char *path;
 	sqlite3 *db;
 	uint64_t last;
+	struct journal_chain chain;
 	sqlite3_stmt *stmts[INDEX_STMTS];
 
 	/* The present search; NULL: none. */

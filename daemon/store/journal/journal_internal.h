@@ -12,6 +12,7 @@
  *	journal_read.c		look-ups and scans
  *	journal_reader.c	look-ups, rows and repositories, for one thread
  *	journal_trim.c		deletes old rows
+ *	journal_chain.c		a digest of all rows
  *	journal_objects.c	new objects of rows
  *	journal_index.c		history's index, a separate database
  *	journal_look.c		the WAL file before SQLite opens it
@@ -52,6 +53,9 @@
 
 /* The last value that a shared row gave each ref. */
 #define JOURNAL_VALUES "value"
+
+/* The digest of all trimmed rows. */
+#define JOURNAL_CHAIN "chain"
 
 /* Tables whose names on disk are older: the outcomes of trimmed ids, and the
  * LSNs of the open deferred rows. */
@@ -463,6 +467,12 @@ int journal_set_values(struct journal *j, journal_given_fn *next, void *arg);
 int journal_reader_connect(struct journal_reader *reader);
 void journal_reader_disconnect(struct journal_reader *reader);
 
+/* ---- journal_chain.c; commit_lock is held ---- */
+
+/* Within a transaction: CHAIN ends with the last trimmed row. An SQLite
+ * code. */
+int journal_write_chain(struct journal *j, const struct journal_chain *chain);
+
 /* ---- journal_look.c ---- */
 
 /* Before any connection. */
@@ -471,6 +481,10 @@ int journal_look_at_wal(struct journal *j, char **why);
 /* ---- journal_checksum.c ---- */
 
 uint32_t journal_checksum(const struct journal_row *row);
+/* Everything in ROW but the body, as bytes. */
+#define JOURNAL_HEAD_BYTES 120
+void journal_put_head(const struct journal_row *row,
+    uint8_t head[JOURNAL_HEAD_BYTES]);
 /* Of the objects of row LSN. */
 uint32_t journal_objects_checksum(uint64_t lsn, const uint8_t *bytes,
     size_t len);

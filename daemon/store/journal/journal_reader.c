@@ -247,6 +247,32 @@ int journal_ends_between(struct journal_reader *reader, uint64_t after,
 	return end(reader, s, rc == SQLITE_ROW ? 0 : journal_errno(rc));
 }
 
+/* Not prepared before, as the table may come later than READER, or never. */
+int journal_chain_start(struct journal_reader *reader,
+    struct journal_chain *chain)
+{
+	sqlite3_stmt *open = begin(reader, JOURNAL_READ_ENDS, false), *s = NULL;
+	int rc = SQLITE_DONE;
+
+	*chain =
+	    (struct journal_chain){ .lsn = journal_trimmed(reader->journal) };
+	if (open != NULL)
+		rc = journal_prepare(reader->db,
+		    "SELECT digest FROM " JOURNAL_CHAIN " WHERE lsn = ?", &s);
+	if (rc == SQLITE_OK) {
+		sqlite3_bind_int64(s, 1, (sqlite3_int64)chain->lsn);
+		rc = sqlite3_step(s);
+	}
+	if (rc == SQLITE_ROW &&
+	    sqlite3_column_bytes(s, 0) == sizeof(chain->digest))
+		memcpy(chain->digest, sqlite3_column_blob(s, 0),
+		    sizeof(chain->digest));
+	sqlite3_finalize(s);
+	if (rc == SQLITE_ROW || rc == SQLITE_DONE || rc == SQLITE_ERROR)
+		rc = SQLITE_OK;
+	return end(reader, open, journal_errno(rc));
+}
+
 int journal_read_repo(struct journal_reader *reader, uint64_t id,
     const uint8_t *uuid, struct journal_repo *repo)
 {

@@ -5,7 +5,7 @@
  * Happy path, for some rows, all forgotten:
  *	rows with ids still known are copied into the table of old outcomes,
  *	with only the columns for a look-up; all rows are deleted; meta has the
- *	last LSN
+ *	last LSN, and the table of the chain their digest
  * All steps are a single SQLite transaction without a sync: trimming waits for
  * nothing, and is done again after a crash before the next flush. SQLite uses
  * the space again; the file never shrinks.
@@ -102,22 +102,25 @@ static int expire(struct journal *j, const struct refd_txid *expired)
 	return rc;
 }
 
-static int trim(struct journal *j, uint64_t lsn, const struct journal_row *keep,
-    size_t nr, const struct refd_txid *expired)
+static int trim(struct journal *j, const struct journal_chain *upto,
+    const struct journal_row *keep, size_t nr, const struct refd_txid *expired)
 {
 	struct journal_meta meta = j->meta;
 	int r, rc;
 
 	if ((r = journal_txn_begin(j)) != 0)
 		return r;
-	meta.trimmed = lsn;
+	if (meta.trimmed < upto->lsn)
+		meta.trimmed = upto->lsn;
 	rc = insert_outcomes(j, keep, nr);
 	if (rc == SQLITE_OK)
 		rc = run_with_lsns(j,
 		    "DELETE FROM record WHERE lsn > ?1 AND lsn <= ?2"
 		    " AND lsn NOT IN (SELECT lsn FROM " JOURNAL_OPEN_DEFERRED
 		    ")",
-		    j->meta.trimmed, lsn);
+		    j->meta.trimmed, meta.trimmed);
+	if (rc == SQLITE_OK && meta.trimmed > j->meta.trimmed)
+		rc = journal_write_chain(j, upto);
 	if (rc == SQLITE_OK)
 		rc = journal_write_meta(j, &meta);
 	if (rc == SQLITE_OK)
@@ -128,21 +131,19 @@ static int trim(struct journal *j, uint64_t lsn, const struct journal_row *keep,
 	return r;
 }
 
-int journal_trim(struct journal *j, uint64_t lsn,
+int journal_trim(struct journal *j, const struct journal_chain *upto,
     const struct journal_row *keep, size_t nr, const struct refd_txid *expired)
 {
 	int r;
 
 	pthread_mutex_lock(&j->commit_lock);
-	if (lsn < j->meta.trimmed)
-		lsn = j->meta.trimmed;
-	if (lsn > j->meta.forgotten)
+	if (upto->lsn > j->meta.forgotten)
 		r = -EBUSY;
 	else
-		r = trim(j, lsn, keep, nr, expired);
+		r = trim(j, upto, keep, nr, expired);
 	if (r == 0) {
 		pthread_mutex_lock(&j->hand_lock);
-		j->lsn.trimmed = lsn;
+		j->lsn.trimmed = j->meta.trimmed;
 		pthread_mutex_unlock(&j->hand_lock);
 	}
 	pthread_mutex_unlock(&j->commit_lock);

@@ -125,7 +125,7 @@ tests:
           - exp_labels: {instance: b, job: refd, severity: warning}
             exp_annotations:
               summary: refd on b cannot apply a row of its group
-              description: No later row is applied, and the node cannot lead. The log of refd has the reason (group-row-waits) - a lock of another program, a missing object, or a full disk.
+              description: Its repository gets no later row, and the node cannot lead. The log of refd has the reason (group-row-waits) - a lock of another program, a missing object, or a full disk.
       - eval_time: 2m
         alertname: RefdGroupRefuses
         exp_alerts:

@@ -117,21 +117,13 @@ static bool is_beyond(struct journal *j, uint64_t wal_max_bytes)
 	return is_beyond;
 }
 
-static bool is_much_left(struct journal *j)
-{
-	bool is_much;
-
-	pthread_mutex_lock(&j->hand_lock);
-	is_much = j->frames_left > FEW_FRAMES;
-	pthread_mutex_unlock(&j->hand_lock);
-	return is_much;
-}
-
 static int catch_up(struct journal *j)
 {
 	int i, r = sync_database(j);
 
-	for (i = 0; i < ROUNDS_MAX && r == 0 && is_much_left(j); i++) {
+	for (i = 0; i < ROUNDS_MAX && r == 0 &&
+	    journal_guarded(j, &j->frames_left) > FEW_FRAMES;
+	    i++) {
 		r = passive(j);
 		if (r == 0)
 			r = sync_database(j);

@@ -210,15 +210,9 @@ static int create_schema(struct journal_index *x, struct journal *j)
 
 static void disconnect(struct journal_index *x)
 {
-	size_t i;
-
 	journal_index_search_done(x);
-	for (i = 0; i < INDEX_STMTS; i++) {
-		sqlite3_finalize(x->stmts[i]);
-		x->stmts[i] = NULL;
-	}
-	sqlite3_close(x->db);
-	x->db = NULL;
+	memset(x->stmts, 0, sizeof(x->stmts));
+	journal_disconnect(&x->db);
 }
 
 static int connect_db(struct journal_index *x)

@@ -271,6 +271,8 @@ struct journal {
 /* Opens PATH with the rules of journal.h. Close *DB even after a failure. An
  * SQLite code. A connection of a view reads a copy of the WAL. */
 int journal_connect(struct journal *j, const char *path, sqlite3 **db);
+/* Frees all statements of *DB, too. *DB may be NULL, and is NULL afterwards. */
+void journal_disconnect(sqlite3 **db);
 /* The next connection of this thread that opens a WAL gets COPY instead, and
  * owns the descriptor. -1: the file itself. Returns what was given before and
  * not taken. */

@@ -230,26 +230,10 @@ static void disconnect_all(struct journal *j)
 
 	LIST_FOREACH(reader, &j->readers, link)
 		journal_reader_disconnect(reader);
-	sqlite3_finalize(j->stmts.begin);
-	sqlite3_finalize(j->stmts.insert);
-	sqlite3_finalize(j->stmts.insert_objects);
-	sqlite3_finalize(j->stmts.defer);
-	sqlite3_finalize(j->stmts.end_deferred);
-	sqlite3_finalize(j->stmts.unkeep);
-	sqlite3_finalize(j->stmts.wait);
-	sqlite3_finalize(j->stmts.end_wait);
-	sqlite3_finalize(j->stmts.write_value);
-	sqlite3_finalize(j->stmts.find_value);
-	sqlite3_finalize(j->stmts.find_below);
-	sqlite3_finalize(j->stmts.next_value);
-	sqlite3_finalize(j->stmts.write_meta);
-	sqlite3_finalize(j->stmts.commit);
-	sqlite3_finalize(j->stmts.rollback);
 	memset(&j->stmts, 0, sizeof(j->stmts));
 	journal_flush_close(j);
-	sqlite3_close(j->ckpt);
-	sqlite3_close(j->db);
-	j->ckpt = j->db = NULL;
+	journal_disconnect(&j->ckpt);
+	journal_disconnect(&j->db);
 }
 
 /* ---- open, reopen, close ---- */

@@ -150,8 +150,7 @@ static int scan_open(struct row_scan *scan, struct journal *j, const char *sql)
 /* Returns R, the result of the scan. */
 static int scan_close(struct row_scan *scan, int r)
 {
-	sqlite3_finalize(scan->stmt);
-	sqlite3_close(scan->db);
+	journal_disconnect(&scan->db);
 	if (scan->journal->view.is_view)
 		r = journal_view_unlock(scan->journal, r);
 	pthread_rwlock_unlock(&scan->journal->use_lock);

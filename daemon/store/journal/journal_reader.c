@@ -63,14 +63,8 @@ int journal_reader_connect(struct journal_reader *reader)
 
 void journal_reader_disconnect(struct journal_reader *reader)
 {
-	size_t i;
-
-	for (i = 0; i < JOURNAL_READER_STMTS; i++) {
-		sqlite3_finalize(reader->stmts[i]);
-		reader->stmts[i] = NULL;
-	}
-	sqlite3_close(reader->db);
-	reader->db = NULL;
+	memset(reader->stmts, 0, sizeof(reader->stmts));
+	journal_disconnect(&reader->db);
 }
 
 int journal_reader_open(struct journal *j, struct journal_reader **reader)

@@ -165,6 +165,16 @@ int journal_connect(struct journal *j, const char *path, sqlite3 **db)
 	return rc;
 }
 
+void journal_disconnect(sqlite3 **db)
+{
+	sqlite3_stmt *s;
+
+	while (*db != NULL && (s = sqlite3_next_stmt(*db, NULL)) != NULL)
+		sqlite3_finalize(s);
+	sqlite3_close(*db);
+	*db = NULL;
+}
+
 int journal_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **stmt)
 {
 	return sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, stmt,

@@ -212,8 +212,7 @@ int journal_view(const struct journal_config *cfg, struct journal **journal,
 	if (r == 0)
 		r = journal_connect_to_read(j, why);
 	j->lsn.forget_wanted = j->meta.forgotten;
-	sqlite3_close(j->db);
-	j->db = NULL;
+	journal_disconnect(&j->db);
 	r = journal_view_unlock(j, r);
 	if (r == 0)
 		*journal = j;

@@ -23,6 +23,9 @@
 
 /* The result of a callback: neither an errno nor JOURNAL_UNKNOWN. */
 #define STOP 2
+/* The daemon makes no checkpoint while a slice is read, and the WAL of a busy
+ * journal is copied for each slice. */
+#define SLICE_ROWS 4096
 
 struct head_look {
 	const struct verify_options *opt;
@@ -55,14 +58,18 @@ static int add_row(void *arg, const struct journal_row *row)
 static int read_rows(struct head_look *l, struct journal *j)
 {
 	struct journal_reader *reader = NULL;
+	uint64_t last = UINT64_MAX;
 	int r = journal_reader_open(j, &reader);
 
 	if (r == 0)
 		r = journal_chain_start(reader, &l->at);
-	journal_reader_close(reader);
 	l->trimmed = l->at.lsn;
-	if (r == 0)
-		r = journal_scan(j, l->at.lsn, add_row, l);
+	while (r == 0 && l->at.lsn != last) {
+		last = l->at.lsn;
+		r = journal_read(reader, last, UINT64_MAX, false, SLICE_ROWS,
+		    add_row, l);
+	}
+	journal_reader_close(reader);
 	return r == STOP ? 0 : r;
 }
 

@@ -107,6 +107,38 @@ START_TEST(nothing_was_changed)
 }
 END_TEST
 
+static unsigned nr_locks;
+
+static int count_locks(const struct sys *sys, int fd)
+{
+	nr_locks++;
+	return sys_kernel.flock_try(sys, fd);
+}
+
+static unsigned locks_to_verify(void)
+{
+	struct sys sys = sys_kernel;
+	const struct verify_options opt = { .sys = &sys, .state = tmp_root };
+	char *said;
+
+	sys.flock_try = count_locks;
+	nr_locks = 0;
+	ck_assert_int_eq(verify_head(&opt, line, &said), 0);
+	free(said);
+	return nr_locks;
+}
+
+/* The daemon makes no checkpoint while verify has the lock of the WAL. */
+START_TEST(many_records_are_read_in_slices)
+{
+	unsigned few = locks_to_verify();
+
+	add_rows(5000);
+	ck_assert_uint_eq(make_line(), 5015);
+	ck_assert_uint_gt(locks_to_verify(), few);
+}
+END_TEST
+
 START_TEST(a_new_index_has_the_same_line)
 {
 	char before[sizeof(line)];
@@ -336,6 +368,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, fixture_teardown);
 	tcase_add_test(tc, nothing_was_changed);
+	tcase_add_test(tc, many_records_are_read_in_slices);
 	tcase_add_test(tc, a_new_index_has_the_same_line);
 	tcase_add_test(tc, rows_are_trimmed_before_they_are_indexed);
 	tcase_add_test(tc, trimmed);

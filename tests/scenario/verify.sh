@@ -164,6 +164,8 @@ finds 'lost, and older' \
 
 check 'the daemon starts again' start_daemon
 "$REFD" update -C "$T/r.git" refs/heads/a "$one"
+# No note about b, however long the journal keeps the record of b.
+"$REFD" update -C "$T/r.git" refs/heads/b "$one"
 git update-ref -d refs/heads/c
 git update-ref refs/heads/c "$two"
 for ((i = 0; i < 8; i++)); do

@@ -167,7 +167,7 @@ int journal_check_pages(struct journal *j, char **why)
 	size_t i;
 	int r, rc;
 
-	rc = journal_query_int(j->db, "PRAGMA page_count", &pages);
+	rc = journal_query(j->db, "PRAGMA page_count", 0, 0, &pages);
 	if (rc != SQLITE_OK)
 		return journal_say_sql(j, why, rc, j->db,
 		    "can't check the journal");

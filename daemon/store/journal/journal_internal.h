@@ -280,6 +280,10 @@ int journal_give_wal(int copy);
 int journal_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **stmt);
 /* Steps to the end and resets. SQLITE_OK or an extended code. */
 int journal_run(sqlite3_stmt *stmt);
+/* Runs SQL, whose parameters are A and B. *VALUE: the first column of the last
+ * row; NULL: no row is expected. As journal_run(). */
+int journal_query(sqlite3 *db, const char *sql, uint64_t a, uint64_t b,
+    int64_t *value);
 /* The negative errno for the code of a definite failure, for the thread that
  * got the code. */
 int journal_errno(int rc);
@@ -322,8 +326,6 @@ int journal_connect_to_read(struct journal *j, char **why);
 struct journal *journal_new(const struct journal_config *cfg, const char *vfs);
 /* Closes everything. */
 void journal_free(struct journal *j);
-/* The first column of the first row. An SQLite code. */
-int journal_query_int(sqlite3 *db, const char *sql, int64_t *value);
 
 /* ---- journal_meta.c ---- */
 

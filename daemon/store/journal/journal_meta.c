@@ -19,9 +19,10 @@ int journal_check_schema(struct journal *j, char **why)
 	int64_t app = 0, version = 0;
 	int rc;
 
-	rc = journal_query_int(j->db, "PRAGMA application_id", &app);
+	rc = journal_query(j->db, "PRAGMA application_id", 0, 0, &app);
 	if (rc == SQLITE_OK)
-		rc = journal_query_int(j->db, "PRAGMA user_version", &version);
+		rc =
+		    journal_query(j->db, "PRAGMA user_version", 0, 0, &version);
 	if (rc != SQLITE_OK)
 		return journal_say_sql(j, why, rc, j->db,
 		    "can't read the journal");
@@ -138,8 +139,8 @@ int journal_read_last(struct journal *j, char **why)
 	int64_t last = 0;
 	int rc;
 
-	rc = journal_query_int(j->db,
-	    "SELECT coalesce(max(lsn), 0) FROM record", &last);
+	rc = journal_query(j->db, "SELECT coalesce(max(lsn), 0) FROM record", 0,
+	    0, &last);
 	if (rc != SQLITE_OK)
 		return journal_say_sql(j, why, rc, j->db,
 		    "can't read the journal");

@@ -71,33 +71,15 @@ int journal_take_objects(struct journal *j, sqlite3_stmt *s, uint64_t lsn,
 	return 0;
 }
 
-/* Runs SQL with the last forgotten LSN; commit_lock is held. *NR: the number in
- * the first row; NULL: no row is expected. An SQLite code. */
-static int run_forgotten(struct journal *j, const char *sql, int64_t *nr)
-{
-	sqlite3_stmt *s = NULL;
-	int rc;
-
-	rc = journal_prepare(j->db, sql, &s);
-	if (rc == SQLITE_OK) {
-		sqlite3_bind_int64(s, 1, journal_signed(j->meta.forgotten));
-		rc = sqlite3_step(s);
-	}
-	if (rc == SQLITE_ROW && nr != NULL)
-		*nr = sqlite3_column_int64(s, 0);
-	sqlite3_finalize(s);
-	return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
-}
-
 /* commit_lock is held. */
 static int read_bytes(struct journal *j)
 {
 	int64_t bytes = 0;
 	int rc;
 
-	rc = journal_query_int(j->db,
-	    "SELECT coalesce(sum(length(bytes)), 0) FROM " JOURNAL_OBJECTS,
-	    &bytes);
+	rc = journal_query(j->db,
+	    "SELECT coalesce(sum(length(bytes)), 0) FROM " JOURNAL_OBJECTS, 0,
+	    0, &bytes);
 	pthread_mutex_lock(&j->hand_lock);
 	if (rc == SQLITE_OK)
 		j->lsn.objects_bytes = (uint64_t)bytes;
@@ -123,14 +105,14 @@ static int delete_some(struct journal *j)
 	int64_t secure = 0;
 	int rc;
 
-	rc = journal_query_int(j->db, "PRAGMA secure_delete", &secure);
+	rc = journal_query(j->db, "PRAGMA secure_delete", 0, 0, &secure);
 	if (rc == SQLITE_OK)
 		rc = set_secure(j, SECURE_FAST);
 	if (rc == SQLITE_OK)
-		rc = run_forgotten(j,
+		rc = journal_query(j->db,
 		    "DELETE FROM " JOURNAL_OBJECTS " WHERE lsn IN (" FORGOTTEN
 		    ")",
-		    NULL);
+		    j->meta.forgotten, 0, NULL);
 	set_secure(j, secure);
 	return rc;
 }
@@ -142,7 +124,8 @@ static int drop_some(struct journal *j, bool *more)
 	int r, rc;
 
 	*more = false;
-	rc = run_forgotten(j, "SELECT count(*) FROM (" FORGOTTEN ")", &nr);
+	rc = journal_query(j->db, "SELECT count(*) FROM (" FORGOTTEN ")",
+	    j->meta.forgotten, 0, &nr);
 	if (rc != SQLITE_OK)
 		return journal_errno(rc);
 	if (nr == 0)

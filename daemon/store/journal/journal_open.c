@@ -45,25 +45,6 @@ static int note_frames(void *arg, sqlite3 *db, const char *name, int frames)
 	return SQLITE_OK;
 }
 
-int journal_query_int(sqlite3 *db, const char *sql, int64_t *value)
-{
-	sqlite3_stmt *s = NULL;
-	int rc;
-
-	rc = journal_prepare(db, sql, &s);
-	if (rc != SQLITE_OK)
-		return rc;
-	rc = sqlite3_step(s);
-	if (rc == SQLITE_ROW) {
-		*value = sqlite3_column_int64(s, 0);
-		rc = SQLITE_OK;
-	} else if (rc == SQLITE_DONE) {
-		rc = SQLITE_CORRUPT;
-	}
-	sqlite3_finalize(s);
-	return rc;
-}
-
 static int prepare_all(struct journal *j)
 {
 	static const char insert[] =
@@ -129,7 +110,7 @@ static int finish_connecting(struct journal *j)
 	if (rc == SQLITE_OK)
 		rc = journal_connect(j, j->cfg.path, &j->ckpt);
 	if (rc == SQLITE_OK)
-		rc = journal_query_int(j->ckpt, "SELECT count(*) FROM meta",
+		rc = journal_query(j->ckpt, "SELECT count(*) FROM meta", 0, 0,
 		    &ignored);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(j->db, "PRAGMA synchronous=NORMAL", NULL,

@@ -95,30 +95,19 @@ int journal_register_repo(struct journal *j, struct journal_repo *repo)
 	return r;
 }
 
-static int delete_deferred(struct journal *j, uint64_t repo, uint64_t *nr)
-{
-	sqlite3_stmt *s = NULL;
-	int rc;
-
-	rc = journal_prepare(j->db,
-	    "DELETE FROM " JOURNAL_OPEN_DEFERRED " WHERE repo = ?", &s);
-	if (rc == SQLITE_OK) {
-		sqlite3_bind_int64(s, 1, (sqlite3_int64)repo);
-		rc = journal_run(s);
-		*nr = (uint64_t)sqlite3_changes(j->db);
-	}
-	sqlite3_finalize(s);
-	return rc;
-}
-
 int journal_drop_deferred(struct journal *j, uint64_t repo, uint64_t *nr)
 {
 	struct journal_mark mark;
-	int r;
+	int r, rc;
 
 	pthread_mutex_lock(&j->commit_lock);
-	if ((r = journal_txn_begin(j)) == 0)
-		r = journal_txn_end(j, delete_deferred(j, repo, nr));
+	if ((r = journal_txn_begin(j)) == 0) {
+		rc = journal_query(j->db,
+		    "DELETE FROM " JOURNAL_OPEN_DEFERRED " WHERE repo = ?",
+		    repo, 0, NULL);
+		*nr = (uint64_t)sqlite3_changes(j->db);
+		r = journal_txn_end(j, rc);
+	}
 	mark = journal_mark(j);
 	pthread_mutex_unlock(&j->commit_lock);
 	return r == 0 ? journal_flush_to(j, &mark) : r;

@@ -191,6 +191,25 @@ int journal_run(sqlite3_stmt *stmt)
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+int journal_query(sqlite3 *db, const char *sql, uint64_t a, uint64_t b,
+    int64_t *value)
+{
+	sqlite3_stmt *s = NULL;
+	int rc = journal_prepare(db, sql, &s);
+
+	if (rc != SQLITE_OK)
+		return rc;
+	if (sqlite3_bind_parameter_count(s) > 0)
+		sqlite3_bind_int64(s, 1, journal_signed(a));
+	if (sqlite3_bind_parameter_count(s) > 1)
+		sqlite3_bind_int64(s, 2, journal_signed(b));
+	while ((rc = sqlite3_step(s)) == SQLITE_ROW)
+		if (value != NULL)
+			*value = sqlite3_column_int64(s, 0);
+	sqlite3_finalize(s);
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
 int journal_errno(int rc)
 {
 	if (is_full && (rc & 0xff) == SQLITE_CANTOPEN)

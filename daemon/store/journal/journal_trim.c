@@ -65,23 +65,6 @@ static int insert_outcomes(struct journal *j, const struct journal_row *rows,
 	return rc;
 }
 
-static int run_with_lsns(struct journal *j, const char *sql, uint64_t a,
-    uint64_t b)
-{
-	sqlite3_stmt *s = NULL;
-	int rc;
-
-	rc = journal_prepare(j->db, sql, &s);
-	if (rc == SQLITE_OK) {
-		sqlite3_bind_int64(s, 1, (sqlite3_int64)a);
-		if (sqlite3_bind_parameter_count(s) > 1)
-			sqlite3_bind_int64(s, 2, (sqlite3_int64)b);
-		rc = journal_run(s);
-	}
-	sqlite3_finalize(s);
-	return rc;
-}
-
 static int expire(struct journal *j, const struct refd_txid *expired)
 {
 	sqlite3_stmt *s = NULL;
@@ -114,11 +97,11 @@ static int trim(struct journal *j, const struct journal_chain *upto,
 		meta.trimmed = upto->lsn;
 	rc = insert_outcomes(j, keep, nr);
 	if (rc == SQLITE_OK)
-		rc = run_with_lsns(j,
+		rc = journal_query(j->db,
 		    "DELETE FROM record WHERE lsn > ?1 AND lsn <= ?2"
 		    " AND lsn NOT IN (SELECT lsn FROM " JOURNAL_OPEN_DEFERRED
 		    ")",
-		    j->meta.trimmed, meta.trimmed);
+		    j->meta.trimmed, meta.trimmed, NULL);
 	if (rc == SQLITE_OK && meta.trimmed > j->meta.trimmed)
 		rc = journal_write_chain(j, upto);
 	if (rc == SQLITE_OK)

@@ -179,7 +179,8 @@ static enum take_result take_whole(struct forming *g, struct entry *ent)
 }
 
 /* Does the last check of the objects of ENT still count? On the direct way, the
- * check comes right before the batch. Git has written the refs of a gate. */
+ * store looks (goes_directly() of completions.c). Git has written the refs of a
+ * gate. */
 static bool is_fresh(const struct batch_former *f, const struct entry *ent)
 {
 	return ent->txn->repo == NULL || ent->txn->req.gate != REFD_GATE_NONE ||

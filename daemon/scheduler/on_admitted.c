@@ -34,11 +34,7 @@
 #define ARRIVE_AT_ONCE 64
 /* Updates of all entries per turn of the loop. */
 #define ARRIVE_MAX 128
-/* A check of the objects counts for so long, because git itself may wait so
- * long for packed-refs.lock after its own check. More for each update,
- * otherwise the checks of a large transaction could take more time than its
- * batches. */
-#define FRESH_NS         (1000 * 1000000LL)
+/* The checks of a large transaction could take more time than its batches. */
 #define FRESH_NS_PER_REF (100 * 1000LL)
 
 void on_admitted_time(struct scheduler *e, struct entry *ent, bool timed)
@@ -69,7 +65,7 @@ static void checked(struct entry *ent, int64_t now_ns)
 	const struct txn *txn = ent->txn;
 
 	ent->fresh_until_ns =
-	    (txn->readmitted ? now_ns : txn->times.arrived_ns) + FRESH_NS +
+	    (txn->readmitted ? now_ns : txn->times.arrived_ns) + TXN_FRESH_NS +
 	    (int64_t)txn->nr_updates * FRESH_NS_PER_REF;
 }
 

@@ -43,11 +43,13 @@ void completions_put_batch(struct completions *c, struct batch *b)
 	end_put(c, wake);
 }
 
+/* Its objects were checked before it came to the barrier. */
 static bool goes_directly(struct txn *txn)
 {
 	return txn->direct != NULL && txn->refused == REFD_OK &&
 	    !txn->replayed && txn->nr_decided == 0 && txn->repo != NULL &&
 	    txn->repo->id == txn->direct_repo &&
+	    txn->times.barrier_ns <= TXN_FRESH_NS &&
 	    !atomic_load(&txn->is_given_up) &&
 	    !atomic_exchange(&txn->direct_taken, true);
 }

@@ -103,8 +103,12 @@ struct txn_peer {
 	size_t nr_gids;
 };
 
-/* Times of the transaction, for metrics only: monotonic times, and sums over
- * its batches. */
+/* A check of the objects counts for so long, because git itself may wait so
+ * long for packed-refs.lock after its own check. */
+#define TXN_FRESH_NS (1000 * 1000000LL)
+
+/* Times of the transaction, for metrics and for the age of the check of its
+ * objects: monotonic times, and sums over its batches. */
 struct txn_times {
 	int64_t arrived_ns;  /* taken by the scheduler */
 	int64_t admitted_ns; /* back from admission and the barrier */

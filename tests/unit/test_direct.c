@@ -1,9 +1,10 @@
 /*
  * Proves that scheduler and store agree on the direct way. A transaction that
  * waits at the barrier while the scheduler is paused is not applied before the
- * scheduler is resumed. A deletion does not wait for the barrier of a
- * transaction that also deletes. Every outcome agrees with the ref's file,
- * whenever a transaction is cancelled or the scheduler is paused.
+ * scheduler is resumed, and one that waits there for long has its objects
+ * checked again. A deletion does not wait for the barrier of a transaction that
+ * also deletes. Every outcome agrees with the ref's file, whenever a
+ * transaction is cancelled or the scheduler is paused.
  */
 #include <check.h>
 #include <sched.h>
@@ -181,6 +182,26 @@ START_TEST(a_pause_begins_no_batch)
 }
 END_TEST
 
+/* The barrier takes so long that git removes the object meanwhile. */
+START_TEST(a_long_barrier_checks_the_objects_again)
+{
+	struct answers answers = { 0 };
+	char hex[REFD_OID_MAX_HEX + 1];
+
+	sr_make_commit("new", hex);
+	syncs_hang = true;
+	submit("refs/heads/a", hex, NULL, &answers);
+	ck_assert_ptr_nonnull(scheduler->direct.entry);
+	await_held();
+	tmp_run("rm r.git/objects/%.2s/%s", hex, hex + 2);
+	usleep(1200 * 1000);
+	release();
+	await_answer(&answers);
+	ck_assert_int_ne(answers.outcome, REFD_COMMITTED);
+	tmp_run("! git -C r.git rev-parse -q --verify refs/heads/a");
+}
+END_TEST
+
 START_TEST(deletions_pass_the_barrier)
 {
 	struct answers both = { 0 }, deletion = { 0 };
@@ -249,6 +270,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_pause_begins_no_batch);
+	tcase_add_test(tc, a_long_barrier_checks_the_objects_again);
 	tcase_add_test(tc, deletions_pass_the_barrier);
 	tcase_add_test(tc, each_outcome_agrees_with_the_file);
 	suite_add_tcase(suite, tc);

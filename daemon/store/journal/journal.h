@@ -100,7 +100,7 @@ int journal_claim(struct journal *j, char **why);
 /* Opens the journal for reading beside a daemon in another process: changes no
  * file, registers no start, and rows need not be durable. A journal that the
  * daemon would refuse is refused. The daemon makes no checkpoint during a
- * callback, for some seconds. A call that takes longer returns -EAGAIN, and its
+ * callback, unless it takes very long: then the call returns -EAGAIN, and its
  * callbacks may have got wrong rows. Only for journal_scan, journal_each_*,
  * readers, _uuid, _forgotten, _last_lsn and _shared_lsn (the last three as of
  * now), all in one thread. -ENOENT: no journal. -EBUSY: a checkpoint takes

@@ -37,7 +37,9 @@
 #define FEW_FRAMES 500
 #define ROUNDS_MAX 5
 
-#define VIEW_NS 100000000
+/* The wait for a view that reads a slice of rows, or was stopped there. */
+#define VIEW_NS         100000000
+#define STOPPED_VIEW_NS 10000000000
 
 static int failed(struct journal *j, int rc)
 {
@@ -136,13 +138,12 @@ static int catch_up(struct journal *j)
 	return r;
 }
 
-/* Keeps views out. A checkpoint can wait for a view that reads a slice of rows.
- * MUST: a start, and a WAL that has outgrown its bound, can't do without. Then
- * a view that was stopped in the middle, or hangs, has lost its lease, and does
- * not use what it reads from now on. */
+/* Keeps views out. MUST: a start, and a WAL that has outgrown its bound, can't do
+ * without. Then a view that was stopped in the middle, or hangs, notices the
+ * checkpoint, and does not use what it has read (journal_view.c). */
 static int lock_wal(struct journal *j, bool must, int *fd)
 {
-	int r = journal_lock_wal(j, must ? 2 * JOURNAL_LEASE_NS : VIEW_NS, fd);
+	int r = journal_lock_wal(j, must ? STOPPED_VIEW_NS : VIEW_NS, fd);
 
 	return must && r == -EBUSY ? 0 : r;
 }

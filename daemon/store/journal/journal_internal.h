@@ -173,9 +173,10 @@ struct journal_found {
 struct journal_view {
 	bool is_view;
 	int lock;
-	unsigned users;             /* of the lock, one within the other */
-	int64_t locked_ns;          /* not later than it was taken */
-	struct journal_sight sight; /* of the last copy */
+	unsigned users; /* of the lock, one within the other */
+	int64_t locked_ns;
+	struct journal_sight locked; /* then */
+	struct journal_sight sight;  /* of the last copy */
 };
 
 /* Of the connection for commits; commit_lock. */
@@ -297,9 +298,6 @@ int journal_say_sql(const struct journal *j, char **why, int rc, sqlite3 *db,
 
 /* ---- journal_view.c ---- */
 
-/* For so long a view may rely on its lock. The daemon waits for twice as long,
- * and then goes on without the lock. */
-#define JOURNAL_LEASE_NS 5000000000
 /* Keeps checkpoints apart from the views of other processes, for as long as *FD
  * is open. 0; negative errno, and *FD is -1. -EBUSY: the others had the lock
  * all the time. */
@@ -307,8 +305,8 @@ int journal_lock_wal(struct journal *j, int64_t wait_ns, int *fd);
 /* The database file stays as it is until _unlock, which follows in any case and
  * soon, because no checkpoint is made meanwhile. 0 or negative errno. */
 int journal_view_lock(struct journal *j);
-/* Returns R, the result of the reading. -EAGAIN: it took too long, and whatever
- * was read is unknown. */
+/* Returns R, the result of the reading. -EAGAIN: the daemon did not wait, and
+ * whatever was read is unknown. */
 int journal_view_unlock(struct journal *j, int r);
 /* The connection that is opened next reads a copy of the WAL. Sets view.sight.
  */

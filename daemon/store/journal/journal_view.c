@@ -22,9 +22,10 @@
  * Failure modes:
  *	the view is stopped while it has the lock, or hangs	the daemon does
  *		without its checkpoint, and the WAL grows. If this can't be,
- *		the daemon waits for longer than the view may have the lock, and
- *		goes on. The view notices by the time: -EAGAIN, and all that was
- *		read must be read again
+ *		the daemon waits for some seconds, and goes on without the lock.
+ *		A database that was not written for so long gets a new time.
+ *		So the view notices: -EAGAIN, and all that was read must be read
+ *		again
  *	a checkpoint takes long, or hangs	-EBUSY
  *	there is no file of a WAL	no daemon runs; the copy is empty
  */
@@ -59,11 +60,7 @@ int journal_lock_wal(struct journal *j, int64_t wait_ns, int *fd)
 	if (r < 0)
 		return r;
 	*fd = r;
-	for (;;) {
-		j->view.locked_ns = SYS(j->sys, now_mono);
-		r = SYS(j->sys, flock_try, *fd);
-		if (r != -EAGAIN || wait_ns <= 0)
-			break;
+	while ((r = SYS(j->sys, flock_try, *fd)) == -EAGAIN && wait_ns > 0) {
 		SYS(j->sys, sleep_ns, POLL_NS);
 		wait_ns -= POLL_NS;
 	}
@@ -169,30 +166,33 @@ int journal_view_lock(struct journal *j)
 
 	if (j->view.users++ > 0)
 		return 0;
-	j->view.locked_ns = SYS(j->sys, now_mono);
 	r = journal_lock_wal(j, WAIT_NS, &j->view.lock);
+	j->view.locked_ns = SYS(j->sys, now_mono);
+	look(j, &j->view.locked);
 	return r == -ENOENT ? 0 : r;
 }
 
 int journal_view_unlock(struct journal *j, int r)
 {
-	int64_t took_ns = SYS(j->sys, now_mono) - j->view.locked_ns;
+	struct journal_sight now;
 	int copy = journal_give_wal(-1);
 
 	if (copy >= 0)
 		SYS(&sys_kernel, close, copy);
 	if (--j->view.users > 0)
 		return r;
+	look(j, &now);
+	if (!is_same(&j->view.locked.db, &now.db, INT64_MAX)) {
+		r = -EAGAIN;
+		/* Perhaps no row is damaged. */
+		j->lsn.damaged = 0;
+	}
 	if (j->view.lock >= 0)
 		SYS(j->sys, close, j->view.lock);
 	j->view.lock = -1;
-	if (took_ns > POLL_NS)
+	if (SYS(j->sys, now_mono) - j->view.locked_ns > POLL_NS)
 		SYS(j->sys, sleep_ns, PAUSE_NS);
-	if (took_ns <= JOURNAL_LEASE_NS)
-		return r;
-	/* Perhaps no row is damaged. */
-	j->lsn.damaged = 0;
-	return -EAGAIN;
+	return r;
 }
 
 /* ---- opening ---- */

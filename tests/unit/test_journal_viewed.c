@@ -273,7 +273,8 @@ START_TEST(a_view_that_is_stopped)
 }
 END_TEST
 
-/* In the daemon. Its last checkpoint was longer ago than a tick of the clock. */
+/* In the daemon. Its last checkpoint was longer ago than a tick of the clock.
+ */
 static void go_on(void)
 {
 	usleep(50000);

@@ -138,8 +138,8 @@ static int catch_up(struct journal *j)
 	return r;
 }
 
-/* Keeps views out. MUST: a start, and a WAL that has outgrown its bound, can't do
- * without. Then a view that was stopped in the middle, or hangs, notices the
+/* Keeps views out. MUST: a start, and a WAL that has outgrown its bound, can't
+ * do without. Then a view that was stopped in the middle, or hangs, notices the
  * checkpoint, and does not use what it has read (journal_view.c). */
 static int lock_wal(struct journal *j, bool must, int *fd)
 {

@@ -238,15 +238,16 @@ if pid == 0:
     os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
     os.execv(argv[0], argv)
 text = b""
+is_sent = False
 while True:
     try:
         more = os.read(terminal, 4096)
     except OSError:
         break
     text += more
-    if b"/6)" in text:
+    if b"/6)" in text and not is_sent:
         os.write(terminal, b"\x03")
-        text = b""
+        is_sent = True
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 PYTHON
 is 'Control-C' 130 $?

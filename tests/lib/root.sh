@@ -15,13 +15,19 @@
 
 root_cache=${STACKS_CACHE:-$T/cache}
 
+# Runs in the machine's network, also if the script has a network of its own:
+# OWN_NET is the machine's then.
+root_net() { # COMMAND...
+	${OWN_NET:+nsenter --net="$OWN_NET"} "$@"
+}
+
 # Skips NAME and ends the script, unless root runs it on a machine with the
 # packages of "scripts/deps OPTION".
 root_needs() { # NAME OPTION
 	if [ "$(id -u)" -ne 0 ]; then
 		skip "$1" 'only root can make a root of its own'
 		finish
-	elif ! "$ROOT/scripts/deps" "$2" >"$T/deps" 2>&1; then
+	elif ! root_net "$ROOT/scripts/deps" "$2" >"$T/deps" 2>&1; then
 		skip "$1" "$(tail -n 1 "$T/deps")"
 		finish
 	fi
@@ -59,7 +65,7 @@ root_make() { # NAME SUITE PACKAGES KEY [OPTION...]
 		rm -rf --one-file-system "$ROOT_BASE" "$ROOT_BASE.new"
 		apt-config dump Acquire | grep -E '::(Check-|https?::Proxy)' \
 			>"$T/apt.conf"
-		DEBIAN_FRONTEND=noninteractive mmdebstrap --quiet \
+		DEBIAN_FRONTEND=noninteractive root_net mmdebstrap --quiet \
 			--variant=minbase --format=directory \
 			--aptopt="$T/apt.conf" \
 			${packages:+--include="$packages"} "$@" "$suite" \

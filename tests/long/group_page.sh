@@ -10,9 +10,11 @@
 # with. Otherwise the upgrade is one to a later version with the same files.
 # STACKS_CACHE=DIR keeps the root between runs.
 
-# The machines are on a bridge in a network of their own.
+# The machines are on a bridge in a network of their own. Packages come from the
+# machine's network.
 if [ -z "${OWN_NET:-}" ] && [ "$(id -u)" -eq 0 ]; then
-	OWN_NET=1 exec unshare --net bash "$0"
+	exec 8</proc/self/ns/net
+	OWN_NET=/proc/$$/fd/8 exec unshare --net bash "$0"
 fi
 
 # shellcheck source=tests/lib/scenario.sh

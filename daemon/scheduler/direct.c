@@ -33,14 +33,13 @@ static uint64_t hash_path(const char *path)
 	return hash;
 }
 
-void direct_learn(struct direct *d, uint64_t key, bool writes_alone,
-    const struct txn *txn)
+void direct_learn(struct direct *d, const struct txn *txn)
 {
 	uint64_t hash = hash_path(txn->req.git_dir);
 
 	d->paths[hash % DIRECT_PATHS] = (struct direct_path){ .hash = hash,
-		.key = key,
-		.writes_alone = writes_alone };
+		.key = store_repo_key(txn->repo),
+		.writes_alone = store_writes_alone(txn->repo) };
 }
 
 /* NULL: not remembered. */

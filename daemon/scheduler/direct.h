@@ -34,8 +34,7 @@ struct direct {
 
 struct txn;
 
-/* TXN was admitted to repository KEY. Remembers KEY for the path of TXN. */
-void direct_learn(struct direct *d, uint64_t key, bool writes_alone,
-    const struct txn *txn);
+/* TXN was admitted. Remembers its repository for the path of TXN. */
+void direct_learn(struct direct *d, const struct txn *txn);
 
 #endif

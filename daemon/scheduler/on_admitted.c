@@ -230,9 +230,11 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 		checked_again(e, ent, now_ns);
 		return;
 	}
-	if (txn->repo != NULL && txn->refused == REFD_OK)
-		direct_learn(&e->direct, store_repo_key(txn->repo),
-		    store_writes_alone(txn->repo), txn);
+	/* If other machines share its rows, TXN may have to wait for them, so
+	 * the store would refuse the direct way. */
+	if (txn->repo != NULL && txn->refused == REFD_OK &&
+	    txn->replica == NULL)
+		direct_learn(&e->direct, txn);
 	share_repo(e, ent);
 	if (txn->times.admitted_ns == 0)
 		txn->times.admitted_ns = now_ns;

@@ -264,6 +264,34 @@ START_TEST(quota_is_kept)
 }
 END_TEST
 
+static void keep(struct replica_txn *kept)
+{
+	(void)kept;
+}
+
+static struct replica_txn in_group = { .free = keep };
+
+/* The transactions of a group may wait for other nodes. So no batch is formed
+ * for the direct way. */
+START_TEST(no_direct_way_in_a_group)
+{
+	struct rig_ask *ask;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		ask = rig_submit(
+		    &(struct rig_txn){ .repo = 2, RIG_NAMES("refs/heads/a") });
+		ck_assert_ptr_nonnull(rig_admissions);
+		ck_assert_ptr_null(rig_admissions->direct);
+		rig_admissions->replica = &in_group;
+		rig_admit_all();
+		rig_back_all();
+		expect(ask, REFD_OK);
+		rig_pass(1000 * RIG_MS);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("scheduler_direct");
@@ -280,6 +308,7 @@ int main(void)
 	tcase_add_test(tc, stopped);
 	tcase_add_test(tc, given_back);
 	tcase_add_test(tc, ordinary);
+	tcase_add_test(tc, no_direct_way_in_a_group);
 	suite_add_tcase(s, tc);
 	tc = tcase_create("quota");
 	tcase_add_checked_fixture(tc, setup_quota, rig_teardown);

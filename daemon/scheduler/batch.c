@@ -178,7 +178,8 @@ static enum take_result take_whole(struct forming *g, struct entry *ent)
 	return closed(g, BATCH_CLOSE_SESSION);
 }
 
-/* Does the last check of the objects of ENT still count? On the direct way, the
+/* Does the last check of the objects of ENT (checked() of on_admitted.c) still
+ * count? It ages by time, and a pause ends it. On the direct way, the
  * store looks (goes_directly() of completions.c). Git has written the refs of a
  * gate. */
 static bool is_fresh(const struct batch_former *f, const struct entry *ent)

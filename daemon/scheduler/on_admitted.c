@@ -160,7 +160,8 @@ static void look(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	store_apply(e->store, b);
 }
 
-static void wait(struct scheduler *e, struct entry *ent)
+/* ENT waits for its names. on_admitted_enqueue() queues its updates there. */
+static void begin_waiting(struct scheduler *e, struct entry *ent)
 {
 	ent->queue->writes_alone = store_writes_alone(ent->txn->repo);
 	entry_move(ent, ENTRY_WAITING);
@@ -250,7 +251,7 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 	else if (txn->req.gate == REFD_GATE_PREPARED)
 		look(e, ent, now_ns);
 	else if (on_admitted_join(e, ent, store_repo_key(txn->repo)))
-		wait(e, ent);
+		begin_waiting(e, ent);
 	else
 		decide_end(e, ent, BUSY(MEMORY), now_ns);
 }

@@ -1,9 +1,11 @@
 /*
  * Happy path: every update of the batch is decided and recorded. Its name rests
  * for as long as the lock was held, so that plain git gets a turn. Transactions
- * without undecided updates are decided. For this, each update goes through
- * recorded_back(). Then each transaction goes through entry_back(), which calls
- * decide_finish().
+ * without undecided updates are decided. In the order of the calls:
+ *	on_batch_done > batch_comes_back
+ *		updates_back > update_back > recorded_back	each update
+ *		batch_is_back > entries_back > entry_back	each transaction
+ *			decide_finish	if no update is left
  *
  * An update that comes back undecided keeps its place:
  *	later	the store had no time. The update goes first in the next
@@ -319,7 +321,8 @@ static void entries_back(struct back *back)
 			entry_back(back, b->slices[i].txn->scheduler);
 }
 
-/* Plain git gets a turn for as long as the locks were held. */
+/* Plain git gets a turn for as long as the locks were held. Both times are
+ * points in time (txn.h). */
 static int64_t rest_of(const struct batch *b)
 {
 	return b->locked_ns != 0 ?

@@ -9,9 +9,11 @@
  *	        \        |  \-> DECIDED
  *	         \-> ENDING -> DECIDED
  *
- * If no other transaction is at work:
+ * If no other transaction is at work, the batch is formed at once (direct.c).
+ * The store then applies it, or only admits the transaction:
  *
- *	ADMITTING -> DIRECT -> IN_BATCH
+ *	ADMITTING -> WAITING -> IN_BATCH -> DIRECT -> IN_BATCH
+ *	                                         \-> ADMITTING
  *
  * A session:
  *

@@ -53,7 +53,8 @@ struct scheduler {
 	struct fairness fairness;
 	struct quotas quotas;
 	struct ref_queues ref_queues;
-	/* of entries that are ADMITTING or WAITING, or that hold locks */
+	/* of entries that are ADMITTING, DIRECT or WAITING, or that hold
+	 * locks */
 	struct heap deadlines;
 	struct unrecorded unrecorded;
 	struct direct direct;
@@ -65,7 +66,7 @@ struct scheduler {
 	 * send; requests to pack. */
 	struct store_question *asked, *found, *packs;
 	struct entry *ending;   /* ending.next */
-	struct entry *sessions; /* undecided sessions; next_session */
+	struct entry *sessions; /* undecided sessions; session.next */
 	/* Prepared sessions without an answer yet; answers of one part, or of
 	 * several. */
 	struct entry *untold, *untold_large;
@@ -159,6 +160,8 @@ void decide_forget(struct scheduler *e, struct entry *ent);
 
 /* ---- on_admitted.c: from admission to the queues of the names ---- */
 
+/* Gives ENT to admission. ENT comes back to on_admitted(), or to
+ * on_batch_done() if the store has applied its batch. */
 void on_admitted_await(struct scheduler *e, struct entry *ent);
 void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns);
 /* ENT arrives at repository REPO_KEY, behind all others. False: no memory. */

@@ -98,7 +98,8 @@ struct entry {
 	bool is_misplaced; /* the path has a different repository now */
 	unsigned reopens;
 	/* The store checks the objects before the entry waits. Until when the
-	 * check counts (monotonic), and scheduler.nr_pauses at its begin. */
+	 * check counts (monotonic; checked() of on_admitted.c), and
+	 * scheduler.nr_pauses at its begin. */
 	int64_t fresh_until_ns;
 	unsigned nr_pauses;
 
@@ -122,7 +123,7 @@ struct entry {
 	 * may be tried. */
 	uint64_t arrival; /* of the first update; the k-th has arrival + k */
 	struct ref_queue *up, *up_deleting;
-	size_t nr_up; /* in both lists */
+	size_t nr_up; /* in both lists; settle() of ref_queue.c counts */
 	/* A batch holds the names that are up of updates from this number on.
 	 * SIZE_MAX: no such name. */
 	size_t held_from;
@@ -132,13 +133,16 @@ struct entry {
 
 	struct entry_quota quota;
 
-	/* fairness.c: the repository's queue. */
+	/* fairness.c: the repository's queue. fairness_join() sets it after
+	 * the first admission, or on the direct way before; fairness_leave()
+	 * clears it. NULL: in no queue. */
 	struct repo_queue *queue;
 	bool is_ready, goes_first;
 	/* Its deletions wait until another batch with deletions is back. */
 	bool is_parked;
 	struct entry *next_parked, *prev_parked;
-	/* ready, untold, or kept for unrecorded updates */
+	/* ready, put aside (batch_former.stale), untold, or kept for unrecorded
+	 * updates */
 	struct entry *next, *prev;
 	bool is_arriving;
 	size_t nr_arrived; /* updates that are queued at their names */

@@ -60,7 +60,7 @@ static void close_log(struct pass *p, struct change *c)
 		c->lacks_line = SYS(p->sys, close, c->edit.log_fd) < 0;
 }
 
-static int defer_line(struct pass *p, struct change *c)
+static int end_line(struct pass *p, struct change *c)
 {
 	int r;
 
@@ -83,16 +83,17 @@ static void close_logs(struct pass *p, struct change *c)
 		close_log(p, l);
 }
 
-/* Keeps the lines. Records every line that could not be written, before the
- * locks are released: the locks tell the next start about the missing line. 0,
- * or a negative errno: a line is neither written nor recorded. */
-static int defer_lines(struct pass *p, struct change *c)
+/* Keeps the lines, and closes or syncs the logs. Records every line that could
+ * not be written, before the locks are released: the locks tell the next start
+ * about the missing line. 0, or a negative errno: a line is neither written nor
+ * recorded. */
+static int end_lines(struct pass *p, struct change *c)
 {
 	struct change *l;
-	int r = defer_line(p, c), err;
+	int r = end_line(p, c), err;
 
 	for (l = c->lines; l != NULL; l = l->next_line) {
-		err = defer_line(p, l);
+		err = end_line(p, l);
 		if (r == 0)
 			r = err;
 	}
@@ -156,7 +157,7 @@ static void publish_write(struct pass *p, struct change *c)
 	}
 	if (!c->is_loose)
 		atomic_fetch_add(&c->repo_slice->repo->nr_loose_made, 1);
-	r = defer_lines(p, c);
+	r = end_lines(p, c);
 	if (r < 0)
 		change_keep(p, c, r);
 	else
@@ -175,7 +176,7 @@ static void publish_nothing(struct pass *p, struct change *c)
 	int r;
 
 	append_lines(c);
-	r = defer_lines(p, c);
+	r = end_lines(p, c);
 	if (r < 0) {
 		change_keep(p, c, r);
 		return;
@@ -222,7 +223,7 @@ static void publish_delete(struct pass *p, struct change *c)
 		return;
 	}
 	append_lines(c);
-	r = defer_lines(p, c);
+	r = end_lines(p, c);
 	if (r < 0)
 		change_keep(p, c, r);
 }

@@ -63,7 +63,9 @@ struct txn_update {
 	 * without ".lock". */
 	char *locked_path;
 	enum txn_object object; /* type of the new value, from admission */
-	bool recorded;          /* the outcome is in the journal */
+	/* The outcome is in the journal: slice_committed() of commit.c, or
+	 * admit_is_known(). */
+	bool recorded;
 	bool is_brief; /* replaced at once: its objects are not looked for */
 	/* The peeled object of a tag; owned. NULL: not looked up. */
 	struct refd_oid *peeled;
@@ -76,8 +78,10 @@ struct txn_update {
 	struct txn_update *next_waiting, *prev_waiting;
 	int64_t retry_ns;        /* not before (monotonic) */
 	int64_t locked_since_ns; /* first TXN_AGAIN_LOCKED, or 0 */
-	bool in_batch;           /* undecided, and goes in a batch */
-	void *ref_queue;         /* the queue (scheduler/ref_queue.h) */
+	/* Goes in a batch undecided: from txn_update_try() until the batch, or
+	 * the end of its session, is back. */
+	bool in_batch;
+	void *ref_queue; /* the queue (scheduler/ref_queue.h) */
 };
 
 /* The name of the ref that U locks first: the name in the request. In a row of
@@ -311,10 +315,11 @@ struct batch {
 	struct txn_slice *slices; /* owned array */
 	size_t nr_slices;
 	enum batch_session session;
-	bool is_prepared; /* for the store: takes no locks, or has them */
-	/* Filled in by the store (tell_times() of apply.c): how long locks were
-	 * held (monotonic), without the time in a log that other machines
-	 * share. */
+	/* For the store: takes no locks, or its first pass has them. */
+	bool is_prepared;
+	/* Filled in by the store (tell_times() of apply.c): when the first lock
+	 * was taken, and when the last one went (monotonic). LOCKED_NS is later
+	 * by the time in a log that other machines share. 0: no lock. */
 	int64_t locked_ns, unlocked_ns;
 	/* Set by the store: the time of the steps. DONE is a point in time. */
 	int64_t lock_ns, flush_ns, publish_ns, done_ns;

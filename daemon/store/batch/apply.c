@@ -9,8 +9,9 @@
  *	commit	one journal record for all of it, one flush
  *	publish	log lines, rename, unlock
  *	release	remove the remaining locks and staged files
- *	durability	in the stronger modes: make files, names and logs
- *			durable without the journal (durability.c)
+ *	durability	give the `ok`, in every mode. Before it, in the
+ *			stronger modes, make names and logs durable without the
+ *			journal (durability.c)
  *
  * A transaction that can't share its table with others gets a pass of its own
  * (pass_go_apart()). Several transactions of the store's own, which are rows of
@@ -60,7 +61,7 @@ static void tell_times(const struct pass *p, struct batch *b)
 		b->unlocked_ns = p->unlocked_ns;
 }
 
-/* After the first round of B the store may prepare the next batch. */
+/* Once per batch: by its first pass, even if other passes follow. */
 void apply_is_prepared(struct applier *ap, struct batch *b)
 {
 	if (ap->prepared == NULL || b->is_prepared)

@@ -47,9 +47,10 @@ struct applier {
 	 */
 	int (*commit)(void *arg, struct journal_row *rows, size_t nr,
 	    bool flush);
-	/* batch_prepared() of pipeline.c: B has all locks it can get, and from
-	 * now on waits only for the journal. Called at most once per batch. May
-	 * be NULL. */
+	/* batch_prepared() of pipeline.c: the first pass of B has all locks it
+	 * can get, and other batches need not wait for B any more. A later pass
+	 * of B, for packed-refs, still takes locks. Called at most once per
+	 * batch. May be NULL. */
 	void (*prepared)(void *arg, struct batch *b);
 	/* is_awaited() of pipeline.c: does a batch wait until another batch has
 	 * its locks? */

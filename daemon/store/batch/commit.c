@@ -67,7 +67,8 @@ static bool has_own_answer(const struct change *c)
 	return c->is_asked && strcmp(c->edit.name, c->u->ask->name) != 0;
 }
 
-/* Appends zero, one or two members, and adds their number to *NR. */
+/* Appends zero, one or two members, and adds their number to *NR. A symbolic
+ * ref on the way, or HEAD, gets the values of END, the ref that it leads to. */
 static void add_change(struct change *c, struct record_member *members,
     size_t *nr)
 {

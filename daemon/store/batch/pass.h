@@ -324,8 +324,8 @@ bool repo_slice_is_kept(const struct repo_slice *g);
 bool apply_take_large(struct pass *p, struct repo_slice *g);
 /* Allowed without a slot. */
 void apply_give_large(struct repo_slice *g);
-/* Tells the store that B has all locks it can get, or that other batches must
- * not wait for the slow preparation of B. */
+/* Tells the store that the first pass of B has all locks it can get, or that
+ * other batches must not wait for the slow preparation of B. */
 void apply_is_prepared(struct applier *ap, struct batch *b);
 
 /* ---- pass.c ---- */

@@ -121,7 +121,8 @@ static void stage(struct pass *p)
 	pass_settle(p);
 }
 
-/* A step of the repositories whose backend has rounds, or has none. */
+/* A step of the repositories with tables, if HAS_ROUNDS, or of those with
+ * files. */
 static void each_of(struct pass *p, bool has_rounds, repo_slice_fn *step)
 {
 	size_t i;
@@ -163,7 +164,7 @@ static void seal(struct pass *p, struct repo_slice *g)
 	}
 }
 
-/* The steps before make(), of the repositories with or without rounds. */
+/* The steps before make(), of the same repositories. */
 static void prepare(struct pass *p, bool has_rounds)
 {
 	each_of(p, has_rounds, pass_lock);
@@ -180,8 +181,8 @@ void pass_prepare(struct pass *p)
 	stage(p);
 	durability_values(p);
 	pass_settle(p);
-	/* Tables first, and without files: no lock is held while tables are
-	 * flushed. */
+	/* Tables (true) first, and without files: no lock is held while tables
+	 * are flushed. */
 	prepare(p, true);
 	each_of(p, true, make);
 	/* Hold() of tables has taken no lock, so the time of the locks begins

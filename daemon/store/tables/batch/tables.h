@@ -31,8 +31,9 @@ struct tables_part {
 	/* The new table; owned. */
 	struct tables_record *records;
 	size_t nr_records;
-	bool has_changes; /* live changes of this round */
-	bool confirms;    /* one of them confirms a value */
+	/* The live changes of this round, as count() of tables_records.c has
+	 * found: is there one, and does one confirm a value? */
+	bool has_changes, confirms;
 };
 
 /* ---- the operations (backend.h) ---- */

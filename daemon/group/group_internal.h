@@ -28,8 +28,10 @@ struct group_batch {
 /* A transaction that waits for its objects. */
 struct group_hold {
 	struct txn *txn;
-	uint64_t number; /* of the frame HOLD; 0: only waits for its turn */
-	bool is_done;
+	/* Of the frame HOLD. If the row contains the objects, no frame was
+	 * sent: TXN only waits behind others of its repository. */
+	uint64_t number;
+	bool is_done; /* goes back as soon as it is the first */
 	TAILQ_ENTRY(group_hold) link;
 };
 
@@ -80,8 +82,10 @@ struct group {
 	pthread_cond_t has_output, has_input;
 	pthread_cond_t changed; /* all else: outcomes, turns, the end */
 	/* While it is open for writes; else 0. group_take_role() sets it, on
-	 * the thread of the follower, which gets ROLE also on a leader;
-	 * group_stop() and group_die() clear it. */
+	 * the thread of the follower, which gets ROLE also on a leader. If the
+	 * node no longer leads, step_down() clears it, and end() if the
+	 * connection ends (group_link.c). So do group_stop() and
+	 * group_die(). */
 	uint64_t epoch;
 	bool follows;  /* the last ROLE that was handled */
 	bool may_lead; /* the last ROLE that has come */
@@ -161,7 +165,7 @@ void group_drop_output(struct group *g);
 void group_begin_known(struct group *g, uint64_t epoch);
 /* A frame NEAR. */
 void group_take_near(struct group *g, uint64_t lsn);
-/* group_is_near() */
+/* group_is_near(), which takes MUTEX, asks this. */
 bool group_are_near(const struct group *g);
 
 /* ---- group_batches.c; under MUTEX ---- */

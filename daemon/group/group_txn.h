@@ -25,8 +25,8 @@ struct group_txn {
 	 * the new values (group_collect()). Then no HOLD is needed. */
 	bool is_in_row;
 	struct row_objects *objects;
-	/* Gives all refs of its repository to the other nodes
-	 * (admit_import.c). */
+	/* Gives all refs of its repository to the other nodes:
+	 * admit_import(). */
 	bool imports;
 
 	/* ---- of a row, or of this node alone ---- */

@@ -134,7 +134,7 @@ struct entry {
 	struct entry_quota quota;
 
 	/* fairness.c: the repository's queue. fairness_join() sets it after
-	 * the first admission, or on the direct way before; fairness_leave()
+	 * admission, or on the direct way before it; fairness_leave()
 	 * clears it. NULL: in no queue. */
 	struct repo_queue *queue;
 	bool is_ready, goes_first;

@@ -351,8 +351,9 @@ static int tell_repo(const struct list *list, const struct repos *repos,
 			.repo = k->path,
 			.ref = "",
 			.file = "",
-			.text = "the journal knows it, and it is gone, or "
-				"refd never served what is there now",
+			.text = "the journal knows it, and it was deleted, "
+				"moved or disowned, or refd never served what "
+				"is there now",
 			.repair = "" });
 		return 0;
 	}
@@ -455,13 +456,18 @@ static int hear_path(void *arg, const char *data, size_t len)
 
 static int check_listed(struct list *list)
 {
+	struct findings *f = &list->values->findings;
 	int status;
 
 	list->owner = owner_of(list->values->opt.state);
 	status = admin_as_owner(&list->values->opt.state, 128,
 	    (struct work){ .run = list_repos, .hear = hear_path, .arg = list });
-	if (status != 0)
+	if (status != 0) {
+		if (f->count[FINDING_NOTE] > 0)
+			findings_end(f, 0);
+		findings_done(f);
 		return status;
+	}
 	status = run(list->values, list->paths, list->nr);
 	if (list->nr_left == 0 || interrupt_came())
 		return status;

@@ -170,6 +170,8 @@ int verify_has_log_in_stack(struct verify *v, const struct verify_place *place,
 verify_check_fn verify_lock;
 
 void verify_journal_open(struct verify *v);
+/* The finding about a journal that was not read to its end because of R. */
+enum finding_id verify_journal_failed(int r);
 /* Opens the journal to be read. 0, or a negative errno; *WHY (NULL before), to
  * be freed, may be a sentence. */
 int verify_view(const struct verify_options *opt, struct journal **journal,

@@ -180,6 +180,12 @@ int verify_view(const struct verify_options *opt, struct journal **journal,
 	return journal_view(&cfg, journal, why);
 }
 
+enum finding_id verify_journal_failed(int r)
+{
+	return r == -EBADMSG || r == -EUCLEAN ? FOUND_JOURNAL_DAMAGED :
+						FOUND_JOURNAL_UNREADABLE;
+}
+
 static void open_it(struct verify *v, const struct repo_id *id)
 {
 	char *why = NULL, hex[33];
@@ -201,7 +207,7 @@ static void open_it(struct verify *v, const struct repo_id *id)
 	if (r < 0 && v->journal != NULL)
 		why = journal_damage(v->journal);
 	if (r < 0) {
-		verify_found(v, FOUND_JOURNAL_UNREADABLE, "", "",
+		verify_found(v, verify_journal_failed(r), "", "",
 		    "the journal in '%s' is not looked at: %s", v->opt->state,
 		    why != NULL ? why : strerror(-r));
 		v->journal = NULL;

@@ -235,7 +235,7 @@ void verify_records(struct verify *v)
 		    v->rows->wrong_shared);
 	if (v->rows->err < 0 && v->rows->err != -EINTR) {
 		damage = journal_damage(v->journal);
-		verify_found(v, FOUND_JOURNAL_UNREADABLE, "", "",
+		verify_found(v, verify_journal_failed(v->rows->err), "", "",
 		    "the journal in '%s' can't be read to its end: %s",
 		    v->opt->state,
 		    damage != NULL ? damage : strerror(-v->rows->err));

@@ -404,8 +404,7 @@ enum finding_repair {
 	X(JOURNAL_GROUP, "journal-group", ERROR, NONE,                         \
 	    "make this node anew from a copy of another node")                 \
 	X(JOURNAL_UNREADABLE, "journal-unreadable", NOTE, NONE,                \
-	    "name the daemon's state directory by --state; a damaged "         \
-	    "journal: operations.md, A journal that is damaged")               \
+	    "name the daemon's state directory by --state")                    \
 	X(AWAITS_RECOVERY, "awaits-recovery", ERROR, NONE,                     \
 	    "start the daemon, or run refd recover")                           \
 	X(DEFERRED, "deferred", WARNING, NONE,                                 \

@@ -219,6 +219,13 @@ is 'all: all but two, with a note for each' \
 	'4 repositories: 0 errors, 0 warnings, 2 notes; 0 repaired' \
 	"$(tail -n 1 "$T/said")"
 finds 'all: for programs' '0 repository-gone: repository-gone:' --all
+# A link that an administrator left behind leads to the repository.
+mkdir "$T/moved"
+mv "$T/one.git" "$T/moved"
+ln -s "$T/moved/one.git" "$T/one.git"
+finds 'all: one behind a link' '0 repository-gone: repository-gone:' --all
+rm "$T/one.git"
+mv "$T/moved/one.git" "$T/one.git"
 # A file system that is not mounted is no repository that was deleted. Its
 # device, and that of the mount point, differ.
 elsewhere() { # REPOSITORY...

@@ -243,7 +243,7 @@ START_TEST(a_store_at_work_tells)
 	/* The store goes on. */
 	update("refs/heads/d");
 	ck_assert_uint_eq(vh_look("r.git"), 1);
-	ck_assert_msg(vh_has("journal-unreadable ", "record 1 "), "%s",
+	ck_assert_msg(vh_has("journal-damaged ", "record 1 "), "%s",
 	    vh_lines());
 	sr_close();
 	sr_event = NULL;

@@ -36,6 +36,8 @@
 
 /* About, of a ref with a short name. */
 #define REF_BYTES 150
+/* A repository with the table of its refs, too. */
+#define REPO_BYTES 700
 
 static const char zeroes[] = "0000000000000000000000000000000000000000";
 static char older[REFD_OID_MAX_HEX + 1];
@@ -335,11 +337,11 @@ START_TEST(a_damaged_row)
 	sqlite3_close(db);
 	tmp_run("rm r.git/refs/heads/[ab] r.git/logs/refs/heads/[ab]");
 	FINDS(2);
-	HAS("journal-unreadable ", "record 2 is not what was written");
+	HAS("journal-damaged ", "record 2 is not what was written");
 	HAS("ref-gone refs/heads/b", sr_commit);
 	commit_row(JOURNAL_SLICE, 0, "refs/heads/p");
 	FINDS(2);
-	HAS("journal-unreadable ", "record 2 is not what was written");
+	HAS("journal-damaged ", "record 2 is not what was written");
 	HAS("awaits-recovery ", "no daemon runs");
 }
 END_TEST
@@ -428,12 +430,12 @@ START_TEST(many_that_do_not_fit)
 	struct verify_rows *rows = verify_rows_new(&vh_opt, false);
 
 	make_many();
-	vh_opt.fold_bytes = 2 * REF_BYTES;
+	vh_opt.fold_bytes = 2 * (REF_BYTES + REPO_BYTES);
 	vh_opt.rows = rows;
 	nothing_is_found();
 	ck_assert_uint_gt(rows->nr_reads, 1);
 	ck_assert_uint_le(rows->nr_reads, MANY);
-	ck_assert_uint_le(rows->fold.bytes, 3 * REF_BYTES);
+	ck_assert_uint_le(rows->fold.bytes, 3 * (REF_BYTES + REPO_BYTES));
 	nothing_is_found();
 	tmp_run("rm r0.git/refs/heads/c r0.git/logs/refs/heads/c");
 	sr_close();
@@ -453,7 +455,8 @@ START_TEST(long_names)
 	int i, is_long;
 
 	make_many();
-	vh_opt.fold_bytes = 10 * REF_BYTES; /* as many refs */
+	/* As many refs. */
+	vh_opt.fold_bytes = 10 * REF_BYTES + MANY * REPO_BYTES;
 	for (is_long = 0; is_long < 2; is_long++) {
 		for (i = 0; i < MANY && is_long; i++) {
 			snprintf(name, sizeof(name), "refs/heads/%0200d", i);

@@ -64,6 +64,11 @@ static int take_back(struct fold *f, uint64_t lsn,
 
 /* ---- repositories and refs ---- */
 
+/* With the table of its refs. */
+#define REPO_BYTES                                                             \
+	(sizeof(struct fold_repo) + sizeof(UT_hash_table) +                    \
+	    HASH_INITIAL_NUM_BUCKETS * sizeof(UT_hash_bucket))
+
 struct fold_repo *fold_repo(struct fold *f, uint64_t id)
 {
 	struct fold_repo *repo;
@@ -76,8 +81,10 @@ struct fold_repo *fold_repo(struct fold *f, uint64_t id)
 		return NULL;
 	repo->id = id;
 	HASH_ADD(hh, f->repos, id, sizeof(id), repo);
-	if (repo->hh.tbl != NULL)
+	if (repo->hh.tbl != NULL) {
+		f->bytes += REPO_BYTES;
 		return repo;
+	}
 	free(repo);
 	return NULL;
 }
@@ -99,6 +106,7 @@ void fold_drop(struct fold *f, struct fold_repo *repo)
 		free(ref);
 	}
 	HASH_DEL(f->repos, repo);
+	f->bytes -= REPO_BYTES;
 	free(repo);
 }
 

@@ -51,8 +51,8 @@ char *journal_damage(struct journal *j)
 
 	if (lsn == PAGE)
 		journal_say(&text, 0,
-		    "a page of %s is damaged, or its disk can't read it; "
-		    "nothing was changed: " JOURNAL_WHAT_HELPS,
+		    "a page of %s is damaged; nothing was "
+		    "changed: " JOURNAL_WHAT_HELPS,
 		    j->cfg.path);
 	else if (lsn != 0)
 		journal_say(&text, 0,
@@ -93,10 +93,10 @@ static int row_of(struct journal *j, sqlite3_stmt *s, struct journal_row *row)
 	return -EUCLEAN;
 }
 
-/* Returns R. */
+/* Returns R. A disk that can't read a page may read it next time. */
 static int page_failed(struct journal *j, int r)
 {
-	if (r == -EBADMSG || r == -EIO)
+	if (r == -EBADMSG)
 		journal_note_damage(j, PAGE);
 	return r;
 }

@@ -346,6 +346,8 @@ int repo_open_known(struct repos *repos, const struct journal_repo *known,
 	int r;
 
 	r = repo_find_known(repos, known->path, &place);
+	if (r == -EXDEV || r == -ENOTDIR || r == -ELOOP)
+		return -ENOENT;
 	return r < 0 ? r : claim_place(repos, &place, known, out);
 }
 

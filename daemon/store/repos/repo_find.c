@@ -313,9 +313,7 @@ enum refd_status repo_find_named(const struct repos *repos, const char *arg,
 int repo_find_known(const struct repos *repos, const char *path,
     struct repo_place *place)
 {
-	int r = open_place(repos, path, place);
-
-	return r == -EXDEV || r == -ENOTDIR || r == -ELOOP ? -ENOENT : r;
+	return open_place(repos, path, place);
 }
 
 /* ---- git refs migrate ---- */

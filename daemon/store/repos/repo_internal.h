@@ -43,7 +43,8 @@ char *repo_owner_why(const char *path, uint32_t uid);
 int repo_open_root(const void *arg, const char *path);
 
 /* Finds the common dir at PATH, which must lie under a root. 0; -ENOENT: none;
- * -EKEYREJECTED: the owner is not served; otherwise the disk failed. */
+ * -EXDEV, -ENOTDIR, -ELOOP: the path leads elsewhere by now; -EKEYREJECTED: the
+ * owner is not served; otherwise the disk failed. */
 int repo_find_known(const struct repos *repos, const char *path,
     struct repo_place *place);
 

@@ -190,8 +190,8 @@ START_TEST(a_deferred_copy_taken_back)
 }
 END_TEST
 
-/* The table of a repository's refs, a ref, its name, and room for its rows: each
- * is counted. */
+/* A repository with the table of its refs, a ref, its name, and room for its
+ * rows: each is counted. */
 START_TEST(bytes)
 {
 	size_t empty, one, two;

@@ -76,6 +76,20 @@ static void start_without_locks(void)
 	ck_assert_uint_eq(w->deferred, 0);
 }
 
+/* The journal fails while git has the lock of the ref. */
+START_TEST(a_dead_journal_ends_nothing)
+{
+	struct txn *txn;
+
+	scripted_git_writes(w, X, ONES);
+	memfs_write(w->fs, X_LOCK, "");
+	store_log_failed(&w->store, "is dead");
+	txn = gate("x=1");
+	ck_assert_int_eq(txn->updates[0].status, REFD_UNKNOWN);
+	world_done(w, txn);
+}
+END_TEST
+
 /* ---- durable ---- */
 
 START_TEST(a_value_of_git_survives)
@@ -277,6 +291,7 @@ int main(void)
 	TCase *tc = tcase_create("gate");
 
 	tcase_add_checked_fixture(tc, setup, wr_teardown);
+	tcase_add_test(tc, a_dead_journal_ends_nothing);
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, a_value_of_git_survives, 0, 40);
 	tcase_add_loop_test(tc, a_move_of_git_survives, 0, 40);

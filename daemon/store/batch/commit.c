@@ -257,8 +257,9 @@ static void slice_failed(struct pass *p, const struct slice *slice, int err)
 
 	for (i = 0; i < p->nr_changes; i++) {
 		c = p->changes[i];
+		/* The gate, and a look, can be without a lock. */
 		if (c->slice == slice && err == JOURNAL_UNKNOWN &&
-		    change_is_live(c))
+		    change_is_live(c) && edit_is_locked(&c->edit))
 			edit_to(&c->edit, PROGRESS_DEFERRED);
 	}
 	for (i = 0; i < p->nr_changes; i++) {

@@ -236,12 +236,12 @@ void admin_count(struct scheduler *e, const struct entry *ent,
 	PROBE_STAGES(&txn->req.txid, txn->times.barrier_ns, txn->times.lock_ns,
 	    txn->times.flush_ns, txn->times.publish_ns);
 	PROBE_ANSWER(&txn->req.txid, txn->repo_id, txn->nr_updates,
-	    txn->nr_of[REFD_OK], e->wall_at_ns - txn->times.arrived_ns);
-	measure_txn(&e->measure, txn, e->wall_at_ns);
-	slow_look(&e->slow, txn, repo, outcome, e->wall_at_ns, e->wall_ms);
-	busy_count(&e->repos, repo, txn->nr_updates, e->wall_at_ns);
+	    txn->nr_of[REFD_OK], e->turn_ns - txn->times.arrived_ns);
+	measure_txn(&e->measure, txn, e->turn_ns);
+	slow_look(&e->slow, txn, repo, outcome, e->turn_ns, e->wall_ms);
+	busy_count(&e->repos, repo, txn->nr_updates, e->turn_ns);
 	name_client(txn, client);
-	busy_count(&e->clients, client, txn->nr_updates, e->wall_at_ns);
+	busy_count(&e->clients, client, txn->nr_updates, e->turn_ns);
 }
 
 void scheduler_stats(const struct scheduler *e, struct scheduler_stats *stats)

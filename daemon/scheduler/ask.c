@@ -69,7 +69,7 @@ bool ask_is_too_late(const struct scheduler *e, const struct refd_request *req,
 
 static int64_t wall_ms(const struct scheduler *e, int64_t now_ns)
 {
-	return e->wall_ms + (now_ns - e->wall_at_ns) / 1000000;
+	return e->wall_ms + (now_ns - e->turn_ns) / 1000000;
 }
 
 bool ask_is_expired(const struct scheduler *e, const struct refd_txid *txid,

@@ -13,8 +13,9 @@
  *	deadline, cancel, stop		undecided updates outside of a batch
  *	a lock held for too long	locked
  *	an atomic sibling failed	aborted
- * Answers are sent only by scheduler_run(), when the state is consistent: a
- * callback may submit, cancel or forget.
+ * Answers are sent when the state is consistent, because a callback may submit,
+ * cancel or forget: by scheduler_run(), or at once to a request that needs no
+ * entry of its own.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -384,7 +385,7 @@ static void tell_io(struct scheduler *e, const struct txn *txn)
 	io.why = u->text != NULL ? u->text : why_refused(txn);
 	if (!txn->replayed)
 		measure_failed(&e->measure, io.repo, io.ref, io.why,
-		    txn->peer.uid, e->wall_at_ns);
+		    txn->peer.uid, e->turn_ns);
 	if (e->cfg.on_io != NULL)
 		e->cfg.on_io(e->cfg.io_arg, &io);
 }

@@ -137,7 +137,7 @@ void on_admitted_directly(struct scheduler *e, struct entry *ent)
 
 	e->nr_admitting--;
 	on_admitted_time(e, ent, false);
-	checked(ent, e->wall_at_ns);
+	checked(ent, e->turn_ns);
 	/* Without memory the repository is not charged. */
 	ent->quota.of_repo = quota_take(&e->quotas, QUOTA_REPO,
 	    store_repo_key(txn->repo), txn, ent->quota.sender);

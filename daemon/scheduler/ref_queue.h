@@ -36,9 +36,9 @@
 #include "daemon/scheduler/ref_table.h"
 #include "daemon/scheduler/table.h"
 
-/* Empty if zero-initialised; the owner sets max_bytes. */
 #define REF_QUEUE_TABLES 256
 
+/* Empty if zero-initialised; the owner sets max_bytes. */
 struct ref_queues {
 	/* Many hash tables, because growing a small table takes little time. */
 	struct ref_table tables[REF_QUEUE_TABLES];

@@ -288,7 +288,7 @@ void scheduler_end_sessions(struct scheduler *e, void *arg)
 	DL_FOREACH_SAFE2(e->sessions, ent, next, session.next)
 	if (ent->session.client == arg)
 		decide_give_up(e, ent, REFD_ABORTED, "its client is gone",
-		    e->wall_at_ns);
+		    e->turn_ns);
 }
 
 /* ---- running ---- */
@@ -367,7 +367,7 @@ struct batch *scheduler_next_batch(struct scheduler *e)
 		.max_unrecorded = e->cfg.batch_refs,
 		.max_share = e->cfg.batch_refs / SHARES,
 		.unrecorded_due = unrecorded_is_due(e),
-		.now_ns = e->wall_at_ns,
+		.now_ns = e->turn_ns,
 		.nr_pauses = e->nr_pauses,
 		.fairness = &e->fairness,
 		.ref_queues = &e->ref_queues,
@@ -430,7 +430,7 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 		return now_ns;
 	e->is_running = true;
 	e->wall_ms = wall_ms;
-	e->wall_at_ns = now_ns;
+	e->turn_ns = now_ns;
 	reap(e, now_ns);
 	look_run(e, now_ns);
 	on_batch_done_go_on(e, now_ns);
@@ -467,9 +467,9 @@ void scheduler_hurry(struct scheduler *e)
 	HASH_ITER(hh, e->table.head, ent, next) {
 		if (entry_is_session(ent))
 			decide_give_up(e, ent, REFD_ABORTED,
-			    busy_cause_text(BUSY_STOPPING), e->wall_at_ns);
+			    busy_cause_text(BUSY_STOPPING), e->turn_ns);
 		else
-			decide_give_up(e, ent, BUSY(STOPPING), e->wall_at_ns);
+			decide_give_up(e, ent, BUSY(STOPPING), e->turn_ns);
 	}
 }
 

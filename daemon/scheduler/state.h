@@ -81,7 +81,8 @@ struct scheduler {
 	size_t nr_asks;             /* questions of clients (ask.c) */
 	struct looks looks;
 
-	int64_t wall_ms, wall_at_ns; /* the times of the last scheduler_run() */
+	/* The times of the last scheduler_run(): wall clock, monotonic. */
+	int64_t wall_ms, turn_ns;
 	bool is_draining, is_running;
 	struct scheduler_stats stats;
 	struct measure measure;

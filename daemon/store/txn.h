@@ -52,7 +52,8 @@ struct txn_update {
 	const struct refd_update *ask; /* in txn->req */
 	struct txn *txn;
 
-	/* The answer. PENDING until decided; then never changed again. */
+	/* The answer. PENDING until decided, then never changed again, except
+	 * by an admission that takes an earlier answer back. */
 	enum refd_status status;
 	bool has_found; /* FOUND is set: the value before */
 	struct refd_oid found;

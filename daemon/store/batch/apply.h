@@ -5,7 +5,7 @@
  * ref only lose time: the second finds the locks of the first. Blocks for as
  * long as the disk does. Nothing is logged; a failure is stored in the update.
  * After the call each update is decided, or given back with the reason in
- * update->again.
+ * update->again; those of a prepared session are neither.
  */
 #ifndef STORE_APPLY_H
 #define STORE_APPLY_H

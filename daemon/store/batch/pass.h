@@ -1,6 +1,6 @@
 /*
  * The state that the files of this folder, both backends and the replica share
- * for one batch.
+ * for one pass.
  *
  * A pass covers the updates of a batch that one journal commit records. The
  * scheduler has sorted these updates by transaction (struct txn_slice). Each

@@ -1,8 +1,8 @@
 /*
  * Publishes the committed changes of a pass, and releases the pass.
  *
- * The happy path: the backend publishes and releases one repository after the
- * other.
+ * The happy path: the backend publishes one repository after the other, and
+ * then releases one after the other.
  *
  * What fails:
  *	the backend takes a change back	the update is aborted by a second

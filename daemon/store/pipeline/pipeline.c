@@ -23,8 +23,9 @@
 
 /* ---- a batch in work ---- */
 
-/* Under MUTEX. A slot is free: the source permits PIPELINE_BATCHES workers, and
- * the scheduler sends one batch at a time the direct way. */
+/* Under MUTEX. A slot is free: the source permits PIPELINE_BATCHES workers, the
+ * scheduler sends one batch at a time the direct way, and one thread applies
+ * the rows of other machines. */
 static struct commit_slot *begin_batch(struct pipeline *p, struct batch *b)
 {
 	/* A rejection has no repository: its batch only writes to the log.

@@ -17,8 +17,9 @@
  *
  * Threads and locks: any thread may call every function, except pipeline_new()
  * and pipeline_free(), which are for the thread that opens and closes the
- * store. No function blocks for longer than the mutex of the struct. Under this
- * mutex only locks of the journal and of the pool are taken, and no callback is
+ * store. Only pipeline_apply_here() and pipeline_apply_rows() block for longer
+ * than the mutex of the struct, because they apply a batch. Under this mutex
+ * only locks of the journal and of the pool are taken, and no callback is
  * called.
  *
  * A batch belongs to the pipeline from pipeline_apply() until it is in the

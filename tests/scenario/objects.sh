@@ -117,7 +117,7 @@ pushes() { # FILE-SYSTEM FORMAT
 	is_whole "$name" main
 	check "$name: the log says so" grep -q objects-restored "$LOG"
 	prints_nothing "$name: with git's modes" \
-		find "$repo/objects" -path '*/??/*' ! -perm 0444
+		find "$repo/objects" -path "$repo/objects/??/*" ! -perm 0444
 	is "$name: the same directories as git" 755 \
 		"$(find "$repo/objects" -mindepth 1 -maxdepth 1 -name '??' \
 			-printf '%m\n' | sort -u)"

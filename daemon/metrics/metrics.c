@@ -111,7 +111,7 @@ const struct metric metrics_table[] = {
 	{ "to_replay", "refd_records_to_replay", GAUGE, AT(to_replay),
 	    "Records that a start after a power cut would replay." },
 	{ "wal_bytes", "refd_journal_wal_bytes", GAUGE, AT(store.wal_bytes),
-	    "Frames in use in the journal's WAL; its file has 4 MiB or more." },
+	    "Frames in use in the journal's WAL; its file also has room." },
 	{ "journal_bytes", "refd_journal_bytes", GAUGE, AT(store.journal_bytes),
 	    "The journal's database file, without its WAL." },
 	{ "last_lsn", "refd_last_lsn", GAUGE, AT(store.last_lsn),

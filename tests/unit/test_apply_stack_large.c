@@ -333,6 +333,26 @@ START_TEST(much_to_read_alone)
 }
 END_TEST
 
+/* Git writes the table between the two batches of a session. */
+START_TEST(much_to_read_for_a_session)
+{
+	atomic_uint_fast64_t *users = w->store.pipeline->applier.large_users;
+	struct txn *txn = world_session(w, "a=2", true);
+	const uint64_t index = next_index();
+	struct rh_bytes table = rh_one_block(index, 450000);
+	unsigned i;
+
+	ck_assert_ptr_nonnull(txn->prepared);
+	rh_add(stk.other, stk.other_dir, &table, index, index, index);
+	rh_free(&table);
+	world_session_end(w, txn, true);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	world_done(w, txn);
+	for (i = 0; i < APPLY_LARGE_MAX; i++)
+		ck_assert_uint_eq(atomic_load(&users[i]), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("apply stack large");
@@ -344,6 +364,7 @@ int main(void)
 	tcase_add_test(tc, many_tables_of_two_repositories);
 	tcase_add_test(tc, much_to_read_beside_others);
 	tcase_add_test(tc, much_to_read_alone);
+	tcase_add_test(tc, much_to_read_for_a_session);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("other set-ups");
 	tcase_set_timeout(tc, 120);

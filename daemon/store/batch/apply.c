@@ -338,6 +338,7 @@ static void session_end(struct batch *b, bool commit)
 	int64_t from = SYS(p->sys, now_mono);
 
 	txn->prepared = NULL;
+	p->batch = b;
 	p->slices[0].txn_slice = &b->slices[0];
 	if (commit) {
 		check_still_there(p);

@@ -84,8 +84,10 @@ bool tables_resume(struct pass *p, struct repo_slice *g)
 	struct tables_part *part;
 	int r;
 
-	/* An earlier try found a lock. */
+	/* An earlier try found a lock. It may have taken a slot for much work,
+	 * which the next try asks for again. */
 	tables_end_round(p, g);
+	apply_give_large(g);
 	tables_begin_reading(p, g);
 	r = tables_part(p, &at, &part);
 	/* With the turn, no other batch takes the names. */

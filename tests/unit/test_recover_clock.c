@@ -112,24 +112,6 @@ START_TEST(a_deletion_of_a_ref_with_a_set_time)
 }
 END_TEST
 
-/* The packed file that comes back has no value that a record knows. */
-START_TEST(a_packed_refs_with_a_set_time)
-{
-	const char header[] = "# pack-refs with: peeled fully-peeled sorted \n";
-	char text[256];
-
-	snprintf(text, sizeof(text), "%s%.40s refs/heads/f\n", header, FIVES);
-	memfs_write(w->fs, WORLD_REPO "/packed-refs", text);
-	memfs_set_mtime(w->fs, WORLD_REPO "/packed-refs", HOUR_NS);
-	wr_ok("y=1");
-	scripted_sync(w);
-	scripted_git_writes(w, WORLD_REPO "/packed-refs", header);
-	wr_ok("f=2:0");
-	lose_power();
-	ck_assert_int_eq(world_ref(w, "f"), '2');
-}
-END_TEST
-
 /* A later write is one, whatever time a tool gives it. */
 START_TEST(a_later_write_with_a_set_time_stays)
 {
@@ -196,7 +178,7 @@ START_TEST(the_old_value_written_anew_stays)
 END_TEST
 
 /* git deletes f, and the new packed-refs is lost. No record knows the value of
- * the file that comes back. */
+ * the file that comes back. In the second run a tool has set its time. */
 START_TEST(a_packed_refs_of_before_returns)
 {
 	const char header[] = "# pack-refs with: peeled fully-peeled sorted \n";
@@ -204,6 +186,8 @@ START_TEST(a_packed_refs_of_before_returns)
 
 	snprintf(text, sizeof(text), "%s%.40s refs/heads/f\n", header, FIVES);
 	memfs_write(w->fs, WORLD_REPO "/packed-refs", text);
+	if (_i == 1)
+		memfs_set_mtime(w->fs, WORLD_REPO "/packed-refs", HOUR_NS);
 	wr_ok("y=1");
 	scripted_sync(w);
 	scripted_git_writes(w, WORLD_REPO "/packed-refs", header);
@@ -348,12 +332,11 @@ int main(void)
 	tcase_add_test(tc, an_atomic_transaction_is_not_torn);
 	tcase_add_test(tc, a_move_of_a_ref_with_a_set_time);
 	tcase_add_test(tc, a_deletion_of_a_ref_with_a_set_time);
-	tcase_add_test(tc, a_packed_refs_with_a_set_time);
 	tcase_add_test(tc, a_later_write_with_a_set_time_stays);
 	tcase_add_test(tc, a_later_write_in_the_same_second_stays);
 	tcase_add_test(tc, a_former_value_of_the_same_second_is_none);
 	tcase_add_test(tc, a_value_of_refd_of_the_future);
-	tcase_add_test(tc, a_packed_refs_of_before_returns);
+	tcase_add_loop_test(tc, a_packed_refs_of_before_returns, 0, 2);
 	tcase_add_test(tc, the_old_value_written_anew_stays);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("stopped");

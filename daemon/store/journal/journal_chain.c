@@ -41,8 +41,8 @@ void journal_chain_add(struct journal_chain *chain,
 	chain->lsn = row->lsn;
 }
 
-/* The table came later than the format of the journal, which a refd without
- * chains reads, too. The only row has the id 1. */
+/* The first trimming makes the table, because the chain of a journal that has
+ * all its rows begins with zeros. The only row has the id 1. */
 int journal_write_chain(struct journal *j, const struct journal_chain *chain)
 {
 	sqlite3_stmt *s = NULL;

@@ -450,7 +450,10 @@ static int run_log(const struct command *c, int argc, char **argv)
 	struct refd *r;
 
 	cli_parse(c, &a, argc, &argv);
-	if (a.is_head && (a.req.git_dir || a.user || a.req.select.nr_patterns))
+	if (a.is_head &&
+	    (a.req.git_dir || a.user || a.req.select.nr_patterns ||
+		a.req.select.since_ms || a.req.select.until_ms || a.has_limit ||
+		a.oldest_first || !refd_txid_is_null(&a.req.txid)))
 		cli_usage(c, "--head is about all records of the journal");
 	if (a.is_head)
 		return print_head(&a);

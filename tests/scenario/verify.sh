@@ -309,6 +309,8 @@ db.commit()' "$STATE/journal.db" "$1"
 last=$("$REFD" status -v | sed -n 's/^last_lsn: //p')
 check 'the last record is soon in the line' await 10 is_noted "$last"
 line=$("$REFD" log --head)
+"$REFD" log --head --since yesterday >/dev/null 2>&1
+is 'the line has no other option' 129 $?
 lsn=$(head_of 3)
 is 'the line' refd-head "$(head_of 1)"
 verify_head 'beside the daemon' 0 "1 to $lsn are as they were" "$line"

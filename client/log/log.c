@@ -21,6 +21,7 @@
 #include "proto/lib/clock.h"
 #include "proto/lib/colour.h"
 #include "proto/lib/print.h"
+#include "proto/wire.h"
 
 #define NAP_MS 500
 

@@ -44,9 +44,7 @@ stack_mounts() {
 	done
 	mkdir -p "$root/stack/tests"
 	mount --bind -o ro "$ROOT/tests" "$root/stack/tests"
-	install -m 755 "$BUILD/bin/refd" "$root/usr/local/bin"
-	install -D -m 755 -t "$root/usr/local/libexec/refd" \
-		"$BUILD/bin/refd-daemon" "$BUILD/bin/refd-admin"
+	make_built DESTDIR="$root" install
 	[ -z "$stack_go" ] || go_mount "$root"
 	ip link set lo up
 	exec env -i STACK_INSIDE=yes TERM=dumb TMPDIR=/tmp \
@@ -64,8 +62,8 @@ stack_enter() {
 		finish
 	fi
 	[ -z "$stack_go" ] || go_program
-	export -f stack_mounts root_mount root_system go_mount
-	export T ROOT BUILD ROOT_BASE stack_go
+	export -f stack_mounts root_mount root_system go_mount make_built
+	export T ROOT BUILD ROOT_BASE MAKE_BUILT stack_go
 	# If unshare is killed, all processes that it started end as well.
 	unshare -m -p -f -n --kill-child --propagation private \
 		bash -c stack_mounts "$0" &

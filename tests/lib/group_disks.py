@@ -10,6 +10,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__))
 import disks  # noqa: E402  (tests/powercut/disks.py)
 
 KIND = 'ext4'
+# The clients make a repository every two seconds, for as long as an hour.
+SIZE = 1 << 30
 
 
 def fill(directory):
@@ -30,8 +32,8 @@ class NodeDisk:
     def __init__(self, where, name, cellar):
         self.where, self.kept = where, f'{where}.kept'
         helper = os.environ['BUILD'] + '/tests/helper/lossy_disk'
-        self.disk = disks.Disk(name, KIND, cellar.new(name, KIND), where,
-                               helper)
+        self.disk = disks.Disk(name, KIND, cellar.new(name, KIND, SIZE),
+                               where, helper)
         self.is_lossy = False
         self.disk.mount()
 

@@ -77,11 +77,11 @@ class Cellar:
         run("mkfs.xfs", "-q", "-m", "reflink=1", image)
         run("mount", "-o", "loop", image, self.path)
 
-    def new(self, name, kind):
+    def new(self, name, kind, size=None):
         """Makes the image NAME; two of one origin can't both be mounted, as
         they have the same id."""
         image = "%s/%s" % (self.path, name)
-        make_sparse(image, SIZES[kind])
+        make_sparse(image, size or SIZES[kind])
         run(*MKFS[kind], image)
         return image
 

@@ -3,6 +3,7 @@
 #include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct world *w;
 unsigned wr_home;
@@ -53,6 +54,16 @@ void wr_expect_locks(const char *want)
 
 	ck_assert_str_eq(locks, want);
 	free(locks);
+}
+
+void wr_remove_locks(void)
+{
+	char *list = memfs_list_locks(w->fs, WORLD_REPO), *at = list, *lock;
+
+	while ((lock = strsep(&at, "\n")) != NULL)
+		if (lock[0] != '\0')
+			wr_unlink(lock);
+	free(list);
 }
 
 void wr_expect_file(const char *path, const char *text)

@@ -46,5 +46,7 @@ bool wr_fail_write(const char *spec, bool atomic, unsigned long n, int err);
 /* Changes by a foreign process. */
 void wr_rename(const char *from, const char *to);
 void wr_unlink(const char *path);
+/* All locks of the repository. */
+void wr_remove_locks(void);
 
 #endif

@@ -7,11 +7,16 @@
  * Git's lock of the boot before is removed, in whatever call recovery is
  * stopped. A lock that a living process may hold stays, and the report has the
  * command for it.
+ *
+ * Git may also make and pack a ref while no daemon runs. Recovery makes no ref
+ * of the journal below or above this ref.
  */
 #include <check.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
 #include "tests/lib/world_rig.h"
@@ -240,6 +245,108 @@ START_TEST(a_lock_with_two_names_stays)
 }
 END_TEST
 
+/* ---- packed refs ---- */
+
+static const struct {
+	const char *spec, *name, *packed;
+} takings[] = { { "p=1;d=1", "d", "d/e" }, { "p=1;d/e=1", "d/e", "d" },
+	{ "p=1;d/e/f=1", "d/e/f", "d" } };
+#define NR_TAKINGS ((int)(sizeof(takings) / sizeof(takings[0])))
+
+enum accident { POWER_LOSS, CRASH, CRASH_ATOMIC, NR_ACCIDENTS };
+
+static void write_packed(const char *name)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text),
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3232323232323232323232323232323232323232 refs/heads/%s\n",
+	    name);
+	memfs_write(w->fs, PACKED, text);
+}
+
+static int commit_then_kill(void *arg, struct journal_row *rows, size_t nr,
+    bool flush)
+{
+	int r = journal_commit(w->store.journal, rows, nr, flush);
+
+	(void)arg;
+	memfs_crash_at(w->fs, 0);
+	return r;
+}
+
+/* The transaction is recorded, and the refs are lost or were never made. A
+ * person removes the locks of the crash. */
+static void stop_before_publishing(struct scripted_txn *h, const char *spec,
+    enum accident accident)
+{
+	struct txn *txn;
+
+	if (accident != POWER_LOSS)
+		w->store.pipeline->applier.commit = commit_then_kill;
+	txn = world_apply(w, spec, accident == CRASH_ATOMIC);
+	h->w = w;
+	h->txid = txn->req.txid;
+	world_done(w, txn);
+	if (accident == POWER_LOSS) {
+		wr_power_loss(MEMFS_DATA_NONE, 0);
+	} else {
+		memfs_crash(w->fs);
+		wr_remove_locks();
+		world_crash(w);
+	}
+	memfs_advance(w->fs, INT64_C(1000000000));
+}
+
+START_TEST(a_packed_ref_in_the_way_aborts)
+{
+	const char *name = takings[_i % NR_TAKINGS].name;
+	const char *packed = takings[_i % NR_TAKINGS].packed;
+	enum accident accident = _i / NR_TAKINGS;
+	struct scripted_txn h = { .w = NULL };
+	int run;
+
+	stop_before_publishing(&h, takings[_i % NR_TAKINGS].spec, accident);
+	write_packed(packed);
+	for (run = 0; run < 2; run++) {
+		wr_start();
+		ck_assert_uint_eq(w->deferred, 0);
+		ck_assert_uint_eq(w->found[STORE_DROPPED], run == 0);
+		ck_assert_int_eq(world_ref(w, packed), '2');
+		ck_assert_int_eq(world_ref(w, name), '0');
+		ck_assert(!world_has_log(w, name));
+		/* An empty directory of before a crash stays. */
+		ck_assert(
+		    accident != POWER_LOSS || !memfs_exists(w->fs, BELOW));
+		ck_assert_int_eq(scripted_status(&h, 1), REFD_CONFLICT);
+		ck_assert_int_eq(scripted_status(&h, 0),
+		    accident == CRASH_ATOMIC ? REFD_ABORTED : REFD_OK);
+		ck_assert_int_eq(world_ref(w, "p"),
+		    accident == CRASH_ATOMIC ? '0' : '1');
+		wr_expect_locks("");
+		ck_assert_int_eq(world_stop(w), 0);
+	}
+	wr_start();
+}
+END_TEST
+
+/* Git had deleted the packed ref before refd took the name. The power loss
+ * brings the former packed-refs back, which is no later write. */
+START_TEST(a_packed_ref_of_before_takes_nothing)
+{
+	wr_ok("q=1");
+	write_packed(takings[_i].packed);
+	wr_unlink(PACKED);
+	memfs_advance(w->fs, INT64_C(1000000000));
+	wr_ok(takings[_i].spec);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, takings[_i].packed), '2');
+	ck_assert_uint_eq(w->found[STORE_DROPPED], 0);
+	ck_assert_int_eq(world_ref(w, takings[_i].name), '1');
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recover_blocked");
@@ -250,6 +357,10 @@ int main(void)
 	tcase_add_loop_test(tc, a_dead_lock_below_the_name_goes, 0, 3);
 	tcase_add_test(tc, a_ref_below_the_name_aborts);
 	tcase_add_loop_test(tc, a_directory_in_stage_stays, 0, 2);
+	tcase_add_loop_test(tc, a_packed_ref_in_the_way_aborts, 0,
+	    NR_ACCIDENTS * NR_TAKINGS);
+	tcase_add_loop_test(tc, a_packed_ref_of_before_takes_nothing, 0,
+	    NR_TAKINGS);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, dead_locks_go);
 	tcase_add_loop_test(tc, stopped_anywhere, 0, KILLED + 1);

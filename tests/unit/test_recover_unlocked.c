@@ -6,7 +6,6 @@
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/scripted_txn.h"
@@ -42,16 +41,6 @@ static void write_packed(char name)
 	    " refs/heads/%c\n",
 	    name);
 	memfs_write(w->fs, PACKED, text);
-}
-
-static void remove_locks(void)
-{
-	char *list = memfs_list_locks(w->fs, WORLD_REPO), *at = list, *lock;
-
-	while ((lock = strsep(&at, "\n")) != NULL)
-		if (lock[0] != '\0')
-			wr_unlink(lock);
-	free(list);
 }
 
 static const char *litter(void)
@@ -98,7 +87,7 @@ START_TEST(removed_locks)
 
 	for (n = 0; hit; n++) {
 		hit = crash_at(&h, _i / 2, _i % 2, n);
-		remove_locks();
+		wr_remove_locks();
 		world_crash(w);
 		ck_assert_int_eq(world_start(w), 0);
 		nr_redone += w->found[STORE_ROLLED_FORWARD];
@@ -132,7 +121,7 @@ START_TEST(removed_locks_and_a_write)
 
 	for (n = 0; hit; n++) {
 		hit = crash_at(&h, _i / 2, _i % 2, n);
-		remove_locks();
+		wr_remove_locks();
 		was = world_ref(w, "x");
 		memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads");
 		scripted_git_writes(w, X, FIVES);
@@ -164,7 +153,7 @@ START_TEST(removed_new_packed_refs)
 
 	for (n = 0; hit; n++) {
 		hit = crash_at(&h, PACKING, _i / NR_WRITERS, n);
-		remove_locks();
+		wr_remove_locks();
 		if (memfs_exists(w->fs, PACKED ".new"))
 			wr_unlink(PACKED ".new");
 		was = world_ref(w, "x");
@@ -205,7 +194,7 @@ START_TEST(published_updates)
 		crash_at(&h, 0, false, --n);
 		if (world_ref(w, "x") != '2')
 			break;
-		remove_locks();
+		wr_remove_locks();
 		if (_i == 0)
 			scripted_git_writes(w, X, FIVES);
 		else
@@ -228,13 +217,13 @@ START_TEST(a_killed_start)
 
 	do {
 		crash_at(&h, _i, false, n++);
-		remove_locks();
+		wr_remove_locks();
 		world_crash(w);
 		ck_assert_int_eq(world_start(w), 0);
 	} while (w->found[STORE_ROLLED_FORWARD] == 0);
 	for (at = 0; hit; at++) {
 		crash_at(&h, _i, false, n - 1);
-		remove_locks();
+		wr_remove_locks();
 		world_crash(w);
 		memfs_crash_at(w->fs, at);
 		world_start(w);
@@ -264,7 +253,7 @@ static bool crash_tables_at(unsigned long n)
 	stack_txn_apply(&stx, &m, 1);
 	hit = memfs_was_hit(w->fs);
 	memfs_crash(w->fs);
-	remove_locks();
+	wr_remove_locks();
 	world_crash(w);
 	return hit;
 }

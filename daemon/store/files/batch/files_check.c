@@ -200,27 +200,23 @@ void files_held(struct pass *p, struct repo_slice *g)
 
 /* Looks for a packed ref with the name of a parent directory. A loose ref with
  * this name is impossible: the lock of C already needed the directory. */
-static int find_packed_prefix(struct change *c, char *prefix)
+static int find_packed_prefix(struct change *c, char prefix[REFD_PATH_MAX])
 {
 	struct repo_slice *g = c->repo_slice;
-	size_t len = change_dir_len(c);
-	char *slash;
-	int r = 0;
+	size_t len = g->files.clear_len;
+	int r;
 
-	strcpy(prefix, c->edit.name);
-	while (r == 0 && (slash = strrchr(prefix, '/')) != NULL) {
-		*slash = '\0';
-		/* Most names of a pass are in one directory, so the last result
-		 * is kept. */
-		if ((size_t)(slash - prefix) == g->files.clear_len &&
-		    memcmp(prefix, g->files.clear_dir, g->files.clear_len) == 0)
-			break;
-		r = packed_lookup(g->files.snap, prefix, NULL);
-	}
+	/* Most names of a pass are in one directory, so the last result is
+	 * kept. */
+	if (len > 0 &&
+	    (strncmp(c->edit.name, g->files.clear_dir, len) != 0 ||
+		c->edit.name[len] != '/'))
+		len = 0;
+	r = packed_find_above(g->files.snap, c->edit.name, len, prefix);
 	if (r != 0)
 		return r;
 	g->files.clear_dir = c->edit.name;
-	g->files.clear_len = len;
+	g->files.clear_len = change_dir_len(c);
 	return 0;
 }
 
@@ -277,7 +273,7 @@ static void directory_blocks(struct change *c)
 void files_conflict(struct pass *p, struct change *c)
 {
 	enum refd_detail_kind packed = REFD_DETAIL_NAME_TAKEN;
-	char path[REFD_REFNAME_MAX + 2];
+	char path[REFD_PATH_MAX];
 	int r = 0, dirs = 0;
 
 	if (c->action == CHANGE_WRITE && !c->is_vacant)

@@ -79,6 +79,14 @@ int packed_lookup(const struct packed_snapshot *snap, const char *name,
  * 0. As packed_lookup(). */
 int packed_find_below(const struct packed_snapshot *snap, const char *dir,
     char found[REFD_PATH_MAX]);
+/* Finds a ref with the name of a directory of NAME: 1 and its name in FOUND, or
+ * 0. The first CLEAR_LEN bytes of NAME are such a directory without a ref, and
+ * all above are, too; 0: nothing is known. */
+int packed_find_above(const struct packed_snapshot *snap, const char *name,
+    size_t clear_len, char found[REFD_PATH_MAX]);
+/* Finds a ref that git forbids beside NAME, above or below. As above. */
+int packed_find_conflict(const struct packed_snapshot *snap, const char *name,
+    char found[REFD_PATH_MAX]);
 /* Calls FN for every ref, in the order of the file. Another result than 0 ends
  * the search, and is returned. Otherwise as packed_check(). */
 typedef int packed_each_fn(void *arg, const char *name,

@@ -14,6 +14,7 @@
  *	as git does not find them
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -266,4 +267,31 @@ int packed_find_below(const struct packed_snapshot *snap, const char *dir,
 	}
 	pthread_mutex_unlock(&s->lock);
 	return r;
+}
+
+int packed_find_above(const struct packed_snapshot *snap, const char *name,
+    size_t clear_len, char found[REFD_PATH_MAX])
+{
+	char *slash;
+	int r = 0;
+
+	snprintf(found, REFD_PATH_MAX, "%s", name);
+	while (r == 0 && (slash = strrchr(found, '/')) != NULL &&
+	    (size_t)(slash - found) > clear_len) {
+		*slash = '\0';
+		r = packed_lookup(snap, found, NULL);
+	}
+	return r;
+}
+
+int packed_find_conflict(const struct packed_snapshot *snap, const char *name,
+    char found[REFD_PATH_MAX])
+{
+	char dir[REFD_PATH_MAX];
+	int r = packed_find_above(snap, name, 0, found);
+
+	if (r != 0)
+		return r;
+	snprintf(dir, sizeof(dir), "%s/", name);
+	return packed_find_below(snap, dir, found);
 }

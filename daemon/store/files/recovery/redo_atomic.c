@@ -19,7 +19,6 @@
  * deletes the file once more, unless well-formed and younger than our lock.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -27,19 +26,18 @@
 #include "daemon/store/files/recovery/redo_files.h"
 #include "daemon/store/files/recovery/rule.h"
 
-/* 1: below the name of MEMBER is a packed ref or any file, for example a
- * lock. */
+/* 1: a packed ref conflicts with the name of MEMBER, or any file is below, for
+ * example a lock. */
 static int is_taken(struct replay *rp, const struct leftover_lock *lock,
     const struct record_member *member)
 {
-	char dir[REFD_PATH_MAX], below[REFD_PATH_MAX];
+	char found[REFD_PATH_MAX];
 	int r = 0;
 
 	if (member->action != RECORD_WRITE)
 		return 0;
-	snprintf(dir, sizeof(dir), "%s/", member->name);
 	if (lock->dirfd == rp->repo->fd)
-		r = packed_find_below(rp->snap, dir, below);
+		r = packed_find_conflict(rp->snap, member->name, found);
 	return r != 0 ?
 	    r :
 	    loose_dir_holds_file(rp->sys, lock->dirfd, member->name);

@@ -410,6 +410,28 @@ static int leave_name(struct replay *rp, struct redo *redo,
 	return r < 0 ? r : -ENOTEMPTY;
 }
 
+/* -ENOTDIR: git made and packed another ref that needs the name, so no file
+ * tells of this ref. After a power loss an older packed-refs proves nothing:
+ * the batch found the name free, so the other ref was deleted before. */
+static int look_for_packed(const struct replay *rp, const struct redo *redo,
+    const struct loose_value *loose)
+{
+	const struct replay_row *row = redo->value->row;
+	char found[REFD_PATH_MAX];
+	int r;
+
+	if ((loose->kind != LOOSE_ABSENT && loose->kind != LOOSE_DIR) ||
+	    redo->edit.dirfd != rp->repo->fd ||
+	    (row->evidence != EVIDENCE_CRASHED &&
+		packed_written_ns(rp->snap) < row->row.locked_at_ns))
+		return 0;
+	r = packed_lookup(rp->snap, redo->records->name, NULL);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = packed_find_conflict(rp->snap, redo->records->name, found);
+	return r > 0 ? -ENOTDIR : r;
+}
+
 static int redo_write(struct replay *rp, struct redo *redo,
     const struct loose_value *loose)
 {
@@ -424,6 +446,8 @@ static int redo_write(struct replay *rp, struct redo *redo,
 		if (r == 0 && !rp->is_memory_lost)
 			return 0;
 	}
+	if (r == 0)
+		r = look_for_packed(rp, redo, loose);
 	if (r < 0)
 		return r;
 	/* Keep the evidence before the file is replaced. */
@@ -516,7 +540,5 @@ int redo_one_write(struct replay *rp, struct redo *redo)
 			r = redo_log(rp, redo);
 	}
 	loose_value_done(&loose);
-	r = end_locked(rp, redo, r);
-	redo_close(rp, &redo->edit);
-	return r;
+	return redo_end_and_prune(rp, redo, r);
 }

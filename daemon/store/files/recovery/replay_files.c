@@ -17,8 +17,8 @@
  *	packed-refs that neither the records nor our prepare ever saw:
  *	another writer's, later
  *	a foreign lock stands: deferred, to be tried again
- *	another writer's directory or file stands where the name must go:
- *	aborted, with all other files of the update
+ *	another writer's directory, file or packed ref stands where the name
+ *	must go: aborted, with all other files of the update
  *	a worktree that is gone: never made again
  */
 #include <errno.h>

@@ -347,6 +347,43 @@ START_TEST(a_packed_ref_of_before_takes_nothing)
 }
 END_TEST
 
+/* Git replaces packed-refs, and a power loss takes this back. Recovery writes
+ * packed-refs too, for a deletion by refd. The rest of the file stays old. */
+static void lose_packed(const char *before, const char *after, const char *spec)
+{
+	wr_ok("q=1");
+	memfs_write(w->fs, PACKED, before);
+	memfs_write(w->fs, WORLD_REPO "/after", after);
+	wr_rename(WORLD_REPO "/after", PACKED);
+	memfs_advance(w->fs, INT64_C(1000000000));
+	wr_ok("-z");
+	wr_ok(spec);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "z"), '0');
+	ck_assert_uint_eq(w->found[STORE_DROPPED], 0);
+	ck_assert_uint_eq(w->found[STORE_LEFT], 0);
+}
+
+#define HEADER "# pack-refs with: peeled fully-peeled sorted \n"
+#define THREES "3333333333333333333333333333333333333333"
+#define FOURS  "3434343434343434343434343434343434343434"
+
+START_TEST(a_rewrite_makes_no_packed_ref_younger)
+{
+	lose_packed(HEADER FOURS " refs/heads/d/e\n" FOURS " refs/heads/z\n",
+	    HEADER FOURS " refs/heads/z\n", "d=1");
+	ck_assert_int_eq(world_ref(w, "d"), '1');
+}
+END_TEST
+
+START_TEST(a_rewrite_makes_no_packed_value_younger)
+{
+	lose_packed(HEADER THREES " refs/heads/x\n" FOURS " refs/heads/z\n",
+	    HEADER FOURS " refs/heads/x\n" FOURS " refs/heads/z\n", "x=1:4");
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recover_blocked");
@@ -361,6 +398,8 @@ int main(void)
 	    NR_ACCIDENTS * NR_TAKINGS);
 	tcase_add_loop_test(tc, a_packed_ref_of_before_takes_nothing, 0,
 	    NR_TAKINGS);
+	tcase_add_test(tc, a_rewrite_makes_no_packed_ref_younger);
+	tcase_add_test(tc, a_rewrite_makes_no_packed_value_younger);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, dead_locks_go);
 	tcase_add_loop_test(tc, stopped_anywhere, 0, KILLED + 1);

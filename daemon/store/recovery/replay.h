@@ -98,6 +98,9 @@ struct replay {
 	bool token_stays; /* a lock of `token` could not be removed */
 	struct ref_records *ref_records, *older_records;
 	struct packed_snapshot *snap;
+	/* packed_written_ns() of SNAP; after a rewrite by this replay, of the
+	 * file before. */
+	int64_t packed_ns;
 };
 
 /* ROWS: the rows of this repository, in LSN order. After a failure some may

@@ -80,6 +80,25 @@ static int unlock_packed(struct replay *rp, struct leftover_lock *held)
 	return redo_unlock_own(rp, rp->repo->fd, "packed-refs");
 }
 
+/* Under packed-refs' lock. The lines that stay are as old as before. */
+static int rewrite_packed(struct replay *rp, struct packed_edit *names,
+    size_t nr, mode_t mode)
+{
+	int64_t packed_ns = 0;
+	int r;
+
+	r = redo_look_again(rp);
+	if (r == 0) {
+		packed_ns = rp->packed_ns;
+		r = packed_rewrite(rp->repo->packed, names, nr, mode);
+	}
+	if (r == 0)
+		r = redo_look_again(rp);
+	if (r == 0)
+		rp->packed_ns = packed_ns;
+	return r;
+}
+
 int redo_unpack(struct replay *rp, const struct replay_row *row,
     struct packed_edit *names, size_t nr)
 {
@@ -90,10 +109,10 @@ int redo_unpack(struct replay *rp, const struct replay_row *row,
 	r = lock_packed(rp, held, &row->rec);
 	if (r < 0)
 		return r;
-	r = packed_rewrite(rp->repo->packed, names, nr, row->rec.file_mode);
+	r = rewrite_packed(rp, names, nr, row->rec.file_mode);
 	if (unlock_packed(rp, held) < 0 && r == 0)
 		r = -EIO;
-	return r < 0 ? r : redo_look_again(rp);
+	return r;
 }
 
 /* The lock of packed-refs by a batch of REDOS, if any. */
@@ -130,7 +149,7 @@ static int delete_packed(struct replay *rp, struct redo *redos,
 			names[k++].name = redos[i].records->name;
 	}
 	if (r == 0 && k > 0)
-		r = packed_rewrite(rp->repo->packed, names, k,
+		r = rewrite_packed(rp, names, k,
 		    redos[0].last->row->rec.file_mode);
 	free(names);
 	return r;

@@ -293,7 +293,7 @@ static bool packed_is_older(const struct replay *rp, const struct redo *redo,
     const struct refd_oid *packed)
 {
 	return ref_records_know(redo->records, packed) ||
-	    packed_written_ns(rp->snap) < redo->value->row->row.locked_at_ns;
+	    rp->packed_ns < redo->value->row->row.locked_at_ns;
 }
 
 /* Did another writer change the ref after our lock was taken? After a failed
@@ -423,7 +423,7 @@ static int look_for_packed(const struct replay *rp, const struct redo *redo,
 	if ((loose->kind != LOOSE_ABSENT && loose->kind != LOOSE_DIR) ||
 	    redo->edit.dirfd != rp->repo->fd ||
 	    (row->evidence != EVIDENCE_CRASHED &&
-		packed_written_ns(rp->snap) < row->row.locked_at_ns))
+		rp->packed_ns < row->row.locked_at_ns))
 		return 0;
 	r = packed_lookup(rp->snap, redo->records->name, NULL);
 	if (r != 0)
@@ -470,6 +470,8 @@ int redo_look_again(struct replay *rp)
 	r = packed_snapshot(rp->repo->packed, &snap);
 	if (r < 0)
 		return r;
+	if (snap != rp->snap)
+		rp->packed_ns = packed_written_ns(snap);
 	packed_snapshot_put(rp->snap);
 	rp->snap = snap;
 	return 0;

@@ -135,7 +135,7 @@ static int take_snapshot(struct replay *rp)
 	if (r < 0)
 		return r;
 	rp->packed_lost_ns = packed_lost_ns(rp);
-	r = packed_snapshot(rp->repo->packed, &rp->snap);
+	r = redo_look_again(rp);
 	/* A power loss may have torn any line. */
 	if (r == 0)
 		r = packed_check(rp->snap);

@@ -178,15 +178,14 @@ static enum take_result take_whole(struct forming *g, struct entry *ent)
 	return closed(g, BATCH_CLOSE_SESSION);
 }
 
-/* Does the last check of the objects of ENT (checked() of on_admitted.c) still
- * count? It ages by time, and a pause ends it. On the direct way, the
- * store looks (goes_directly() of completions.c). Git has written the refs of a
- * gate. */
+/* Does the last check of the objects of ENT still count? It ages by time, and a
+ * pause ends it. On the direct way, the store looks at the time
+ * (goes_directly() of completions.c). Git has written the refs of a gate. */
 static bool is_fresh(const struct batch_former *f, const struct entry *ent)
 {
 	return ent->txn->repo == NULL || ent->txn->req.gate != REFD_GATE_NONE ||
 	    (ent->nr_pauses == f->nr_pauses &&
-		f->now_ns <= ent->fresh_until_ns);
+		txn_is_fresh(ent->txn, f->now_ns));
 }
 
 static void put_aside(struct forming *g, struct entry *ent)

@@ -10,10 +10,10 @@
  *			the ordinary way: admission first
  *	paused		the store only admits, unless it has begun to apply
  *	refused		the transaction comes back from admission: something is
- *			wrong, it was at the barrier for more than a second, its
- *			id is known, it was given up, or the path has a
- *			different repository. Its names become free again, and
- *			it goes the ordinary way
+ *			wrong, it arrived more than a second ago, its id is
+ *			known, it was given up, or the path has a different
+ *			repository. Its names become free again, and it goes the
+ *			ordinary way
  */
 #include "daemon/scheduler/state.h"
 #include "proto/refname.h"

@@ -34,8 +34,6 @@
 #define ARRIVE_AT_ONCE 64
 /* Updates of all entries per turn of the loop. */
 #define ARRIVE_MAX 128
-/* The checks of a large transaction could take more time than its batches. */
-#define FRESH_NS_PER_REF (100 * 1000LL)
 
 void on_admitted_time(struct scheduler *e, struct entry *ent, bool timed)
 {
@@ -55,18 +53,6 @@ void on_admitted_await(struct scheduler *e, struct entry *ent)
 	ent->nr_pauses = e->nr_pauses;
 	on_admitted_time(e, ent, true);
 	store_admit(e->store, ent->txn);
-}
-
-/* The store has checked the objects of ENT. After the first check, ENT may have
- * waited for long at the barrier, or for other nodes. A later check counts from
- * its end, otherwise a slow disk could keep ENT for ever. */
-static void checked(struct entry *ent, int64_t now_ns)
-{
-	const struct txn *txn = ent->txn;
-
-	ent->fresh_until_ns =
-	    (txn->readmitted ? now_ns : txn->times.arrived_ns) + TXN_FRESH_NS +
-	    (int64_t)txn->nr_updates * FRESH_NS_PER_REF;
 }
 
 void on_admitted_give_up(struct scheduler *e, struct entry *ent,
@@ -137,7 +123,6 @@ void on_admitted_directly(struct scheduler *e, struct entry *ent)
 
 	e->nr_admitting--;
 	on_admitted_time(e, ent, false);
-	checked(ent, e->turn_ns);
 	/* Without memory the repository is not charged. */
 	ent->quota.of_repo = quota_take(&e->quotas, QUOTA_REPO,
 	    store_repo_key(txn->repo), txn, ent->quota.sender);
@@ -224,7 +209,11 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 	on_admitted_time(e, ent, false);
 	if (ent->state == ENTRY_DIRECT)
 		direct_refused(e, ent, now_ns);
-	checked(ent, now_ns);
+	/* The first check counts from the arrival: TXN may have waited for long
+	 * since, at the barrier, or for other nodes. A later check counts from
+	 * its end, otherwise a slow disk could keep TXN for ever. */
+	if (txn->readmitted)
+		txn->times.checked_ns = now_ns;
 	/* Only its objects were checked again (on_admitted_check_again()): ENT
 	 * still has its place. */
 	if (ent->queue != NULL) {

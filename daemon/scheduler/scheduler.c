@@ -194,7 +194,7 @@ static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
 	if (txn->req.gate == REFD_GATE_COMMITTED)
 		gate_fill(&e->gate, txn);
 	txn->is_from_future = ask_is_from_future(e, &txn->req.txid, now_ns);
-	txn->times.arrived_ns = now_ns;
+	txn->times.arrived_ns = txn->times.checked_ns = now_ns;
 	e->held_bytes += txn->req.bytes;
 	if (entry_is_session(ent))
 		session_begin(e, ent, arg);

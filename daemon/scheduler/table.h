@@ -97,10 +97,8 @@ struct entry {
 	bool has_given_up; /* the wait for a lock is over */
 	bool is_misplaced; /* the path has a different repository now */
 	unsigned reopens;
-	/* The store checks the objects before the entry waits. Until when the
-	 * check counts (monotonic; checked() of on_admitted.c), and
-	 * scheduler.nr_pauses at its begin. */
-	int64_t fresh_until_ns;
+	/* scheduler.nr_pauses when the store began to check the objects. A
+	 * pause since then ends the check (is_fresh() of batch.c). */
 	unsigned nr_pauses;
 
 	/* All undecided updates go together: in an atomic transaction and in a

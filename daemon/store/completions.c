@@ -8,10 +8,12 @@
 
 #include "daemon/store/repos/repo.h"
 
-void completions_init(struct completions *c, void (*wake)(void *arg),
-    void *wake_arg)
+void completions_init(struct completions *c, const struct sys *sys,
+    void (*wake)(void *arg), void *wake_arg)
 {
-	*c = (struct completions){ .wake = wake, .wake_arg = wake_arg };
+	*c = (struct completions){ .sys = sys,
+		.wake = wake,
+		.wake_arg = wake_arg };
 	pthread_mutex_init(&c->mutex, NULL);
 }
 
@@ -43,26 +45,26 @@ void completions_put_batch(struct completions *c, struct batch *b)
 	end_put(c, wake);
 }
 
-/* Its objects were checked before it came to the barrier. */
-static bool goes_directly(struct txn *txn)
+static bool goes_directly(const struct completions *c, struct txn *txn)
 {
 	return txn->direct != NULL && txn->refused == REFD_OK &&
 	    !txn->replayed && txn->nr_decided == 0 && txn->repo != NULL &&
 	    txn->repo->id == txn->direct_repo &&
-	    txn->times.barrier_ns <= TXN_FRESH_NS &&
+	    txn_is_fresh(txn, SYS(c->sys, now_mono)) &&
 	    !atomic_load(&txn->is_given_up) &&
 	    !atomic_exchange(&txn->direct_taken, true);
 }
 
 /* Removes the transaction with a batch for the direct way. NULL: none. */
-static struct txn *take_direct(struct txn_fifo *txns)
+static struct txn *take_direct(const struct completions *c,
+    struct txn_fifo *txns)
 {
 	struct txn_fifo all = *txns;
 	struct txn *txn, *direct = NULL;
 
 	txns->head = NULL;
 	while ((txn = txn_fifo_take(&all)) != NULL)
-		if (goes_directly(txn))
+		if (goes_directly(c, txn))
 			direct = txn;
 		else
 			txn_fifo_put(txns, txn);
@@ -100,7 +102,7 @@ struct batch *completions_put_txns(struct completions *c, struct txn_fifo *txns)
 
 	hold_some(c, txns);
 	/* An admission worker must not wait for PostgreSQL. */
-	direct = c->hold == NULL ? take_direct(txns) : NULL;
+	direct = c->hold == NULL ? take_direct(c, txns) : NULL;
 	put_txns(c, txns);
 	return direct != NULL ? direct->direct : NULL;
 }

@@ -12,9 +12,11 @@
 
 #include <pthread.h>
 
+#include "daemon/base/sys.h"
 #include "daemon/store/fifos.h"
 
 struct completions {
+	const struct sys *sys;
 	/* As in store_config. Called without MUTEX after something was put
 	 * while all queues were empty. In the daemon: server_wake() wakes the
 	 * loop, which then calls server_turn(). */
@@ -34,15 +36,15 @@ struct completions {
 	struct question_fifo answered;
 };
 
-void completions_init(struct completions *c, void (*wake)(void *arg),
-    void *wake_arg);
+void completions_init(struct completions *c, const struct sys *sys,
+    void (*wake)(void *arg), void *wake_arg);
 void completions_done(struct completions *c);
 
 void completions_put_batch(struct completions *c, struct batch *b);
 /* Takes all of TXNS. Exception: a transaction that was admitted unchanged and
- * goes the direct way (txn.direct). The function returns its batch, and the
- * caller then owns both, and calls pipeline_apply_here() without a lock. NULL:
- * there is no such transaction. */
+ * goes the direct way (txn.direct), unless the check of its objects is too old.
+ * The function returns its batch, and the caller then owns both, and calls
+ * pipeline_apply_here() without a lock. NULL: there is no such transaction. */
 struct batch *completions_put_txns(struct completions *c,
     struct txn_fifo *txns);
 /* Puts TXN, which was held. TXN does not go the direct way. */

@@ -371,7 +371,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	s->state_fd = s->state_lock_fd = -1;
 	rights_init(&s->rights, cfg->durability);
 	pthread_mutex_init(&s->mutex, NULL);
-	completions_init(&s->completions, cfg->wake, cfg->wake_arg);
+	completions_init(&s->completions, cfg->sys, cfg->wake, cfg->wake_arg);
 	r = copy_config(s, cfg);
 	if (r == 0)
 		r = open_state_dir(s, why);

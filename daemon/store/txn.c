@@ -195,6 +195,17 @@ void txn_drop_objects(struct txn *txn)
 	txn->objects = NULL;
 }
 
+/* Git itself may wait so long for packed-refs.lock after its own check. */
+#define FRESH_NS (1000 * 1000000LL)
+/* The checks of a large transaction could take more time than its batches. */
+#define FRESH_NS_PER_REF (100 * 1000LL)
+
+bool txn_is_fresh(const struct txn *txn, int64_t now_ns)
+{
+	return now_ns - txn->times.checked_ns <=
+	    FRESH_NS + (int64_t)txn->nr_updates * FRESH_NS_PER_REF;
+}
+
 uint8_t txn_fanout(const struct txn *txn)
 {
 	size_t nr = txn->nr_updates;

@@ -108,14 +108,11 @@ struct txn_peer {
 	size_t nr_gids;
 };
 
-/* A check of the objects counts for so long, because git itself may wait so
- * long for packed-refs.lock after its own check. */
-#define TXN_FRESH_NS (1000 * 1000000LL)
-
 /* Times of the transaction, for metrics and for the age of the check of its
  * objects: monotonic times, and sums over its batches. */
 struct txn_times {
 	int64_t arrived_ns;  /* taken by the scheduler */
+	int64_t checked_ns;  /* since then the check counts (txn_is_fresh()) */
 	int64_t admitted_ns; /* back from admission and the barrier */
 	int64_t barrier_ns;  /* the time at the barrier */
 	int64_t lock_ns, flush_ns, publish_ns;
@@ -243,6 +240,10 @@ enum refd_durability txn_durability(const struct txn *txn,
 /* TXN->objects as bytes for the record; NULL: none. */
 const uint8_t *txn_objects(const struct txn *txn, size_t *len);
 void txn_drop_objects(struct txn *txn);
+/* Does the check of the objects of TXN still count? Git may have removed some
+ * of them since. The time runs from times.checked_ns, before the check, so no
+ * wait since then is left out. */
+bool txn_is_fresh(const struct txn *txn, int64_t now_ns);
 /* The fan-out of the last new value, which a push has probably brought. */
 uint8_t txn_fanout(const struct txn *txn);
 enum refd_outcome txn_outcome(const struct txn *txn);

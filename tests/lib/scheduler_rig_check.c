@@ -151,7 +151,7 @@ static void check_fresh(const struct txn *txn, size_t nr_live)
 	if (nr_live == 0 || txn->direct != NULL ||
 	    txn->req.gate != REFD_GATE_NONE)
 		return;
-	MUST(rig_now <= ent->fresh_until_ns);
+	MUST(txn_is_fresh(txn, rig_now));
 	MUST(ent->nr_pauses == rig_scheduler->nr_pauses);
 }
 

@@ -168,10 +168,13 @@ struct txn *sr_make_txn(const struct refd_txid *id, const char *git_dir,
 		.umask = 022,
 		.updates = &update,
 		.nr_updates = 1 };
+	struct txn *txn;
 
 	ck_assert_int_eq(refd_oid_parse(hex, REFD_FORMAT_SHA1, &update.new_oid),
 	    0);
-	return txn_help_own(&req);
+	txn = txn_help_own(&req);
+	txn->times.checked_ns = SYS(sr_sys, now_mono);
+	return txn;
 }
 
 struct store_done sr_wait_done(void)

@@ -219,7 +219,7 @@ static void init_store(struct world *w)
 	s->cfg.prepare_max_ns = INT64_MAX / 2;
 	store_init_replica(s);
 	s->state_dir = state_dir;
-	completions_init(&s->completions, wake, NULL);
+	completions_init(&s->completions, w->sys, wake, NULL);
 	pthread_mutex_init(&s->mutex, NULL);
 	snprintf(s->boot_id, sizeof(s->boot_id), "%s", memfs_boot_id(w->fs));
 }

@@ -1,16 +1,17 @@
 /*
  * Proves that scheduler and store agree on the direct way. A transaction that
  * waits at the barrier while the scheduler is paused is not applied before the
- * scheduler is resumed, and one that waits there for long has its objects
- * checked again. A deletion does not wait for the barrier of a transaction that
- * also deletes. Every outcome agrees with the ref's file, whenever a
- * transaction is cancelled or the scheduler is paused.
+ * scheduler is resumed. If it waits for long at the barrier, or before, its
+ * objects are checked again. A deletion does not wait for the barrier of a
+ * transaction that also deletes. Every outcome agrees with the ref's file,
+ * whenever a transaction is cancelled or the scheduler is paused.
  */
 #include <check.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "daemon/scheduler/state.h"
@@ -31,6 +32,11 @@ struct answers {
 static struct sys disk;
 static _Atomic bool syncs_hang;
 static sem_t is_held, let_go;
+/* The clock is ahead by so much. */
+static _Atomic int64_t ahead_ns;
+/* A prune during the next look at the directories of objects. */
+static _Atomic bool prunes;
+static char pruned[REFD_OID_MAX_HEX + 1];
 static struct scheduler *scheduler;
 
 static int disk_syncfs(const struct sys *sys, int fd)
@@ -40,6 +46,31 @@ static int disk_syncfs(const struct sys *sys, int fd)
 		sem_wait(&let_go);
 	}
 	return sys_kernel.syncfs(sys, fd);
+}
+
+static int64_t disk_now_mono(const struct sys *sys)
+{
+	return sys_kernel.now_mono(sys) + ahead_ns;
+}
+
+/* Git removes the object, which takes longer than a check counts. */
+static void prune(void)
+{
+	char path[sizeof(sr_repo) + sizeof(pruned) + 16];
+
+	snprintf(path, sizeof(path), "%s/objects/%.2s/%s", sr_repo, pruned,
+	    pruned + 2);
+	ck_assert_int_eq(unlink(path), 0);
+	ahead_ns += 1200 * 1000000;
+}
+
+static int disk_lstatat(const struct sys *sys, int fd, const char *path,
+    struct sys_stat *st)
+{
+	if (strlen(path) == 2 && memcmp(path, pruned, 2) == 0 &&
+	    atomic_exchange(&prunes, false))
+		prune();
+	return sys_kernel.lstatat(sys, fd, path, st);
 }
 
 static int64_t run(void)
@@ -117,8 +148,11 @@ static void setup(void)
 
 	disk = sys_kernel;
 	disk.syncfs = disk_syncfs;
+	disk.lstatat = disk_lstatat;
+	disk.now_mono = disk_now_mono;
 	disk.fs_type = sr_other_fs_type;
-	syncs_hang = false;
+	syncs_hang = prunes = false;
+	ahead_ns = 0;
 	sem_init(&is_held, 0, 0);
 	sem_init(&let_go, 0, 0);
 	sr_sys = &disk;
@@ -186,17 +220,35 @@ END_TEST
 START_TEST(a_long_barrier_checks_the_objects_again)
 {
 	struct answers answers = { 0 };
-	char hex[REFD_OID_MAX_HEX + 1];
 
-	sr_make_commit("new", hex);
+	sr_make_commit("new", pruned);
 	syncs_hang = true;
-	submit("refs/heads/a", hex, NULL, &answers);
+	submit("refs/heads/a", pruned, NULL, &answers);
 	ck_assert_ptr_nonnull(scheduler->direct.entry);
 	await_held();
-	tmp_run("rm r.git/objects/%.2s/%s", hex, hex + 2);
-	usleep(1200 * 1000);
+	prune();
 	release();
 	await_answer(&answers);
+	ck_assert_int_ne(answers.outcome, REFD_COMMITTED);
+	tmp_run("! git -C r.git rev-parse -q --verify refs/heads/a");
+}
+END_TEST
+
+/* Admission has read the object, and hangs before a short barrier, or before
+ * it finds that the object needs none. */
+START_TEST(a_long_admission_checks_the_objects_again)
+{
+	struct answers answers = { 0 };
+
+	if (_i == 0)
+		sr_make_commit("new", pruned);
+	else
+		memcpy(pruned, sr_commit, sizeof(pruned));
+	prunes = true;
+	submit("refs/heads/a", pruned, NULL, &answers);
+	ck_assert_ptr_nonnull(scheduler->direct.entry);
+	await_answer(&answers);
+	ck_assert(!prunes);
 	ck_assert_int_ne(answers.outcome, REFD_COMMITTED);
 	tmp_run("! git -C r.git rev-parse -q --verify refs/heads/a");
 }
@@ -271,6 +323,8 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_pause_begins_no_batch);
 	tcase_add_test(tc, a_long_barrier_checks_the_objects_again);
+	tcase_add_loop_test(tc, a_long_admission_checks_the_objects_again, 0,
+	    2);
 	tcase_add_test(tc, deletions_pass_the_barrier);
 	tcase_add_test(tc, each_outcome_agrees_with_the_file);
 	suite_add_tcase(suite, tc);

@@ -357,6 +357,7 @@ START_TEST(the_barrier_goes_on)
 	txn_lay_out(direct);
 	direct->direct = make_batch(direct);
 	direct->direct_repo = store_repo_key(first->repo);
+	direct->times.checked_ns = now_ns;
 	sr_done_with(first);
 	store_admit(sr_store, direct);
 	await_held(1);

@@ -300,16 +300,31 @@ void gate_fill(struct gate *g, struct txn *txn)
 		memcpy(txn->before, note->before, bytes);
 }
 
-void gate_recorded(struct gate *g, const struct txn *txn)
+/* NULL: there is no note. */
+static struct gate_note *end_recording(struct gate *g, const struct txn *txn)
 {
 	struct gate_note *note = find(g, txn);
+
+	if (note != NULL) {
+		note->is_recording = false;
+		leave_if_over(g, note);
+	}
+	return note;
+}
+
+void gate_refused(struct gate *g, const struct txn *txn)
+{
+	end_recording(g, txn);
+}
+
+void gate_recorded(struct gate *g, const struct txn *txn)
+{
+	struct gate_note *note = end_recording(g, txn);
 	const struct txn_update *u = txn->updates;
 	size_t i;
 
 	if (note == NULL)
 		return;
-	note->is_recording = false;
-	leave_if_over(g, note);
 	for (i = 0; i < note->nr && note->nr == txn->nr_updates; i++, u++)
 		if (u->status == REFD_OK)
 			note->before[i] =

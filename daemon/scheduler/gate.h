@@ -57,6 +57,8 @@ bool gate_is_nested(struct gate *g, const struct txn *txn);
 void gate_aborted(struct gate *g, const struct txn *txn);
 /* Phase COMMITTED: copies the values of the note, if any, into TXN. */
 void gate_fill(struct gate *g, struct txn *txn);
+/* Phase COMMITTED: TXN is not taken in, so nobody waits for its record. */
+void gate_refused(struct gate *g, const struct txn *txn);
 /* TXN is decided: its note gets the recorded values. */
 void gate_recorded(struct gate *g, const struct txn *txn);
 

@@ -251,17 +251,11 @@ static bool is_gate_told(struct scheduler *e, struct txn *txn,
 	return true;
 }
 
-void scheduler_submit(struct scheduler *e, struct txn *txn, int64_t now_ns,
+/* False: TXN is refused, and FN has the answer. */
+static bool is_taken_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
     scheduler_answer_fn *fn, void *arg)
 {
-	struct entry *ent;
-
-	ent = table_find(&e->table, txn->peer.uid, &txn->req.txid);
-	if (ent != NULL)
-		join(e, ent, txn, fn, arg);
-	else if (is_gate_told(e, txn, fn, arg))
-		; /* the client has the answer */
-	else if (ask_is_expired(e, &txn->req.txid, now_ns))
+	if (ask_is_expired(e, &txn->req.txid, now_ns))
 		reject(e, txn, REFD_UNKNOWN,
 		    "its id is older than outcomes are kept; nothing was done "
 		    "now",
@@ -275,9 +269,26 @@ void scheduler_submit(struct scheduler *e, struct txn *txn, int64_t now_ns,
 	else if (is_too_much(e, txn))
 		reject(e, txn, BUSY(WAITING), fn, arg);
 	else if (take_in(e, txn, now_ns, fn, arg))
-		return;
+		return true;
 	else
 		ask_refuse(&txn->req, BUSY(MEMORY), fn, arg);
+	return false;
+}
+
+void scheduler_submit(struct scheduler *e, struct txn *txn, int64_t now_ns,
+    scheduler_answer_fn *fn, void *arg)
+{
+	struct entry *ent;
+
+	ent = table_find(&e->table, txn->peer.uid, &txn->req.txid);
+	if (ent != NULL)
+		join(e, ent, txn, fn, arg);
+	else if (is_gate_told(e, txn, fn, arg))
+		; /* the client has the answer */
+	else if (is_taken_in(e, txn, now_ns, fn, arg))
+		return;
+	else if (txn->req.gate == REFD_GATE_COMMITTED)
+		gate_refused(&e->gate, txn);
 	txn_free(txn);
 }
 

@@ -3,7 +3,8 @@
  * The first look records nothing. Records that are larger than an answer of
  * history, and updates of refd during a look, are not seen. Deletions, symbolic
  * refs, and refs instead of directories are seen once. A change of git, which
- * the gate records later, is not seen.
+ * the gate records later, is not seen. If git aborts, or the daemon refuses the
+ * record, the change is seen.
  */
 #include <check.h>
 #include <sched.h>
@@ -440,6 +441,25 @@ START_TEST(change_of_an_aborted_gate_is_seen)
 }
 END_TEST
 
+/* A drained daemon refuses the end of git, which nobody records any more. */
+START_TEST(change_of_a_refused_gate_is_seen)
+{
+	const struct refd_request close = { .request_id = 1 };
+	int before;
+
+	change_in_open_gate();
+	before = nr_answers;
+	scheduler_close(scheduler, &close, answered, NULL);
+	await(before + 1);
+	submit("a", 1, second, REFD_GATE_COMMITTED);
+	ck_assert_int_eq(kind, REFD_ANSWER_RESULTS);
+	ck_assert_int_eq(outcome, REFD_REJECTED);
+	scheduler_resume(scheduler);
+	expect(1);
+	ck_assert_str_eq(seen(), " refs/heads/a0:");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("scheduler/look");
@@ -456,6 +476,7 @@ int main(void)
 	tcase_add_test(tc, file_of_quiet_repository_is_renewed);
 	tcase_add_test(tc, change_of_an_open_gate_is_not_seen);
 	tcase_add_test(tc, change_of_an_aborted_gate_is_seen);
+	tcase_add_test(tc, change_of_a_refused_gate_is_seen);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -1,8 +1,10 @@
 /*
  * Proves that a session in a repository with reftables holds names and no lock,
- * and that its commit sees the changes and the lock of another writer.
+ * and that its commit sees the changes and the lock of another writer, and a
+ * failed sync of another batch.
  */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 
 #include "tests/lib/apply_rig.h"
@@ -109,6 +111,42 @@ START_TEST(git_unlocks_during_the_commit)
 }
 END_TEST
 
+/* The commit has looked at the file system, and has no turn yet. The sync of a
+ * table by git fails in a batch beside. The kernel tells nobody a second
+ * time. */
+static void sync_fails_beside(struct memfs *fs, void *arg)
+{
+	struct txn *txn;
+
+	(void)arg;
+	memfs_fail_call(fs, MEMFS_FSYNC, 0, -EIO);
+	txn = world_apply(w, "b=1", false);
+	ck_assert(memfs_was_hit(fs));
+	memfs_fail_none(fs);
+	ck_assert_int_eq(txn->updates[0].status, REFD_IO);
+	world_done(w, txn);
+}
+
+/* The calls of session_end() before the turn: it looks at the repository three
+ * times. */
+#define LOOKS 3
+
+START_TEST(a_sync_fails_before_the_turn_of_the_commit)
+{
+	struct txn *txn;
+
+	OK("a=1");
+	txn = world_session(w, "a=2:1", true);
+	tbl_git("c", '1');
+	memfs_between(w->fs, LOOKS, sync_fails_beside, NULL);
+	world_session_end(w, txn, true);
+	/* Not REFD_NOREPO: the failure came after the look. */
+	ck_assert_int_eq(txn->updates[0].status, REFD_IO);
+	world_done(w, txn);
+	ck_assert_int_eq(tbl_ref("a"), '1');
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("apply stack session");
@@ -120,6 +158,7 @@ int main(void)
 	tcase_add_test(tc, git_changes_the_ref_of_a_session);
 	tcase_add_test(tc, git_holds_the_lock_at_the_commit);
 	tcase_add_test(tc, git_unlocks_during_the_commit);
+	tcase_add_test(tc, a_sync_fails_before_the_turn_of_the_commit);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

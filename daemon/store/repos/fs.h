@@ -39,8 +39,8 @@ struct repos;
 enum fs_state {
 	FS_OPEN,
 	/* Data in memory may be missing on the disk. Nobody gets a repository
-	 * there, and no sync begins. Syncs and batches that have begun may
-	 * end. */
+	 * there, and no sync begins. Syncs and batches that have begun may end,
+	 * unless they rely on files of another writer (tables_seal.c). */
 	FS_FAILED,
 	FS_GONE /* the descriptors are closed; no record needs a sync of it */
 };

@@ -21,8 +21,9 @@
  *	a lock is held			the changes are given back
  *	no room, a failed write		every transaction gets a pass of its
  *					own; alone, it fails
- *	a foreign file can't be synced	the updates fail; nobody gets a
- *					repository on the file system any more
+ *	a foreign file can't be synced	the updates fail, also those that wait
+ *					for the turn; nobody gets a repository
+ *					on the file system any more
  */
 #include <errno.h>
 
@@ -101,6 +102,12 @@ static enum step sync_bases(struct pass *p, struct repo_slice *g)
 	struct tables_part *part;
 	int r;
 
+	/* The batch that had the turn before may have got the error of a file
+	 * of the base. The kernel does not report it again. */
+	if (g->repo->fs->state != FS_OPEN) {
+		tables_fail_all(g, NULL, -EIO, "can't sync the reftables");
+		return STEP_FAILED;
+	}
 	for (part = g->tables.parts; part != NULL; part = part->next) {
 		if (!is_used(part))
 			continue;

@@ -167,7 +167,7 @@ static const struct change_by_git {
 	bool has_gap; /* the index of our table stays free */
 } changes[] = {
 	{ "nothing", nothing, true, false },
-	{ "the same list again", rewrite, true, false },
+	{ "a copy of the list", rewrite, false, false },
 	{ "our index", unrelated, false, false },
 	{ "an unrelated ref", unrelated, false, true },
 	{ "two refs, merged", unrelated_twice_and_merged, false, true },

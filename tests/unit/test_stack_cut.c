@@ -10,6 +10,9 @@
  *
  * In the last case the table replaces all others. They go after a checkpoint: a
  * power loss before may bring back the list before.
+ *
+ * Beside an update or a merge, a tool copies the list without a flush. The copy
+ * has the same bytes, and must be durable before its name.
  */
 #include <check.h>
 #include <errno.h>
@@ -17,7 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/tables/stack/stack_merge.h"
 #include "daemon/store/tables/stack/stack_sweep.h"
+#include "tests/lib/reftable_rig.h"
 #include "tests/lib/stack_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/sweep.h"
@@ -227,6 +232,105 @@ START_TEST(every_failure)
 }
 END_TEST
 
+/* ---- a copy of the list ---- */
+
+static bool is_copied;
+
+/* In memory alone, and not under our lock. */
+static void copy_list(struct memfs *fs, void *arg)
+{
+	size_t len;
+	char *list;
+
+	(void)arg;
+	if (memfs_exists(fs, "/repo/reftable/tables.list.lock"))
+		return;
+	list = memfs_read(fs, "/repo/reftable/tables.list", &len);
+	rh_put(stk.other, stk.other_dir, "copy", list, len);
+	SYS(stk.other, renameat, stk.other_dir, "copy", stk.other_dir,
+	    REFTABLE_LIST);
+	free(list);
+	is_copied = true;
+}
+
+/* As a batch does. */
+static int update_beside(struct stack_update *u)
+{
+	const struct reftable_record rec = rh_ref("refs/heads/b", 0, 9);
+	int r = stk_begin(u);
+
+	if (r == 0)
+		r = stk_table(u, &rec, 1);
+	if (r == 0)
+		r = stack_sync_base(u, INT64_MIN, false);
+	if (r == 0 || r == -ESTALE)
+		r = stack_update_lock(u);
+	if (r == 0 && (r = stack_base_check(u)) == 0) {
+		r = stack_update_begin(u);
+		if (r == 0)
+			r = stk_table(u, &rec, 1);
+		if (r == 0)
+			r = stack_base_check(u);
+	}
+	if (r > 0)
+		r = stack_update_list(u);
+	if (r == 0)
+		r = stack_sync_all(u, NULL, INT64_MIN, false);
+	return r == 0 ? stack_update_place(u) : r;
+}
+
+static int merge_beside(struct stack_update *u)
+{
+	int r;
+
+	memset(u, 0, sizeof(*u));
+	r = token_init(&stk.token, stk.sys, stk.stage_fd, ++stk.batch);
+	stack_update_init(u, stk.stack, stk.git_fd, &stk.token, 0);
+	if (r == 0)
+		r = stack_merge_make(u);
+	ck_assert_int_ge(r, 0);
+	if (r > 0)
+		r = stack_sync_table(u);
+	return r == 0 ? stack_merge_publish(u, NULL, INT64_MIN, false) : r;
+}
+
+/* Loses the power after the update, less the rename. */
+static void copied_at(int (*fn)(struct stack_update *u), unsigned long n)
+{
+	const struct reftable_record rec = rh_ref("refs/heads/a", 0, 5);
+	const struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
+	struct stack_update u;
+	const char *list;
+
+	stk_make(memfs_new());
+	ck_assert_int_eq(stk_open(), 0);
+	ck_assert_int_eq(stk_write(&rec, 1), 0);
+	ck_assert_int_eq(stk_write(&rec, 1), 0);
+	is_copied = false;
+	memfs_between(stk.fs, n, copy_list, NULL);
+	ck_assert_int_eq(fn(&u), 0);
+	ck_assert_int_eq(stk_end(&u), 0);
+	memfs_power_loss(stk.fs, &nothing);
+	stk_close();
+	stk.other_dir = SYS(stk.other, openat, AT_FDCWD, "/repo/reftable",
+	    O_RDONLY | O_DIRECTORY, 0);
+	list = stk_list(REFTABLE_REFS);
+	ck_assert_msg(strcmp(list, GIT) == 0, "copied at call %lu: %s", n,
+	    list);
+	memfs_free(stk.fs);
+}
+
+START_TEST(a_copied_list_is_durable)
+{
+	unsigned long n = 0;
+
+	do
+		copied_at(_i == 0 ? update_beside : merge_beside, n++);
+	while (is_copied);
+	ck_assert_uint_gt(n, 5);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("stack_cut");
@@ -235,6 +339,7 @@ int main(void)
 	tcase_add_loop_test(tc, every_flush, 0, VARIANTS);
 	tcase_add_loop_test(tc, every_crash, 0, VARIANTS);
 	tcase_add_loop_test(tc, every_failure, 0, VARIANTS);
+	tcase_add_loop_test(tc, a_copied_list_is_durable, 0, 2);
 	tcase_set_timeout(tc, 120);
 	suite_add_tcase(s, tc);
 	return suite_run(s);

@@ -67,6 +67,7 @@ struct stack {
 	/* Its bytes and its tables are durable: that of the last place(), or of
 	 * the last stack_sync_base(). Owned. */
 	char *durable_list;
+	struct sys_stat durable_stat; /* of its file */
 	/* No merge takes this table, or a table before: a merge failed, and
 	 * would fail again (stack_merge.c). Owned; NULL: none. */
 	char *unmerged;
@@ -111,6 +112,12 @@ void stack_snapshot_put(struct stack_snapshot *snap);
 /* Forgets the last snapshot, and which tables and list are durable: after a
  * failed sync, the next snapshot comes from the disk. */
 void stack_snapshot_forget(struct stack *stack);
+/* LIST, which is taken over, its file ST and its tables are durable. */
+void stack_note_durable(struct stack *stack, char *list,
+    const struct sys_stat *st);
+/* Are both the same file, without a write between? A tool can replace the list
+ * by a copy of the same bytes, which is in memory alone. */
+bool stack_is_same_file(const struct sys_stat *a, const struct sys_stat *b);
 
 /*
  * Is table I of SNAP durable? Yes if refd flushed the table, or if the table is

@@ -1,10 +1,11 @@
 /*
  * Is the base of an update still the present list?
  *
- * Happy path: the list has the same bytes. Names of tables are random and never
- * come back, so the content is the same too.
+ * Happy path: the list is the same file with the same bytes. Names of tables
+ * are random and never come back, so the content is the same too.
  *
- * Otherwise another writer appended or merged tables. A batch then checks its
+ * Otherwise another writer appended or merged tables, or a tool copied the
+ * list, and the copy may not be durable. A batch then checks its
  * refs again in a new round, which under the lock nobody can disturb. A merge
  * has checked no ref, and only needs its tables in the list.
  *
@@ -63,9 +64,11 @@ static int find_merged(struct stack_update *u, struct stack_snapshot *now)
 
 static int compare_lists(struct stack_update *u, struct stack_snapshot *now)
 {
+	const struct reftable_stack *was = &u->base->tables;
 	int r;
 
-	if (strcmp(now->tables.list, u->base->tables.list) != 0 &&
+	if ((strcmp(now->tables.list, was->list) != 0 ||
+		!stack_is_same_file(&now->tables.list_stat, &was->list_stat)) &&
 	    (!u->is_merge || !find_merged(u, now)))
 		return 0;
 	r = stack_fold_lock(u);

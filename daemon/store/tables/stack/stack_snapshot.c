@@ -53,16 +53,29 @@ static void set_last(struct stack *stack, struct stack_snapshot *snap)
 	stack_snapshot_put(old);
 }
 
+void stack_note_durable(struct stack *stack, char *list,
+    const struct sys_stat *st)
+{
+	char *old;
+
+	pthread_mutex_lock(&stack->mutex);
+	old = stack->durable_list;
+	stack->durable_list = list;
+	stack->durable_stat = *st;
+	pthread_mutex_unlock(&stack->mutex);
+	free(old);
+}
+
 void stack_snapshot_forget(struct stack *stack)
 {
-	char *durable_list;
-
 	set_last(stack, NULL);
-	pthread_mutex_lock(&stack->mutex);
-	durable_list = stack->durable_list;
-	stack->durable_list = NULL;
-	pthread_mutex_unlock(&stack->mutex);
-	free(durable_list);
+	stack_note_durable(stack, NULL, &(struct sys_stat){ 0 });
+}
+
+bool stack_is_same_file(const struct sys_stat *a, const struct sys_stat *b)
+{
+	return a->ino == b->ino && a->dev == b->dev &&
+	    a->ctime_ns == b->ctime_ns;
 }
 
 static bool was_durable(const struct stack_snapshot *last, const char *name)
@@ -135,8 +148,7 @@ static int is_unchanged(struct stack *stack, const struct stack_snapshot *last,
 		return r;
 	r = now.list_len == last->tables.list_len &&
 	    memcmp(now.list, last->tables.list, now.list_len) == 0 &&
-	    now.list_stat.ino == last->tables.list_stat.ino &&
-	    now.list_stat.ctime_ns == last->tables.list_stat.ctime_ns;
+	    stack_is_same_file(&now.list_stat, &last->tables.list_stat);
 	free(now.list);
 	return r;
 }

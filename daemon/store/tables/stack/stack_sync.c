@@ -40,7 +40,9 @@ static bool is_known_list(struct stack_update *u)
 
 	pthread_mutex_lock(&stack->mutex);
 	is = stack->durable_list != NULL &&
-	    strcmp(stack->durable_list, u->base->tables.list) == 0;
+	    strcmp(stack->durable_list, u->base->tables.list) == 0 &&
+	    stack_is_same_file(&stack->durable_stat,
+		&u->base->tables.list_stat);
 	pthread_mutex_unlock(&stack->mutex);
 	return is;
 }
@@ -94,13 +96,8 @@ static int sync_tables(struct stack_update *u, int64_t before_ns,
 /* The base may be trusted from now on. */
 static void note_base(struct stack_update *u)
 {
-	char *list = strdup(u->base->tables.list), *old;
-
-	pthread_mutex_lock(&u->stack->mutex);
-	old = u->stack->durable_list;
-	u->stack->durable_list = list;
-	pthread_mutex_unlock(&u->stack->mutex);
-	free(old);
+	stack_note_durable(u->stack, strdup(u->base->tables.list),
+	    &u->base->tables.list_stat);
 }
 
 /* Flushes the files of the base. */

@@ -147,15 +147,14 @@ int stack_update_list(struct stack_update *u)
 
 static void note_durable(struct stack_update *u)
 {
-	struct stack *stack = u->stack;
-	char *old;
+	struct sys_stat st;
 
-	pthread_mutex_lock(&stack->mutex);
-	old = stack->durable_list;
-	stack->durable_list = u->new_list;
-	pthread_mutex_unlock(&stack->mutex);
+	/* The rename has changed the ctime. Without ST the next update flushes
+	 * the list again. */
+	if (SYS(u->stack->sys, fstat, u->list_fd, &st) < 0)
+		memset(&st, 0, sizeof(st));
+	stack_note_durable(u->stack, u->new_list, &st);
 	u->new_list = NULL;
-	free(old);
 }
 
 int stack_update_place(struct stack_update *u)

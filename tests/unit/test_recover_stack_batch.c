@@ -157,15 +157,35 @@ START_TEST(disk_dies_anywhere)
 }
 END_TEST
 
+/* Git deletes a ref; refd deletes it again, confirms it, or makes a different
+ * ref. After `ok`, no power loss brings back the ref as it was before git. */
+static const char *const on_git[] = { "-a", "b=1;-a", "b=2" };
+
+START_TEST(deleted_by_git_before)
+{
+	wr_ok("a=1");
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	stack_txn_git_ref(w, "refs/heads/a", '1', '0');
+	wr_ok(on_git[_i]);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(stack_txn_value(w, "", "refs/heads/a", NULL), '0');
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recover_stack_batch");
 	TCase *tc = tcase_create("batch");
+	TCase *alone = tcase_create("alone");
 
 	tcase_set_timeout(tc, 600);
 	tcase_add_loop_test(tc, crash_anywhere, 0, 2);
 	tcase_add_loop_test(tc, power_loss_anywhere, 0, 2);
 	tcase_add_loop_test(tc, disk_dies_anywhere, 0, 2);
 	suite_add_tcase(suite, tc);
+	tcase_add_checked_fixture(alone, tbl_setup, tbl_teardown);
+	tcase_add_loop_test(alone, deleted_by_git_before, 0,
+	    (int)(sizeof(on_git) / sizeof(*on_git)));
+	suite_add_tcase(suite, alone);
 	return suite_run(suite);
 }

@@ -88,6 +88,8 @@ void tables_drop_names(struct repo_slice *g);
 
 /* ---- records (tables_records.c) ---- */
 
+/* C is `ok` without a record: the value or the absence is already there. */
+bool tables_writes_nothing(const struct change *c);
 /* Lists the records of the live changes of G in their parts.
  * 0 or -ENOMEM. */
 int tables_list_records(struct pass *p, struct repo_slice *g);

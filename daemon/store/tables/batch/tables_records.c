@@ -6,7 +6,9 @@
  *				those of the log
  *	a symbolic ref on	an entry of its log
  *	the way, HEAD
- *	a confirmed value	nothing
+ *	a confirmed value,	nothing
+ *	or a ref that is
+ *	already absent
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,6 +16,12 @@
 
 #include "daemon/store/tables/batch/tables.h"
 #include "daemon/store/tables/stack/stack_log.h"
+
+bool tables_writes_nothing(const struct change *c)
+{
+	return c->action == CHANGE_NOTHING ||
+	    (c->action == CHANGE_DELETE && !c->exists);
+}
 
 static bool writes_ref(const struct change *c)
 {
@@ -28,8 +36,7 @@ static bool writes_log(const struct change *c)
 
 static bool confirms(const struct change *c)
 {
-	return c->action == CHANGE_NOTHING && c->is_end &&
-	    !change_only_looks(c);
+	return tables_writes_nothing(c) && c->is_end && !change_only_looks(c);
 }
 
 static int count(struct pass *p, struct repo_slice *g)

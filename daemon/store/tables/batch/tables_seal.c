@@ -10,7 +10,8 @@
  *	list	the next lists, staged
  *	sync	tables, lists and directories are flushed beside the log
  *
- * A batch that only confirms values takes no lock: it flushes what it has read.
+ * A batch that only confirms values, or that a ref is absent, takes no lock: it
+ * flushes what it has read.
  *
  * What fails:
  *	another writer changed a list	a new round, under the locks. With a
@@ -338,8 +339,7 @@ static void mark_sealed(struct pass *p, struct change *c)
 	c->in_rewrite = true;
 	c->base_index = part->update.base->max_index;
 	c->update_index = part->update.index;
-	if (c->action == CHANGE_NOTHING ||
-	    (c->action == CHANGE_DELETE && !c->exists))
+	if (tables_writes_nothing(c))
 		c->update_index = c->old_index;
 	/* The lock of the list is the lock of all its refs. */
 	edit_to(&c->edit, PROGRESS_LOCKED);

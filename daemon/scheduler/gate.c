@@ -35,6 +35,9 @@ struct gate_note {
 	struct refd_txid key;
 	uint32_t uid;
 	unsigned prepared; /* without an end */
+	/* Of the last look: sent again after a lost connection, it is not a
+	 * second transaction of git. */
+	struct refd_txid looked;
 	bool is_recording; /* COMMITTED came, and is not decided yet */
 	int64_t at_ns;
 	struct {
@@ -199,12 +202,16 @@ void gate_note(struct gate *g, const struct txn *txn, uint64_t repo_key,
 	unsigned prepared = 1;
 
 	if (note != NULL) {
+		if (memcmp(&note->looked, &txn->req.txid,
+			sizeof(note->looked)) == 0)
+			prepared = 0;
 		prepared += note->prepared;
 		forget(g, note);
 	}
 	note = note_new(txn);
 	if (note == NULL)
 		return;
+	note->looked = txn->req.txid;
 	note->prepared = prepared;
 	note->at_ns = now_ns;
 	g->bytes += bytes_of(note->nr);

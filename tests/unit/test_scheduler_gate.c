@@ -92,6 +92,23 @@ START_TEST(the_inner_transaction_is_answered_at_once)
 }
 END_TEST
 
+/* The client lost the connection, and sends the same request once more. */
+START_TEST(a_repeated_request_is_not_an_inner_transaction)
+{
+	struct rig_txn again = prepared;
+	struct rig_ask *ask;
+
+	again.id = 900;
+	look(&again);
+	look(&again);
+	ask = rig_submit(&committed);
+	ck_assert_uint_eq(ask->nr_answers, 0);
+	rig_admit_all();
+	rig_back_all();
+	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
+}
+END_TEST
+
 /* The inner transaction has only the deletions. */
 START_TEST(an_inner_transaction_with_fewer_lines)
 {
@@ -343,6 +360,7 @@ int main(void)
 	tcase_add_test(tc, git_changes_what_was_looked_at);
 	tcase_add_test(tc, a_look_waits_for_no_name);
 	tcase_add_test(tc, the_inner_transaction_is_answered_at_once);
+	tcase_add_test(tc, a_repeated_request_is_not_an_inner_transaction);
 	tcase_add_test(tc, an_inner_transaction_with_fewer_lines);
 	tcase_add_loop_test(tc, an_aborted_inner_transaction, 0, 3);
 	tcase_add_test(tc, git_tries_an_aborted_update_again);

@@ -192,16 +192,22 @@ int stack_hold_name(struct stack *stack, const char *name)
 	return r;
 }
 
-void stack_drop_name(struct stack *stack, const char *name)
+/* Under the mutex. */
+static void drop_name(struct stack_name **names, const char *name)
 {
 	struct stack_name *n;
 
-	pthread_mutex_lock(&stack->mutex);
-	HASH_FIND_STR(stack->held, name, n);
+	HASH_FIND_STR(*names, name, n);
 	if (n != NULL)
-		HASH_DEL(stack->held, n);
-	pthread_mutex_unlock(&stack->mutex);
+		HASH_DEL(*names, n);
 	free(n);
+}
+
+void stack_drop_name(struct stack *stack, const char *name)
+{
+	pthread_mutex_lock(&stack->mutex);
+	drop_name(&stack->held, name);
+	pthread_mutex_unlock(&stack->mutex);
 }
 
 bool stack_is_held(struct stack *stack, const char *name)
@@ -220,6 +226,14 @@ void stack_retire(struct stack *stack, const char *table)
 {
 	pthread_mutex_lock(&stack->mutex);
 	add_name(&stack->retired, table);
+	pthread_mutex_unlock(&stack->mutex);
+}
+
+void stack_unretire(struct stack *stack, const char *table)
+{
+	pthread_mutex_lock(&stack->mutex);
+	drop_name(&stack->retired, table);
+	drop_name(&stack->due, table);
 	pthread_mutex_unlock(&stack->mutex);
 }
 

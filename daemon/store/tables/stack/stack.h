@@ -162,6 +162,8 @@ bool stack_is_held(struct stack *stack, const char *name);
 
 /* Best effort: without memory the table stays for a later clean-up. */
 void stack_retire(struct stack *stack, const char *table);
+/* A list names TABLE now. */
+void stack_unretire(struct stack *stack, const char *table);
 /* The retired tables are due. False: none is. */
 bool stack_retired_are_due(struct stack *stack);
 /* Takes one due table; false: there is none. */

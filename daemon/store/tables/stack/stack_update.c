@@ -166,6 +166,9 @@ int stack_update_place(struct stack_update *u)
 	if (r < 0)
 		return fail(u, REFTABLE_LIST, r);
 	u->has_table = false; /* it is the stack's now */
+	/* A merge makes its table without the turn. A batch beside may have
+	 * taken the table for one of an earlier run (search()). */
+	stack_unretire(u->stack, u->table);
 	stack_fold_retire(u);
 	if (u->is_list_flushed && u->is_base_synced)
 		note_durable(u);

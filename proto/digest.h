@@ -3,8 +3,8 @@
  * from a different transaction under the same id. The digest is in the journal,
  * so the algorithm never changes.
  *
- * The digest covers the requested changes, and not the time or the way of
- * sending. A client that sends again after a crash may have another time in its
+ * The digest covers the requested changes and what the answer promises, and not
+ * the time or the way of sending. A client that sends again after a crash may have another time in its
  * committer line, another deadline, or another view of the mount. Pure; any
  * thread.
  */

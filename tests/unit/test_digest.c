@@ -42,6 +42,18 @@ static void another_way(struct refd_request *req, struct refd_update *u)
 	req->committer = "A U Thor <a@b> 2 +0000";
 	req->trace2_sid = "sid";
 	req->common_dev = req->common_ino = 9;
+}
+
+/* The ok of a weaker mode must not answer for it. */
+static void durable(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
+	req->durability = REFD_DURABILITY_JOURNAL;
+}
+
+static void more_durable(struct refd_request *req, struct refd_update *u)
+{
+	(void)u;
 	req->durability = REFD_DURABILITY_FSYNC;
 }
 
@@ -147,9 +159,9 @@ static void swapped(struct refd_request *req, struct refd_update *u)
 START_TEST(a_digest_is_of_what_is_asked_for)
 {
 	static void (*const changes[])(struct refd_request *,
-	    struct refd_update *) = { NULL, other_dir, session, atomic,
-		no_message, empty_message, sha256, local, held, applied,
-		held_by_two, fewer, other_name, other_new, with_old,
+	    struct refd_update *) = { NULL, other_dir, session, atomic, durable,
+		more_durable, no_message, empty_message, sha256, local, held,
+		applied, held_by_two, fewer, other_name, other_new, with_old,
 		other_action, swapped };
 	const size_t nr = sizeof(changes) / sizeof(changes[0]);
 	size_t i, k;

@@ -159,6 +159,13 @@ extern const struct sys sys_kernel;
 /* 0, or -EINVAL: a call with a descriptor does not accept PATH (see above). */
 int sys_path_check(const char *path);
 
+/*
+ * A rename or a link failed with ERR. May it have happened all the same? Some
+ * errors are only found before the first change: access, paths, room for a
+ * name, descriptors. After any other, as -EIO, nobody knows. 0: false.
+ */
+bool sys_may_have_happened(int err);
+
 /* The attributes of a trusted path. Follows the last link. */
 int sys_stat_trusted(const struct sys *sys, const char *path,
     struct sys_stat *st);

@@ -272,6 +272,35 @@ static int two_names(int (*call)(int, const char *, int, const char *),
 	return r;
 }
 
+bool sys_may_have_happened(int err)
+{
+	switch (err) {
+	case 0:
+	case -EACCES:
+	case -EPERM:
+	case -EROFS:
+	case -ENOENT:
+	case -ENOTDIR:
+	case -EISDIR:
+	case -EEXIST:
+	case -ENOTEMPTY:
+	case -EBUSY:
+	case -EINVAL:
+	case -ELOOP:
+	case -ENAMETOOLONG:
+	case -EXDEV:
+	case -ENOSPC:
+	case -EDQUOT:
+	case -EMLINK:
+	case -EBADF:
+	case -EMFILE:
+	case -ENFILE:
+		return false;
+	default:
+		return true;
+	}
+}
+
 /* For a link, links the link itself and not the target. */
 static int link_name(int fd, const char *name, int newfd, const char *newname)
 {

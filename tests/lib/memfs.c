@@ -113,6 +113,10 @@ static int may_go_on(struct memfs *fs, struct memfs_proc *proc,
 	if (!fault_is_due(fs, call))
 		return 0;
 	note_hit(fs);
+	if (fs->fault.is_after) {
+		fs->err_after = fs->fault.err;
+		return 0;
+	}
 	fs->faulted_now = true;
 	return fs->fault.err;
 }
@@ -174,6 +178,9 @@ int memfs_enter_fd(const struct sys *sys, enum memfs_call call, int fd,
 
 int memfs_leave(struct memfs *fs, int r)
 {
+	if (r >= 0 && fs->err_after < 0)
+		r = fs->err_after;
+	fs->err_after = 0;
 	pthread_mutex_unlock(&fs->lock);
 	return r;
 }

@@ -138,7 +138,10 @@ enum memfs_call { MEMFS_CALLS(X) MEMFS_NR_CALLS };
 void memfs_fail(struct memfs *fs, unsigned long n, int err);
 void memfs_fail_call(struct memfs *fs, enum memfs_call call, unsigned long n,
     int err);
-/* The same, but all later calls fail, too: the disk is gone. */
+/* As memfs_fail_call(), but the call has taken effect. CALL changes names. */
+void memfs_fail_after(struct memfs *fs, enum memfs_call call, unsigned long n,
+    int err);
+/* As memfs_fail(), but all later calls fail, too: the disk is gone. */
 void memfs_die(struct memfs *fs, unsigned long n, int err);
 void memfs_fail_none(struct memfs *fs);
 

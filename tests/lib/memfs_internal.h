@@ -149,7 +149,8 @@ enum memfs_power { POWER_ON, POWER_KILLED, POWER_CUT };
 
 struct memfs_fault {
 	bool is_armed, stays;
-	int call; /* MEMFS_NR_CALLS: any except close */
+	bool is_after; /* the call takes effect first */
+	int call;      /* MEMFS_NR_CALLS: any except close */
 	unsigned long left;
 	int err;
 };
@@ -186,6 +187,7 @@ struct memfs {
 	unsigned long nr_calls, nr_changes, calls_when_off;
 	unsigned long bad_fds, bad_syncs;
 	bool was_hit, faulted_now;
+	int err_after; /* negative: the result of the present call */
 	const char *call_name, *call_path; /* valid during the call */
 	char hit[160];
 };

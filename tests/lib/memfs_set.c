@@ -109,15 +109,11 @@ void memfs_shift_wall(struct memfs *fs, int64_t ns)
 
 /* ---- faults ---- */
 
-static void arm(struct memfs *fs, int call, unsigned long n, int err,
-    bool stays)
+static void arm(struct memfs *fs, struct memfs_fault fault)
 {
 	pthread_mutex_lock(&fs->lock);
-	fs->fault = (struct memfs_fault){ .is_armed = true,
-		.stays = stays,
-		.call = call,
-		.left = n,
-		.err = err };
+	fs->fault = fault;
+	fs->fault.is_armed = true;
 	fs->was_hit = false;
 	fs->hit[0] = '\0';
 	pthread_mutex_unlock(&fs->lock);
@@ -125,18 +121,36 @@ static void arm(struct memfs *fs, int call, unsigned long n, int err,
 
 void memfs_fail(struct memfs *fs, unsigned long n, int err)
 {
-	arm(fs, MEMFS_NR_CALLS, n, err, false);
+	arm(fs,
+	    (struct memfs_fault){ .call = MEMFS_NR_CALLS,
+		.left = n,
+		.err = err });
 }
 
 void memfs_fail_call(struct memfs *fs, enum memfs_call call, unsigned long n,
     int err)
 {
-	arm(fs, (int)call, n, err, false);
+	arm(fs,
+	    (struct memfs_fault){ .call = (int)call, .left = n, .err = err });
+}
+
+void memfs_fail_after(struct memfs *fs, enum memfs_call call, unsigned long n,
+    int err)
+{
+	arm(fs,
+	    (struct memfs_fault){ .is_after = true,
+		.call = (int)call,
+		.left = n,
+		.err = err });
 }
 
 void memfs_die(struct memfs *fs, unsigned long n, int err)
 {
-	arm(fs, MEMFS_NR_CALLS, n, err, true);
+	arm(fs,
+	    (struct memfs_fault){ .stays = true,
+		.call = MEMFS_NR_CALLS,
+		.left = n,
+		.err = err });
 }
 
 void memfs_fail_none(struct memfs *fs)

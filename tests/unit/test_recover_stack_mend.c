@@ -423,6 +423,37 @@ START_TEST(every_call_fails_once)
 }
 END_TEST
 
+/* A rename may take effect and fail. The list then names the new file, which
+ * the failed mending must not remove: the old file has no footer. */
+START_TEST(a_failed_rename_has_happened)
+{
+	char at[200];
+	unsigned long n;
+	bool hit = true;
+	int r;
+
+	for (n = 0; hit; n++) {
+		damage();
+		memfs_fail_after(w->fs, MEMFS_RENAMEAT, n, -EIO);
+		r = world_start(w);
+		hit = memfs_was_hit(w->fs);
+		snprintf(at, sizeof(at), "rename %lu, %s: %d", n,
+		    memfs_hit(w->fs), r);
+		memfs_fail_none(w->fs);
+		if (r == 0 && w->deferred > 0) {
+			world_tick(w);
+			r = world_retry(w);
+			ck_assert_msg(r == 0, "%s: retry: %d", at, r);
+		}
+		if (r < 0)
+			start_again(at);
+		ck_assert_msg(w->deferred == 0, "%s: deferred", at);
+		expect_mended(at);
+	}
+	ck_assert_uint_gt(n, 3);
+}
+END_TEST
+
 /* ---- an empty list ---- */
 
 /* Git deleted every ref, and merged the tables away. */
@@ -508,6 +539,7 @@ int main(void)
 	tcase_add_test(tc, killed_anywhere);
 	tcase_add_loop_test(tc, power_lost_anywhere, 0, 2);
 	tcase_add_loop_test(tc, every_call_fails_once, 0, 3);
+	tcase_add_test(tc, a_failed_rename_has_happened);
 	tcase_add_loop_test(tc, an_empty_list, 0, 2);
 	tcase_add_loop_test(tc, a_crash_beside_an_empty_list, STACK_TXN_STAGED,
 	    STACK_TXN_DONE);

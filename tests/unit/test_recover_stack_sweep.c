@@ -229,6 +229,43 @@ START_TEST(every_call_fails_once)
 }
 END_TEST
 
+/* A rename may take effect and fail. The new list then names the new table, so
+ * the failed start must not remove this table. */
+START_TEST(a_failed_rename_has_happened)
+{
+	char at[200];
+	struct swept *s;
+	unsigned long n;
+	bool hit = true;
+	int r;
+
+	for (n = 0; hit; n++) {
+		s = lost(_i);
+		memfs_fail_after(s->w->fs, MEMFS_RENAMEAT, n, -EIO);
+		r = world_start(s->w);
+		hit = memfs_was_hit(s->w->fs);
+		snprintf(at, sizeof(at), "rename %lu, %s: %d", n,
+		    memfs_hit(s->w->fs), r);
+		memfs_fail_none(s->w->fs);
+		if (r == 0 && s->w->deferred > 0) {
+			world_tick(s->w);
+			r = world_retry(s->w);
+			ck_assert_msg(r == 0, "%s: retry: %d", at, r);
+		}
+		if (r < 0) {
+			world_crash(s->w);
+			memfs_crash(s->w->fs);
+			r = world_start(s->w);
+			ck_assert_msg(r == 0, "%s: start: %d", at, r);
+		}
+		ck_assert_msg(s->w->deferred == 0, "%s: deferred", at);
+		expect_redone(s, _i, at);
+		tear_down(s);
+	}
+	ck_assert_uint_gt(n, 2);
+}
+END_TEST
+
 START_TEST(killed_anywhere)
 {
 	char at[200];
@@ -264,6 +301,7 @@ int main(void)
 	tcase_add_test(tc, power_loss_anywhere_and_in_recovery);
 	tcase_add_loop_test(tc, disk_dies_anywhere, 0, 2);
 	tcase_add_loop_test(tc, every_call_fails_once, 0, 6);
+	tcase_add_loop_test(tc, a_failed_rename_has_happened, 0, 2);
 	tcase_add_loop_test(tc, killed_anywhere, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -376,6 +376,39 @@ START_TEST(nothing_comes_before_a_merge)
 }
 END_TEST
 
+/* The rename of the list fails. If the list may name the merged table, its lock
+ * and all files stay for recovery. Otherwise nothing stays. */
+START_TEST(a_merge_fails_at_its_rename)
+{
+	const bool is_doubtful = _i > 0;
+	struct reftable_record rec;
+	char before[4096];
+	uint64_t i;
+
+	for (i = 2; i < 10; i++) {
+		rec = rh_ref("refs/heads/x", i, (uint8_t)i);
+		stk_git(i, &rec, 1);
+	}
+	strcpy(before, stk_list(REFTABLE_REFS));
+	ck_assert_int_eq(make_merge(), 1);
+	if (_i < 2)
+		memfs_fail_call(stk.fs, MEMFS_RENAMEAT, 0,
+		    is_doubtful ? -EIO : -ENOSPC);
+	else
+		memfs_fail_after(stk.fs, MEMFS_RENAMEAT, 0, -EIO);
+	ck_assert_int_eq(stack_merge_publish(&u, NULL, INT64_MIN, false),
+	    is_doubtful ? -EIO : -ENOSPC);
+	ck_assert_int_eq(stack_update_end(&u), 0);
+	ck_assert_int_eq(u.list.progress,
+	    is_doubtful ? PROGRESS_DEFERRED : PROGRESS_RELEASED);
+	ck_assert(memfs_exists(stk.fs, "/repo/reftable/tables.list.lock") ==
+	    is_doubtful);
+	ck_assert_str_eq(stk_list(REFTABLE_REFS), before);
+	if (!is_doubtful)
+		ck_assert_uint_eq(stk_nr_files(), nr_tables() + 1);
+}
+END_TEST
+
 static void git_writes(uint64_t index)
 {
 	const struct reftable_record rec = rh_ref("refs/heads/y", index, 1);
@@ -515,6 +548,7 @@ int main(void)
 	tcase_add_test(tc, unlisted_tables);
 	tcase_add_test(tc, merges);
 	tcase_add_test(tc, a_merged_table_stays_for_a_power_loss);
+	tcase_add_loop_test(tc, a_merge_fails_at_its_rename, 0, 3);
 	tcase_add_test(tc, nothing_comes_before_a_merge);
 	tcase_add_loop_test(tc, a_merge_beside_unsynced_tables, 0, 2);
 	tcase_add_test(tc, a_large_table_by_git);

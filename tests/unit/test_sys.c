@@ -202,6 +202,23 @@ START_TEST(names_in_directories)
 }
 END_TEST
 
+/* The kernel looks for access, paths and room before it changes a name. */
+START_TEST(what_may_have_happened)
+{
+	static const int definite[] = { 0, -EISDIR, -ENOTEMPTY, -EEXIST,
+		-ENOTDIR, -ENOENT, -ENOSPC, -EDQUOT, -EACCES, -EPERM, -EROFS,
+		-EXDEV };
+	size_t i;
+
+	for (i = 0; i < sizeof(definite) / sizeof(*definite); i++)
+		ck_assert(!sys_may_have_happened(definite[i]));
+	ck_assert(sys_may_have_happened(-EIO));
+	ck_assert(sys_may_have_happened(-ENOMEM));
+	ck_assert(sys_may_have_happened(-ESTALE));
+	ck_assert(sys_may_have_happened(-ETIMEDOUT));
+}
+END_TEST
+
 START_TEST(dots_lead_nowhere)
 {
 	static const char *const paths[] = { "..", "../x", "d/..", "d/../x",
@@ -466,6 +483,7 @@ int main(void)
 	tcase_add_test(tc, links_that_lead_out);
 	tcase_add_test(tc, renames_stop_no_path_with_dots);
 	tcase_add_test(tc, names_in_directories);
+	tcase_add_test(tc, what_may_have_happened);
 	tcase_add_loop_test(tc, dots_lead_nowhere, 0, 7);
 	tcase_add_test(tc, failures_are_negative_errno);
 	tcase_add_test(tc, descriptors_are_closed_on_exec);

@@ -90,6 +90,9 @@ static int git_place(struct edit *e)
 	assert(!e->has_lock_fd);
 	if (r == 0)
 		r = SYS(e->sys, renameat, e->dirfd, path, e->dirfd, e->name);
+	e->is_doubtful = sys_may_have_happened(r);
+	if (e->is_doubtful)
+		edit_to(e, PROGRESS_DEFERRED);
 	if (r < 0)
 		return r;
 	edit_to(e, PROGRESS_PUBLISHED);
@@ -212,18 +215,25 @@ static bool is_directory_there(int err)
 	return err == -EISDIR || err == -ENOTEMPTY || err == -EEXIST;
 }
 
-static int place(struct edit *e, place_fn *fn)
+static int place_once(struct edit *e, place_fn *fn)
 {
 	char value[TOKEN_NAME_MAX];
 	int r;
 
 	token_value_name(value, e->token->id, e->value_nr);
 	r = fn(e->sys, e->token->stage_fd, value, e->dirfd, e->name);
+	e->is_doubtful = sys_may_have_happened(r);
+	return r;
+}
+
+static int place(struct edit *e, place_fn *fn)
+{
+	int r = place_once(e, fn);
+
 	if (!is_directory_there(r))
 		return r;
 	r = loose_clear_dirs(e->sys, e->dirfd, e->name, NULL);
-	return r < 0 ? r :
-		       fn(e->sys, e->token->stage_fd, value, e->dirfd, e->name);
+	return r < 0 ? r : place_once(e, fn);
 }
 
 int edit_place(struct edit *e)
@@ -245,7 +255,7 @@ int edit_link(struct edit *e)
 {
 	int r = place(e, e->sys->linkat);
 
-	if (r == 0)
+	if (r == 0 || e->is_doubtful)
 		edit_to(e, PROGRESS_LINKED);
 	return r;
 }

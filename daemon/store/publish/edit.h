@@ -97,7 +97,9 @@ struct edit {
 	unsigned value_nr; /* of the staged file, in the token's batch */
 	enum evidence evidence;
 	enum progress progress;
-	bool has_value;  /* stage/ has a file of this edit */
+	bool has_value; /* stage/ has a file of this edit */
+	/* The last placing failed, and may have happened all the same. */
+	bool is_doubtful;
 	bool is_earlier; /* the lock is of an earlier run */
 	bool has_log_fd;
 	int log_fd; /* owned: wrote the line, and may take the line back */
@@ -155,10 +157,12 @@ int edit_read(const struct edit *e, struct loose_value *value);
 
 /* The staged value becomes the ref. An empty directory in the way is removed
  * once, but not under git's lock. -EISDIR, -ENOTEMPTY, -EEXIST, -ENOTDIR:
- * another writer has the name. */
+ * another writer has the name. After a failure, e->is_doubtful tells whether
+ * the value may be the ref. Then git's lock may be another writer's by now: the
+ * edit is DEFERRED. */
 int edit_place(struct edit *e);
 /* As edit_place() for a ref that does not exist yet; edit_take_back() is the
- * undo. The staged value keeps its name. */
+ * undo, also of a doubtful link. The staged value keeps its name. */
 int edit_link(struct edit *e);
 /* Removes the link of edit_link(). 0 if absent. */
 int edit_take_back(struct edit *e);

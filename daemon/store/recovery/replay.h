@@ -95,7 +95,7 @@ struct replay {
 	 * packed-refs does not prove deletions after an older record. */
 	int64_t packed_lost_ns;
 	struct token token;
-	bool token_stays; /* a lock of `token` could not be removed */
+	bool token_stays; /* a lock of `token` could not be removed, or stays */
 	struct ref_records *ref_records, *older_records;
 	struct packed_snapshot *snap;
 	/* packed_written_ns() of SNAP; after a rewrite by this replay, of the

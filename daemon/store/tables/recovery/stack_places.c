@@ -11,6 +11,8 @@
  *	a list or a table is missing or damaged: reported, and nothing is
  *	written. Git would take a missing list for an empty repository, and
  *	begin a new stack
+ *	a list that may have been renamed: its table, its lock and the token
+ *	stay for the next attempt
  *	anything else: the errno. A stack that was renamed is right at the next
  *	attempt
  */
@@ -404,8 +406,9 @@ static int close_place(struct stack_replay *sr, struct stack_place *place)
 	if (place->stack != NULL) {
 		stack_reader_done(&place->reader);
 		r = stack_update_end(&place->update);
-		/* The token identifies what could not be removed. */
-		rp->token_stays = rp->token_stays || r < 0;
+		/* The token identifies what could not be removed, or stays. */
+		rp->token_stays = rp->token_stays || r < 0 ||
+		    place->update.list.progress == PROGRESS_DEFERRED;
 		stack_put(place->stack);
 	}
 	if (place->git_fd >= 0 && place->git_fd != rp->repo->fd)

@@ -1,10 +1,10 @@
 /*
  * Happy path: find the table, write the new file, publish the new list.
  *
- * Failures: the new file goes, and the list is unchanged. A failed fsync is
- * never repeated. A killed process leaves its lock, and the new or the old file
- * without a line in the list. Recovery, or the first batch, removes the file
- * (stack_sweep.h).
+ * Failures: the new file goes, and the list is unchanged. If a failed rename of
+ * the list may have happened, all files stay. A failed fsync is never repeated.
+ * A killed process leaves its lock, and the new or the old file without a line
+ * in the list. Recovery, or the first batch, removes the file (stack_sweep.h).
  */
 #include "daemon/store/tables/stack/stack_mend.h"
 
@@ -165,7 +165,8 @@ static int publish(struct stack_mending *m)
 static void clean_up(struct stack_mending *m)
 {
 	stack_table_drop(m->u);
-	edit_discard(&m->u->list);
+	if (m->u->list.progress != PROGRESS_DEFERRED)
+		edit_discard(&m->u->list);
 	reftable_mend_close(&m->mend);
 	free(m->list.list);
 }

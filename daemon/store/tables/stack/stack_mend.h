@@ -29,7 +29,8 @@ struct stack_mended {
  * 1: *MENDED; 0: no table, or no list, is damaged in its content. -EBADMSG: a
  * table has a different damage, and u->fault describes the damage. Otherwise
  * errors as in stack_update.h. After a failure the list is the old list,
- * except after a failed sync of the directory behind the rename.
+ * except after a failed sync of the directory behind the rename, or if the
+ * rename may have happened: then the list's edit is DEFERRED.
  */
 int stack_mend(struct stack_update *u, bool git_syncs,
     struct stack_mended *mended);

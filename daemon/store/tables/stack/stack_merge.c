@@ -2,8 +2,9 @@
  * Happy path: the plan of git, the merged table, the lock of the list and of
  * the tables, a list with the merged table in their place.
  *
- * Failures: the merged table goes. The tables stay, and a later merge tries
- * again. If the tables themselves prevent the merge, no later merge takes them.
+ * Failures: the merged table goes, unless the list may name it. The tables
+ * stay, and a later merge tries again. If the tables themselves prevent the
+ * merge, no later merge takes them.
  */
 #include "daemon/store/tables/stack/stack_merge.h"
 
@@ -146,8 +147,5 @@ int stack_merge_publish(struct stack_update *u, struct flusher *flusher,
 	if (r < 0)
 		return r;
 	r = stack_update_place(u);
-	/* The disk may have done the rename. */
-	if (r < 0 && u->list.progress == PROGRESS_LOCKED)
-		edit_to(&u->list, PROGRESS_DEFERRED);
 	return r < 0 ? r : stack_update_unlock(u);
 }

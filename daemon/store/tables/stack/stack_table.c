@@ -407,6 +407,8 @@ int stack_table_drop(struct stack_update *u)
 	if (u->table_fd >= 0)
 		SYS(sys, close, u->table_fd);
 	u->table_fd = -1;
+	if (u->list.progress == PROGRESS_DEFERRED)
+		return 0;
 	u->is_flushed = u->is_large = false;
 	if (u->has_table)
 		r = SYS(sys, unlinkat, u->stack->dirfd, u->table);

@@ -162,13 +162,15 @@ int stack_update_place(struct stack_update *u)
 	int r;
 
 	assert(u->new_list != NULL && u->err == 0);
-	r = edit_place(&u->list);
-	if (r < 0)
-		return fail(u, REFTABLE_LIST, r);
-	u->has_table = false; /* it is the stack's now */
 	/* A merge makes its table without the turn. A batch beside may have
 	 * taken the table for one of an earlier run (search()). */
 	stack_unretire(u->stack, u->table);
+	r = edit_place(&u->list);
+	if (u->list.is_doubtful)
+		edit_to(&u->list, PROGRESS_DEFERRED);
+	if (r < 0)
+		return fail(u, REFTABLE_LIST, r);
+	u->has_table = false; /* it is the stack's now */
 	stack_fold_retire(u);
 	if (u->is_list_flushed && u->is_base_synced)
 		note_durable(u);

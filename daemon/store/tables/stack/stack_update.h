@@ -142,7 +142,8 @@ int stack_table_make(struct stack_update *u, size_t nr, stack_record_of_fn *fn,
  */
 int stack_table_create(struct stack_update *u, uint64_t min, uint64_t max);
 int stack_table_name(struct stack_update *u, uint64_t min, uint64_t max);
-/* Removes the table, first its name in reftable/. Not after place(). */
+/* Removes the table, first its name in reftable/. Not after place(). If the
+ * list's edit is DEFERRED, the list may name the table, and all stays. */
 int stack_table_drop(struct stack_update *u);
 
 /* ---- the lock ---- */
@@ -200,8 +201,10 @@ int stack_sync_all(struct stack_update *u, struct flusher *flusher,
 
 /* ---- publishing ---- */
 
-/* Renames the list. After a failure the lock stands, and nothing is dropped.
- * -ESTALE: reftable/ is another directory now; the rename happened. */
+/* Renames the list. After a failure the lock stands, and nothing is dropped. If
+ * the rename may have happened, the list may name the table: its edit is
+ * DEFERRED, so that nothing is ever dropped. -ESTALE: reftable/ is another
+ * directory now; the rename happened. */
 int stack_update_place(struct stack_update *u);
 /* Removes the lock, and the table's name in stage/. As edit_unlock(). */
 int stack_update_unlock(struct stack_update *u);

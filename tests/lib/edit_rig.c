@@ -1,6 +1,7 @@
 #include "tests/lib/edit_rig.h"
 
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,14 +18,41 @@ struct refd_oid er_two;
 struct record_member er_member;
 struct record er_plan;
 
-/* The kernel's calls with failing unlinkat() and write_all(). */
+/* The kernel's calls, some of which fail. */
 static struct sys faulty;
-int er_fails_with;
+int er_fails_with, er_places_with;
 
 static int faulty_unlinkat(const struct sys *sys, int dirfd, const char *path)
 {
 	return er_fails_with < 0 ? er_fails_with :
 				   sys_kernel.unlinkat(sys, dirfd, path);
+}
+
+typedef int two_names_fn(const struct sys *sys, int from_fd, const char *from,
+    int to_fd, const char *to);
+
+static int two_names(two_names_fn *call, int from_fd, const char *from,
+    int to_fd, const char *to)
+{
+	int r = 0;
+
+	if (er_places_with == 0 || er_places_with == -EIO)
+		r = call(&sys_kernel, from_fd, from, to_fd, to);
+	return r < 0 ? r : er_places_with;
+}
+
+static int faulty_renameat(const struct sys *sys, int from_fd, const char *from,
+    int to_fd, const char *to)
+{
+	(void)sys;
+	return two_names(sys_kernel.renameat, from_fd, from, to_fd, to);
+}
+
+static int faulty_linkat(const struct sys *sys, int from_fd, const char *from,
+    int to_fd, const char *to)
+{
+	(void)sys;
+	return two_names(sys_kernel.linkat, from_fd, from, to_fd, to);
 }
 
 static int faulty_write_all(const struct sys *sys, int fd, const void *buf,
@@ -44,7 +72,9 @@ void er_setup(void)
 	faulty = sys_kernel;
 	faulty.unlinkat = faulty_unlinkat;
 	faulty.write_all = faulty_write_all;
-	er_fails_with = 0;
+	faulty.renameat = faulty_renameat;
+	faulty.linkat = faulty_linkat;
+	er_fails_with = er_places_with = 0;
 	ck_assert_int_eq(token_init(&token, &faulty, stage_fd, 0xab), 0);
 	ck_assert_int_eq(refd_oid_parse(ER_ONE, REFD_FORMAT_SHA1, &one), 0);
 	ck_assert_int_eq(refd_oid_parse(ER_TWO, REFD_FORMAT_SHA1, &er_two), 0);

@@ -36,6 +36,9 @@ extern struct record er_plan;
 extern struct refd_oid er_two;
 /* Negative: the result of unlinkat() and write_all() of an edit. */
 extern int er_fails_with;
+/* Negative: the result of renameat() and linkat(). With -EIO they take effect
+ * all the same. */
+extern int er_places_with;
 
 void er_setup(void);
 void er_teardown(void);

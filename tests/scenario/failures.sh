@@ -117,7 +117,7 @@ one_by_one() {
 	costs fsync EIO io refs/heads/packed/a -d refs/heads/packed/a
 	costs fsync ENOSPC nospace refs/heads/packed/b -d refs/heads/packed/b
 	costs fsync EDQUOT nospace refs/heads/packed/d -d refs/heads/packed/d
-	costs renameat EIO io refs/heads/packed/c -d refs/heads/packed/c
+	costs renameat ENOSPC nospace refs/heads/packed/c -d refs/heads/packed/c
 	costs renameat EDQUOT nospace refs/heads/d refs/heads/d "$two"
 	# A failed write of the journal is definite. The result of a failed sync
 	# is found out.
@@ -152,6 +152,21 @@ update refs/heads/b $one"
 	is 'unfinished: there' "$one $one" \
 		"$(at refs/heads/a) $(at refs/heads/b)"
 	no_litter 'unfinished'
+}
+
+# A rename that failed may have happened. The next start finishes the update.
+doubtful() { # REF WANTED ARGUMENT...
+	local ref=$1 wanted=$2
+	shift 2
+	failing renameat EIO
+	update "$@"
+	mended
+	is "doubtful $ref: the answer" unknown "$status"
+	check "doubtful $ref: the daemon stops" stop_daemon
+	check "doubtful $ref: and starts" start_daemon --config "$T/config"
+	is "doubtful $ref: by its id, then" committed "$(ask)"
+	is "doubtful $ref: the value" "$wanted" "$(at "$ref")"
+	no_litter "doubtful $ref"
 }
 
 gone_for_good() {
@@ -302,6 +317,8 @@ thin_disk() {
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
 	one_by_one
 	unfinished
+	doubtful refs/heads/d "$one" refs/heads/d "$one"
+	doubtful refs/heads/packed/g '' -d refs/heads/packed/g
 	gone_for_good 2>/dev/null
 	barrier_fails EIO io
 	barrier_fails ENOSPC nospace

@@ -209,6 +209,65 @@ END_TEST
 
 /* ---- publishing ---- */
 
+/* The disk renames or links, and reports an error. */
+START_TEST(a_failed_placing_may_have_happened)
+{
+	struct edit e = er_locked(er_all[_i]);
+	bool is_repair = er_all[_i] == EVIDENCE_REPAIR;
+
+	er_stage(&e);
+	er_places_with = -ENOSPC;
+	ck_assert_int_eq(edit_place(&e), -ENOSPC);
+	ck_assert(!e.is_doubtful && e.progress == PROGRESS_LOCKED);
+	er_places_with = -EIO;
+	ck_assert_int_eq(edit_place(&e), -EIO);
+	er_check_text(ER_FILE, ER_TWO "\n");
+	ck_assert(e.is_doubtful);
+	ck_assert_int_eq(e.progress,
+	    is_repair ? PROGRESS_DEFERRED : PROGRESS_LOCKED);
+	/* Git's lock became the ref, so a new lock is another writer's. */
+	if (is_repair)
+		tmp_put(ER_LOCK, "");
+	ck_assert_int_eq(edit_unlock(&e), 0);
+	ck_assert(tmp_exists(ER_LOCK) == is_repair);
+}
+END_TEST
+
+START_TEST(a_failed_link_is_taken_back)
+{
+	struct edit e = er_locked(er_all[_i]);
+
+	er_stage(&e);
+	er_places_with = -ENOSPC;
+	ck_assert_int_eq(edit_link(&e), -ENOSPC);
+	ck_assert_int_eq(e.progress, PROGRESS_LOCKED);
+	er_places_with = -EIO;
+	ck_assert_int_eq(edit_link(&e), -EIO);
+	er_check_text(ER_FILE, ER_TWO "\n");
+	ck_assert_int_eq(e.progress, PROGRESS_LINKED);
+	ck_assert_int_eq(edit_take_back(&e), 0);
+	ck_assert(!tmp_exists(ER_FILE) && e.progress == PROGRESS_LOCKED);
+}
+END_TEST
+
+/* Nobody else would know that the lock is there. */
+START_TEST(a_failed_lock_that_is_there_is_ours)
+{
+	struct edit e = er_edit(er_all[_i]);
+
+	er_places_with = -EIO;
+	ck_assert_int_eq(edit_lock(&e, 0755), 0);
+	ck_assert(er_is_same_file(ER_LOCK, ER_TOKEN));
+	ck_assert_int_eq(edit_unlock(&e), 0);
+	/* The disk did nothing, and the lock is another writer's. */
+	tmp_put(ER_LOCK, "");
+	er_places_with = -ENOMEM;
+	e = er_edit(er_all[_i]);
+	ck_assert_int_eq(edit_lock(&e, 0755), -ENOMEM);
+	ck_assert_int_eq(e.progress, PROGRESS_PLANNED);
+}
+END_TEST
+
 START_TEST(places)
 {
 	struct edit e = er_locked(er_all[_i]);
@@ -404,6 +463,10 @@ int main(void)
 	tcase_add_loop_test(tc, a_lock_that_is_gone_counts_as_unlocked, 0, nr);
 	tcase_add_loop_test(tc, a_lock_of_an_earlier_run_stays, 0, nr_tokens);
 	tcase_add_test(tc, a_deferred_lock_stays);
+	tcase_add_loop_test(tc, a_failed_placing_may_have_happened, 0, nr);
+	tcase_add_loop_test(tc, a_failed_link_is_taken_back, 0, nr_tokens);
+	tcase_add_loop_test(tc, a_failed_lock_that_is_there_is_ours, 0,
+	    nr_tokens);
 	tcase_add_loop_test(tc, places, 0, nr);
 	tcase_add_loop_test(tc, empty_directories_make_room, 0, nr);
 	tcase_add_loop_test(tc, a_ref_below_is_in_the_way, 0, nr);

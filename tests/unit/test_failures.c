@@ -51,8 +51,11 @@ enum cost {
 	ONE_IF_ANY,
 	UNKNOWN_ONE, /* recorded, and finished by the next start */
 	DELETIONS,   /* all deletions share one packed-refs.new */
-	EVERYONE,    /* of the repository: a shared file is needed */
-	AGAIN        /* given back: the repository is opened again */
+	/* The same; after EIO unknown, because it may have happened. */
+	ONE_OR_UNKNOWN,
+	DELETIONS_OR_UNKNOWN,
+	EVERYONE, /* of the repository: a shared file is needed */
+	AGAIN     /* given back: the repository is opened again */
 };
 
 /* By call and file. The first line that fits counts. */
@@ -82,6 +85,7 @@ static const struct stage {
 	{ "rmdirat refs/heads/*", ONE },
 	/* packed-refs: read, written, synced, renamed. */
 	{ "* packed-refs.new", DELETIONS },
+	{ "renameat packed-refs", DELETIONS_OR_UNKNOWN },
 	{ "* packed-refs", DELETIONS },
 	/* Logs: created before the commit point, deferred after it. */
 	{ "unlinkat logs/refs/heads/*", UNKNOWN_ONE },
@@ -94,7 +98,7 @@ static const struct stage {
 	/* Published. */
 	{ "linkat refs/heads/*", ONE },
 	{ "renameat refs/heads/d", UNKNOWN_ONE },
-	{ "renameat refs/heads/*", ONE },
+	{ "renameat refs/heads/*", ONE_OR_UNKNOWN },
 	/* Unlocked, and HEAD, which git would ignore, too. */
 	{ "unlinkat *", NOBODY },
 	{ "openat HEAD", NOBODY },
@@ -145,15 +149,19 @@ static const struct stage *stage_of(const char *call)
 	ck_abort_msg("%s: what may this cost?", call);
 }
 
-/* Call N of the batch fails with ERR. False: the batch made fewer calls. */
-static bool run(unsigned long n, int err)
+/* Call N of the batch fails with ERR, or only call N of the kind AFTER once it
+ * has taken effect. False: the batch made fewer calls. */
+static bool run(unsigned long n, int err, enum memfs_call after)
 {
 	bool hit;
 	size_t i;
 
 	start();
 	disk_errors = txn_disk_errors();
-	memfs_fail(w->fs, n, err);
+	if (after != MEMFS_NR_CALLS)
+		memfs_fail_after(w->fs, after, n, err);
+	else
+		memfs_fail(w->fs, n, err);
 	world_batch(w, txns, NR_TXNS);
 	hit = memfs_was_hit(w->fs);
 	snprintf(at, sizeof(at), "%s", memfs_hit(w->fs));
@@ -170,6 +178,14 @@ static bool run(unsigned long n, int err)
 static bool is_deletion(size_t ref)
 {
 	return refs[ref].new_c == '0';
+}
+
+static bool is_unknown(const struct stage *stage, int err)
+{
+	return stage->cost == UNKNOWN_ONE ||
+	    (err == -EIO &&
+		(stage->cost == ONE_OR_UNKNOWN ||
+		    stage->cost == DELETIONS_OR_UNKNOWN));
 }
 
 /* A failed journal reports the failure without the cause. */
@@ -197,10 +213,12 @@ static void check_costs(const struct stage *stage, int err)
 			ck_assert_msg(says_why(said[i], err), "%s: %s is %s",
 			    context, refs[i].name, refd_status_name(said[i]));
 		/* refd status tells that a disk reported an error. */
-		if (said[i] == REFD_IO && err == -EIO)
+		if (err == -EIO &&
+		    (said[i] == REFD_IO || said[i] == REFD_UNKNOWN))
 			ck_assert_msg(txn_disk_errors() > disk_errors,
 			    "%s: not counted", context);
-		if (stage->cost == DELETIONS)
+		if (stage->cost == DELETIONS ||
+		    stage->cost == DELETIONS_OR_UNKNOWN)
 			ck_assert_msg(is_deletion(i), "%s: costs %s", context,
 			    refs[i].name);
 		/* Both updates of the atomic transaction count as one. */
@@ -210,11 +228,12 @@ static void check_costs(const struct stage *stage, int err)
 	}
 	ck_assert_msg((given_back > 0) == (stage->cost == AGAIN),
 	    "%s: %zu given back", context, given_back);
-	ck_assert_msg((unknown > 0) == (stage->cost == UNKNOWN_ONE),
+	ck_assert_msg((unknown > 0) == is_unknown(stage, err),
 	    "%s: %zu are unknown", context, unknown);
 	if (stage->cost == NOBODY || stage->cost == AGAIN)
 		ck_assert_msg(failed == 0, "%s: costs somebody", context);
-	if (stage->cost == ONE || stage->cost == UNKNOWN_ONE)
+	if (stage->cost == ONE || stage->cost == UNKNOWN_ONE ||
+	    stage->cost == ONE_OR_UNKNOWN)
 		ck_assert_msg(failed == 1, "%s: costs %zu", context, failed);
 	if (stage->cost == ONE_IF_ANY)
 		ck_assert_msg(failed <= 1, "%s: costs %zu", context, failed);
@@ -294,13 +313,13 @@ START_TEST(each_call_of_a_batch_fails)
 	size_t i;
 
 	for (n = 0; hit; n++) {
-		hit = run(n, err);
+		hit = run(n, err, MEMFS_NR_CALLS);
 		if (hit) {
 			stage = stage_of(at);
 			seen[stage - stages] = true;
 			check_costs(stage, err);
 			if (strncmp(at, "unlinkat", 8) != 0 &&
-			    stage->cost != UNKNOWN_ONE)
+			    !is_unknown(stage, err))
 				check_litter();
 		}
 		come_back(_i % 2 == 1);
@@ -314,6 +333,26 @@ START_TEST(each_call_of_a_batch_fails)
 }
 END_TEST
 
+/* The answer must not deny what a failed call has done. */
+START_TEST(a_failed_call_has_happened)
+{
+	const enum memfs_call call = _i < 2 ? MEMFS_RENAMEAT : MEMFS_LINKAT;
+	bool hit = true;
+	unsigned long n;
+
+	for (n = 0; hit; n++) {
+		hit = run(n, -EIO, call);
+		ck_assert_msg(store_fatal(&w->store) == NULL, "%s: fatal",
+		    context);
+		come_back(_i % 2 == 1);
+		check_truth();
+		ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);
+		world_free(w);
+	}
+	ck_assert_uint_gt(n, 4);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("failures");
@@ -321,6 +360,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, each_call_of_a_batch_fails, 0, 6);
+	tcase_add_loop_test(tc, a_failed_call_has_happened, 0, 4);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -66,6 +66,7 @@ void change_keep(struct pass *p, struct change *c, int err)
 {
 	change_fail(c, REFD_UNKNOWN, "committed, but can't finish '%s' yet: %s",
 	    c->edit.name, strerror(-err));
+	txn_io(err); /* counts the error of the disk */
 	keep_locks(p, c);
 }
 

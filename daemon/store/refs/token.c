@@ -98,6 +98,21 @@ int token_init(struct token *tok, const struct sys *sys, int stage_fd,
 	return make_next_file(tok);
 }
 
+/* The link may have failed after it happened. Such a lock is ours: without its
+ * token nobody would know, and nobody would remove it. */
+static int make_link(const struct token *tok, int dirfd, const char *lock)
+{
+	struct sys_stat own, there;
+	int r = SYS(tok->sys, linkat, tok->stage_fd, tok->name, dirfd, lock);
+
+	if (sys_may_have_happened(r) &&
+	    SYS(tok->sys, lstatat, tok->stage_fd, tok->name, &own) == 0 &&
+	    SYS(tok->sys, lstatat, dirfd, lock, &there) == 0 &&
+	    there.ino == own.ino && there.dev == own.dev)
+		return 0;
+	return r;
+}
+
 /* Links once; a full file is followed by the next file. */
 static int link_once(struct token *tok, int dirfd, const char *lock)
 {
@@ -105,13 +120,12 @@ static int link_once(struct token *tok, int dirfd, const char *lock)
 
 	if (tok->links >= TOKEN_LINKS_MAX && (r = make_next_file(tok)) < 0)
 		return r;
-	r = SYS(tok->sys, linkat, tok->stage_fd, tok->name, dirfd, lock);
+	r = make_link(tok, dirfd, lock);
 	if (r == -EMLINK && tok->links > 0) {
 		r = make_next_file(tok);
 		if (r < 0)
 			return r;
-		r = SYS(tok->sys, linkat, tok->stage_fd, tok->name, dirfd,
-		    lock);
+		r = make_link(tok, dirfd, lock);
 	}
 	if (r == 0)
 		tok->links++;

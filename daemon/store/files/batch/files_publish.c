@@ -15,9 +15,10 @@
  *					the locks
  *	a link can't be removed		`unknown`; the record and the locks
  *					stay, and recovery removes the link
- *	a rename fails on the disk	`unknown`; the record and the lock stay,
- *	after siblings are published;	and recovery finishes the change
- *	a deletion can't be unlinked
+ *	a rename fails and may have	`unknown`; the record and the lock stay,
+ *	happened, or fails after	and recovery finishes the change
+ *	siblings are published; a
+ *	deletion can't be unlinked
  *	a log line can't be written	the ref is published, the line deferred:
  *					the journal records its loss
  *	nor can its loss be recorded	`unknown`; the record and the lock stay,
@@ -142,7 +143,7 @@ static void publish_write(struct pass *p, struct change *c)
 	if (c->edit.progress != PROGRESS_LINKED)
 		durability_placing(p, c);
 	r = edit_place(&c->edit);
-	if (r < 0 && change_has_siblings(c)) {
+	if (r < 0 && (change_has_siblings(c) || c->edit.is_doubtful)) {
 		close_logs(p, c);
 		change_keep(p, c, r);
 		return;

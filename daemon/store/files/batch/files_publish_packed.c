@@ -9,6 +9,9 @@
  *	was not committed		the change
  *	packed-refs.new can't be	all changes in it are aborted
  *	written, synced or renamed
+ *	the rename fails, and may	`unknown` for all changes in it; the
+ *	have happened			record and the locks stay, and recovery
+ *					finishes them
  *	a file, or a lock below the	git read the old packed-refs and created
  *	name, is at a new name		a ref below the name, or a writer
  *					ignores locks: the new ref is removed
@@ -23,15 +26,21 @@
 
 #include "daemon/store/files/batch/files.h"
 
-static void rewrite_failed(struct pass *p, struct repo_slice *g, int err)
+/* IS_DOUBTFUL: packed-refs may have the changes. */
+static void rewrite_failed(struct pass *p, struct repo_slice *g, int err,
+    bool is_doubtful)
 {
 	struct change *c;
 	size_t i;
 
 	for (i = 0; i < p->nr_changes; i++) {
 		c = p->changes[i];
-		if (c->repo_slice == g && c->in_rewrite &&
-		    change_is_committed(c))
+		if (c->repo_slice != g || !c->in_rewrite ||
+		    !change_is_committed(c))
+			continue;
+		if (is_doubtful)
+			change_keep(p, c, err);
+		else
 			change_take_back(p, c, err);
 	}
 }
@@ -112,6 +121,7 @@ static void look(struct pass *p, struct repo_slice *g)
 
 void files_publish_packed(struct pass *p, struct repo_slice *g)
 {
+	bool is_doubtful = false;
 	int r;
 
 	if (!g->files.packed_changed)
@@ -122,9 +132,10 @@ void files_publish_packed(struct pass *p, struct repo_slice *g)
 	if (r == 0 && g->files.packed_changed) {
 		r = packed_rewrite_finish(g->repo->packed);
 		g->files.packed_changed = r < 0;
+		is_doubtful = sys_may_have_happened(r);
 	}
 	if (r < 0)
-		rewrite_failed(p, g, r);
+		rewrite_failed(p, g, r, is_doubtful);
 	else
 		look(p, g);
 }

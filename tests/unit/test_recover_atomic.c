@@ -6,6 +6,7 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/scripted_txn.h"
@@ -72,27 +73,46 @@ START_TEST(a_crashed_start_unlocks_nothing_unrecorded)
 }
 END_TEST
 
+#define LOGS    WORLD_REPO "/logs/refs/heads"
+#define OUTSIDE "/srv/outside"
+
+/* The directory of the logs becomes a link out of the repository. */
+static void move_logs(void)
+{
+	wr_rename(LOGS, OUTSIDE);
+	memfs_symlink(w->fs, OUTSIDE, LOGS);
+}
+
 /* A member of the repository's group replaced P's log by something else
  * meanwhile. No work waits for this. */
 START_TEST(what_stands_in_a_log_s_place_is_in_nobodys_way)
 {
-	static const char log[] = WORLD_REPO "/logs/refs/heads/p";
+	static const char log[] = LOGS "/p";
+	char *was;
 
 	w->store.pipeline->applier.commit = commit_then_kill;
 	world_done(w, world_apply(w, "p=1;q=1", true));
 	memfs_crash(w->fs);
-	ck_assert(memfs_exists(w->fs, log));
-	wr_unlink(log);
+	was = memfs_read(w->fs, log, NULL);
+	ck_assert_ptr_nonnull(was);
+	if (_i == 2)
+		move_logs();
+	else
+		wr_unlink(log);
 	if (_i == 0)
 		memfs_symlink(w->fs, WORLD_REPO "/config", log);
-	else
+	else if (_i == 1)
 		memfs_mkdirs(w->fs, WORLD_REPO "/logs/refs/heads/p/x");
 	world_crash(w);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->deferred, 0);
 	wr_expect_locks("");
 	ck_assert_int_eq(world_ref(w, "p"), '0');
-	wr_ok("r=1");
+	if (_i == 2)
+		ck_assert(memfs_holds(w->fs, OUTSIDE "/p", was));
+	else
+		wr_ok("r=1");
+	free(was);
 }
 END_TEST
 
@@ -147,6 +167,29 @@ START_TEST(what_was_taken_back_stays_away)
 }
 END_TEST
 
+/* No file is deleted behind a link in the place of the log's directory. */
+START_TEST(what_was_taken_back_has_no_log_behind_a_link)
+{
+	uint64_t nr_deleted = 0;
+	int i;
+
+	for (i = 0; i < 200; i++) {
+		take_back();
+		scripted_sync(w);
+		move_logs();
+		memfs_write(w->fs, OUTSIDE "/x", "");
+		memfs_write(w->fs, X, "");
+		wr_power_loss((enum memfs_data)(i % 5), i / 5);
+		wr_start();
+		nr_deleted += w->found[STORE_REDONE];
+		ck_assert_int_eq(world_ref(w, "x"), '0');
+		ck_assert_uint_eq(w->deferred, 0);
+		ck_assert(memfs_exists(w->fs, OUTSIDE "/x"));
+	}
+	ck_assert_uint_gt(nr_deleted, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recover_atomic");
@@ -155,11 +198,12 @@ int main(void)
 	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
 	tcase_add_test(tc, atomic_is_not_torn_by_a_taken_name);
 	tcase_add_loop_test(tc, what_stands_in_a_log_s_place_is_in_nobodys_way,
-	    0, 2);
+	    0, 3);
 	tcase_add_loop_test(tc, a_crashed_start_unlocks_nothing_unrecorded, 0,
 	    2);
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, what_was_taken_back_stays_away, 0, 205);
+	tcase_add_test(tc, what_was_taken_back_has_no_log_behind_a_link);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -237,6 +237,69 @@ START_TEST(a_killed_start)
 }
 END_TEST
 
+/* ---- something else stands on the way ---- */
+
+#define OUTSIDE "/srv/outside"
+
+/* Another writer puts a link out of the repository, or a ref, in the place of
+ * DIR. OUTSIDE gets what was there. */
+static void replace(const char *dir, bool by_link)
+{
+	wr_rename(dir, OUTSIDE);
+	if (by_link)
+		memfs_symlink(w->fs, OUTSIDE, dir);
+	else
+		memfs_write(w->fs, dir, FIVES);
+}
+
+/* The update of a ref below is given up. No other work waits. Git can put a ref
+ * there too, once the locks are gone. */
+START_TEST(the_ref_s_directory_is_replaced)
+{
+	const struct record_member m =
+	    scripted_member(RECORD_WRITE, "refs/heads/d/x", '1', '2');
+	struct scripted_txn h = { .w = w };
+
+	wr_ok("d/x=1");
+	ck_assert_int_eq(scripted_apply(&h, &m, 1), -EAGAIN);
+	wr_remove_locks();
+	replace(WORLD_REPO "/refs/heads/d", _i == 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
+	ck_assert_uint_eq(w->deferred, 0);
+	ck_assert_int_eq(scripted_status(&h, 0), REFD_CONFLICT);
+	ck_assert(memfs_holds(w->fs, OUTSIDE "/x", ONES "\n"));
+	ck_assert(!memfs_exists(w->fs, OUTSIDE "/x.lock"));
+	ck_assert_str_eq(litter(), "");
+	wr_ok("y=1");
+}
+END_TEST
+
+/* The update of another ref would add a line to the symbolic ref's log. The
+ * line is lost, and the update is redone. */
+START_TEST(the_symref_s_directory_is_replaced)
+{
+	struct record_member m[] = {
+		scripted_member(RECORD_WRITE, "refs/heads/x", '0', '2'),
+		scripted_member(RECORD_LOG, "refs/remotes/o/HEAD", '0', '2'),
+	};
+	struct scripted_txn h = { .w = w };
+
+	m[0].answers = true;
+	memfs_write(w->fs, WORLD_REPO "/refs/remotes/o/HEAD",
+	    "ref: refs/heads/x\n");
+	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), -EAGAIN);
+	wr_remove_locks();
+	replace(WORLD_REPO "/refs/remotes/o", _i == 0);
+	ck_assert_int_eq(scripted_crash(w), 0);
+	ck_assert_uint_eq(w->deferred, 0);
+	ck_assert_int_eq(scripted_status(&h, 0), REFD_OK);
+	ck_assert_int_eq(world_ref(w, "x"), '2');
+	ck_assert(!memfs_exists(w->fs, OUTSIDE "/HEAD.lock"));
+	ck_assert_str_eq(litter(), "");
+	wr_ok("y=1");
+}
+END_TEST
+
 /* ---- reftables ---- */
 
 /* A transaction of main, from 1 to 2, is killed at change N. The locks are
@@ -329,6 +392,8 @@ int main(void)
 	tcase_add_loop_test(tc, removed_new_packed_refs, 0, 6);
 	tcase_add_loop_test(tc, published_updates, 0, 2);
 	tcase_add_loop_test(tc, a_killed_start, 0, NR_KINDS);
+	tcase_add_loop_test(tc, the_ref_s_directory_is_replaced, 0, 2);
+	tcase_add_loop_test(tc, the_symref_s_directory_is_replaced, 0, 2);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("tables");
 	tcase_add_checked_fixture(tc, stx_setup, wr_teardown);

@@ -97,7 +97,8 @@ int loose_dir_holds_file(const struct sys *sys, int dirfd, const char *path);
 
 /* -ELOOP: a directory on the way to PATH is a link, perhaps out of the
  * repository; a user with write access to refs/ may have made the link. Else
- * 0. */
+ * 0. No call of SYS follows the link. This one tells it from a link in the
+ * place of PATH, which loose_read() reads. */
 int loose_stays_inside(const struct sys *sys, int dirfd, const char *path);
 
 /* After a deletion: rmdir of PATH's parents while they are empty, but never

@@ -244,8 +244,6 @@ static int delete_restored_member(struct replay *rp,
 		return e.dirfd == -ENOENT ? 0 : e.dirfd;
 	r = SYS(rp->sys, lstatat, e.dirfd, e.name, &st);
 	if (r == 0 && S_ISREG(st.mode))
-		r = loose_stays_inside(rp->sys, e.dirfd, e.name);
-	if (r == 0 && S_ISREG(st.mode))
 		r = delete_restored_locked(rp, row, m, &e);
 	redo_close(rp, &e);
 	return r == -ENOENT || r == -ENOTDIR || r == -ELOOP ? 0 : r;

@@ -48,6 +48,11 @@ struct edit redo_edit(struct replay *rp, const struct replay_row *row,
 		.evidence = row->evidence };
 }
 
+bool redo_is_out_of_reach(int err)
+{
+	return err == -EEXIST || err == -ENOTDIR || err == -ELOOP;
+}
+
 int redo_lock_edit(struct replay *rp, struct edit *e, mode_t dir_mode)
 {
 	int r = edit_lock(e, dir_mode);
@@ -108,7 +113,7 @@ static int retract_locked(struct replay *rp, struct edit *e,
 	int r = edit_lock(e, row->rec.dir_mode);
 
 	if (r < 0)
-		return r == -EEXIST || r == -ENOTDIR ? 0 : r;
+		return redo_is_out_of_reach(r) ? 0 : r;
 	r = retract_from_log(e, row, member);
 	redo_unlock_edit(rp, e);
 	loose_prune_parents(rp->sys, e->dirfd, e->name, 2);

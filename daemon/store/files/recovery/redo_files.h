@@ -42,6 +42,9 @@ int redo_lock(struct replay *rp, struct redo *redo);
 /* An edit of NAME by the evidence of ROW; the caller sets the directory. */
 struct edit redo_edit(struct replay *rp, const struct replay_row *row,
     const char *name);
+/* ERR of a lock: another writer holds the lock, or put a ref or a link in the
+ * place of a directory on the way. */
+bool redo_is_out_of_reach(int err);
 /* edit_lock(), after a dead lock in the way is removed. */
 int redo_lock_edit(struct replay *rp, struct edit *e, mode_t dir_mode);
 /* Removes a lock of our own token. After a failure the next start removes the

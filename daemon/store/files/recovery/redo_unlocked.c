@@ -239,7 +239,8 @@ static bool is_open(struct replay *rp, const struct replay_row *row, size_t i)
 }
 
 /* The log of L gets a line of its update. A writer who holds the lock may add a
- * line: then ours is lost. */
+ * line: then ours is lost. So it is if something else stands on the way to L:
+ * the update does not wait for its line. */
 static int keep_line(struct replay *rp, const struct replay_row *row,
     const struct record_member *l)
 {
@@ -251,7 +252,7 @@ static int keep_line(struct replay *rp, const struct replay_row *row,
 	if (fd != rp->repo->fd)
 		SYS(rp->sys, close, fd);
 	if (r < 0)
-		return r == -EEXIST ? 0 : r;
+		return redo_is_out_of_reach(r) ? 0 : r;
 	return keep_lock(rp, row, l);
 }
 
@@ -305,12 +306,10 @@ static int look_at(struct unlocked_search *s, const struct replay_row *row,
 	e.dirfd = repo_open_worktree(rp->sys, rp->repo, m->worktree);
 	if (e.dirfd < 0)
 		return e.dirfd == -ENOENT ? 0 : e.dirfd;
-	r = loose_stays_inside(rp->sys, e.dirfd, e.name);
-	if (r == 0)
-		r = edit_lock(&e, row->rec.dir_mode);
+	r = edit_lock(&e, row->rec.dir_mode);
 	if (r == 0)
 		r = judge(s, row, m, &e, verdict);
-	else if (r == -EEXIST || r == -ENOTDIR || r == -ELOOP) {
+	else if (redo_is_out_of_reach(r)) {
 		if (is_unpublished(s, row, m))
 			*verdict = TAKEN;
 		r = 0;

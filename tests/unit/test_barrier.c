@@ -105,6 +105,24 @@ START_TEST(a_new_object_anywhere_is_not_clean)
 }
 END_TEST
 
+/* Without shallow, which git writes after the objects, they lack parents. git
+ * renames the new file to its name, which is the last change of the file. */
+START_TEST(a_new_shallow_is_not_clean)
+{
+	const struct sys *sys = memfs_other(w->fs);
+
+	memfs_write(w->fs, WORLD_REPO "/shallow.lock", "");
+	make_clean();
+	memfs_advance(w->fs, 1000 * MS);
+	ck_assert_int_eq(SYS(sys, renameat, AT_FDCWD,
+			     WORLD_REPO "/shallow.lock", AT_FDCWD,
+			     WORLD_REPO "/shallow"),
+	    0);
+	ck_assert(!is_clean());
+	make_clean();
+}
+END_TEST
+
 /* A push of loose objects costs a stat of its own fan-out, not of 256. */
 START_TEST(the_likely_fanout_is_looked_at_first)
 {
@@ -272,6 +290,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, nothing_is_clean_before_the_first_sync);
 	tcase_add_loop_test(tc, a_new_object_anywhere_is_not_clean, 0, 6);
+	tcase_add_test(tc, a_new_shallow_is_not_clean);
 	tcase_add_test(tc, the_likely_fanout_is_looked_at_first);
 	tcase_add_loop_test(tc, one_in_the_same_tick_is_not_clean, 0, 2);
 	tcase_add_test(tc, one_that_looks_a_little_older_is_not_clean);

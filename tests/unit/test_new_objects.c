@@ -337,6 +337,16 @@ START_TEST(other_new_files)
 }
 END_TEST
 
+/* The objects are durable, and git then wrote shallow. */
+START_TEST(shallow_alone)
+{
+	sync_all();
+	copies(NULL, 0);
+	memfs_write(w->fs, WORLD_REPO "/shallow", "x");
+	barrier_serves();
+}
+END_TEST
+
 /* A file that is not the object of its name. */
 START_TEST(wrong_files)
 {
@@ -444,6 +454,7 @@ int main(void)
 	tcase_add_test(tc, memory);
 	tcase_add_test(tc, objects_before_the_first_sync);
 	tcase_add_loop_test(tc, other_new_files, 0, 5);
+	tcase_add_test(tc, shallow_alone);
 	tcase_add_loop_test(tc, wrong_files, 0, 7);
 	tcase_add_test(tc, a_fanout_that_was_moved);
 	tcase_add_loop_test(tc, failing_calls, 0, 2);

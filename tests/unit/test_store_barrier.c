@@ -2,11 +2,11 @@
  * Proves the costs of the object barrier, counted in system calls of a store
  * with all its threads. A ref that moves to durable objects costs no sync. New
  * packs alone cost one fsync for every file and for the directory. Loose
- * objects, many packs, a new repository, and any work after a start cost one
- * syncfs. A partial barrier does not make skipped objects count as durable. New
- * repositories share a syncfs and a flush of the journal. After a clock was set
- * back, nothing counts as durable. Missing objects and failed syncs are
- * refused.
+ * objects, many packs, a new repository, a new shallow, and any work after a
+ * start cost one syncfs. A partial barrier does not make skipped objects count
+ * as durable. New repositories share a syncfs and a flush of the journal. After
+ * a clock was set back, nothing counts as durable. Missing objects and failed
+ * syncs are refused.
  */
 #include <check.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ static struct sys disk;
 static _Atomic int nr_syncfs, nr_fsync, syncfs_fails, fsync_fails;
 /* Files that seem to have changed just now. All other files are old. */
 static _Atomic bool packs_new, loose_new, repo_new, config_new, alternates_new;
-static _Atomic bool pack_goes, packs_change, ids_new;
+static _Atomic bool pack_goes, packs_change, ids_new, shallow_new;
 /* Each syncfs posts syncfs_began and waits. */
 static _Atomic bool syncfs_waits;
 static sem_t syncfs_began, syncfs_goes_on;
@@ -77,6 +77,8 @@ static bool looks_new(const char *path)
 		return ids_new;
 	if (strcmp(path, "alternates") == 0)
 		return alternates_new;
+	if (strcmp(path, "shallow") == 0)
+		return shallow_new;
 	if (strncmp(path, "pack", 4) == 0)
 		return packs_new;
 	return loose_new && strlen(path) == 2;
@@ -125,7 +127,8 @@ static void setup(void)
 	syncfs_ns = 1000 * S;
 	fsync_ns = S;
 	packs_new = loose_new = repo_new = config_new = alternates_new = false;
-	pack_goes = packs_change = ids_new = syncfs_waits = false;
+	pack_goes = packs_change = ids_new = shallow_new = false;
+	syncfs_waits = false;
 	wall_back_ns = syncfs_fails = fsync_fails = 0;
 	sr_mode = REFD_DURABILITY_BATCH; /* records contain no objects */
 	sr_sys = &disk;
@@ -193,6 +196,19 @@ START_TEST(packs_alone)
 	packs_new = true;
 	ck_assert_int_eq(cost_of(0, 3), REFD_PENDING);
 	ck_assert_int_eq(cost_of(0, 3), REFD_PENDING);
+}
+END_TEST
+
+/* git writes shallow after the pack, and without a sync. The pack is as old as
+ * the last syncfs, or new. */
+START_TEST(a_new_shallow_costs_a_syncfs)
+{
+	settle();
+	tmp_put("r.git/shallow", "");
+	packs_new = _i == 1;
+	ck_assert_int_eq(cost_of(0, _i == 1 ? 3 : 0), REFD_PENDING);
+	shallow_new = true;
+	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
 }
 END_TEST
 
@@ -493,6 +509,7 @@ int main(void)
 	tcase_add_test(tc, nothing_for_what_is_old);
 	tcase_add_test(tc, a_syncfs_after_a_start);
 	tcase_add_test(tc, packs_alone);
+	tcase_add_loop_test(tc, a_new_shallow_costs_a_syncfs, 0, 2);
 	tcase_add_test(tc, packs_where_a_syncfs_is_cheaper);
 	tcase_add_test(tc, loose_ones_beside_packs);
 	tcase_add_test(tc, many_packs);

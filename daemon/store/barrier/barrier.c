@@ -2,8 +2,8 @@
  * The object barrier: no ref becomes durable before its objects.
  *
  * The happy path: every directory with objects (pack, the fan-outs, also of
- * alternates) last changed well before the last completed syncfs of its file
- * system. Then all its objects are on disk, and nothing is to be done.
+ * alternates), and shallow, last changed well before the last completed syncfs
+ * of the file system. Then all objects are on disk, and nothing is to be done.
  * Otherwise transactions wait here, before any lock is taken:
  *	only packs are new		the files of every pack are fsynced,
  *					then objects/pack, if the last syncfs
@@ -56,6 +56,18 @@ static int64_t limit_of(void *arg, int fd, const struct sys_stat *st)
 	return barrier_limit(((struct barriers *)arg)->cfg, fd, st);
 }
 
+/* git writes this file after the objects, and without a sync. An object whose
+ * parents git did not fetch needs the file. */
+bool barrier_is_shallow_new(const struct store_parts *cfg,
+    const struct repo *repo)
+{
+	struct sys_stat st;
+	int r = SYS(cfg->sys, lstatat, repo->fd, "shallow", &st);
+
+	return r == 0 ? st.ctime_ns >= synced_before(cfg, repo->dev) :
+			r != -ENOENT;
+}
+
 bool barrier_is_clean(struct barriers *b, struct repo *repo, uint8_t first)
 {
 	const struct objects_walk walk = { .sys = b->cfg->sys,
@@ -65,7 +77,8 @@ bool barrier_is_clean(struct barriers *b, struct repo *repo, uint8_t first)
 		.fanouts = &repo->fanouts };
 	const struct object_stores *stores = odb_stores(repo->odb);
 
-	return stores->nr > 0 && objects_walk(&walk, stores) == 0;
+	return stores->nr > 0 && objects_walk(&walk, stores) == 0 &&
+	    !barrier_is_shallow_new(b->cfg, repo);
 }
 
 /* May refd/id, by which refd knows REPO, be in memory only? */

@@ -138,14 +138,16 @@ static int renew_id(const struct store_parts *cfg, const struct repo *repo,
 	return write_id_again(cfg, repo);
 }
 
-static int add_new_repo(struct barrier_batch *b)
+/* The file system of the repository itself needs a sync. */
+static int add_repo(struct barrier_batch *b, bool settles)
 {
 	struct need *need = calloc(1, sizeof(*need));
-	int r;
+	int r = 0;
 
 	if (need == NULL)
 		return -ENOMEM;
-	r = renew_id(b->cfg, b->waiter->repo, &need->nth);
+	if (settles)
+		r = renew_id(b->cfg, b->waiter->repo, &need->nth);
 	if (r < 0) {
 		free(need);
 		return r;
@@ -153,7 +155,7 @@ static int add_new_repo(struct barrier_batch *b)
 	need->waiter = b->waiter;
 	need->fs = b->waiter->repo->fs;
 	need->fd = -1;
-	need->settles = true;
+	need->settles = settles;
 	need->next = b->needs;
 	b->needs = need;
 	return 0;
@@ -365,6 +367,7 @@ void barrier_serve(struct barrier_batch *b, struct txn_fifo *done)
 		.found = add_need,
 		.arg = b };
 	struct barrier_waiter *w;
+	bool settles;
 	int r;
 
 	suspect_store_next_round(cfg->sync_failures);
@@ -375,8 +378,9 @@ void barrier_serve(struct barrier_batch *b, struct txn_fifo *done)
 		 * reads a new list. */
 		r = objects_walk_anew(&walk, w->repo->fd,
 		    &odb_stores(w->repo->odb)->rule);
-		if (r == 0 && !atomic_load(&w->repo->settled))
-			r = add_new_repo(b);
+		settles = !atomic_load(&w->repo->settled);
+		if (r == 0 && (settles || barrier_is_shallow_new(cfg, w->repo)))
+			r = add_repo(b, settles);
 		if (r < 0)
 			refuse(cfg, w, r);
 	}

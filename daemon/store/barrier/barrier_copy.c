@@ -18,7 +18,6 @@
 
 struct object_copying {
 	const struct store_parts *cfg;
-	const struct repo *repo;
 	int64_t limit; /* of the repository's own store */
 	struct new_objects_look look;
 };
@@ -28,27 +27,17 @@ static int64_t limit_of(void *arg, int fd, const struct sys_stat *st)
 	return barrier_limit(((struct object_copying *)arg)->cfg, fd, st);
 }
 
-/* git writes this file without a sync, and the objects need it. */
-static bool is_shallow_new(const struct object_copying *c)
-{
-	struct sys_stat st;
-	int r = SYS(c->cfg->sys, lstatat, c->repo->fd, "shallow", &st);
-
-	return r == 0 ? st.ctime_ns >= c->limit : r != -ENOENT;
-}
-
 static int add_fanout(void *arg, int fd, const char *name, int64_t limit)
 {
 	struct object_copying *c = arg;
 
 	c->limit = limit;
-	return limit == INT64_MIN || is_shallow_new(c) ?
-	    1 :
-	    new_objects_add(&c->look, fd, name, limit);
+	return limit == INT64_MIN ? 1 :
+				    new_objects_add(&c->look, fd, name, limit);
 }
 
-/* May the ctimes of files be trusted, and does a sync of the file system of
- * REPO include the store? */
+/* May the ctimes of files be trusted, are objects all that is new, and does a
+ * sync of the file system of REPO include the store? */
 static bool is_suitable(const struct store_parts *cfg, const struct repo *repo)
 {
 	const struct object_stores *stores = odb_stores(repo->odb);
@@ -59,6 +48,7 @@ static bool is_suitable(const struct store_parts *cfg, const struct repo *repo)
 	return stores->nr > 0 && stores->at[0].dev == repo->dev &&
 	    SYS(sys, fstat, stores->at[0].fd, &st) == 0 &&
 	    new_objects_may_restore(&st) &&
+	    !barrier_is_shallow_new(cfg, repo) &&
 	    SYS(sys, fs_type, stores->at[0].fd, &type) == 0 &&
 	    fs_type_marks_new_names(type) &&
 	    journal_objects_bytes(commit_log_journal(cfg->log)) < JOURNAL_BYTES;
@@ -67,7 +57,7 @@ static bool is_suitable(const struct store_parts *cfg, const struct repo *repo)
 bool barrier_copy(struct barriers *b, struct repo *repo,
     struct new_objects **objects)
 {
-	struct object_copying c = { .cfg = b->cfg, .repo = repo };
+	struct object_copying c = { .cfg = b->cfg };
 	const struct objects_walk walk = { .sys = b->cfg->sys,
 		.limit = limit_of,
 		.fanout = add_fanout,

@@ -1,5 +1,5 @@
 /*
- * Between barriers.c, barrier.c and barrier_batch.c. Private to them.
+ * Between the files of this directory. Private to them.
  */
 #ifndef STORE_BARRIER_INTERNAL_H
 #define STORE_BARRIER_INTERNAL_H
@@ -34,6 +34,9 @@ struct barrier_batch {
 /* barrier.c: the limit for objects_walk(); untrusted files are never old. */
 int64_t barrier_limit(const struct store_parts *cfg, int fd,
     const struct sys_stat *st);
+/* barrier.c: may the file shallow of REPO be in memory only? */
+bool barrier_is_shallow_new(const struct store_parts *cfg,
+    const struct repo *repo);
 /* barrier_batch.c: makes the objects and new repositories of B's transactions
  * durable. DONE gets the transactions, except those given up. Blocks. */
 void barrier_serve(struct barrier_batch *b, struct txn_fifo *done);

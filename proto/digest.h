@@ -4,9 +4,9 @@
  * so the algorithm never changes.
  *
  * The digest covers the requested changes and what the answer promises, and not
- * the time or the way of sending. A client that sends again after a crash may have another time in its
- * committer line, another deadline, or another view of the mount. Pure; any
- * thread.
+ * the time or the way of sending. A client that sends again after a crash may
+ * have another time in its committer line, another deadline, or another view of
+ * the mount. Pure; any thread.
  */
 #ifndef PROTO_DIGEST_H
 #define PROTO_DIGEST_H

@@ -18,6 +18,7 @@
 
 static struct sys faulty;
 static const char *fails_at;     /* target of a failing rename */
+static int fails_with;           /* its error */
 static _Atomic int syncs_fail;   /* how many */
 static struct refd_txid last_id; /* of the last transaction */
 static char second[REFD_OID_MAX_HEX + 1];
@@ -42,6 +43,7 @@ static void setup(void)
 	faulty.syncfs = faulty_syncfs;
 	faulty.fs_type = sr_other_fs_type;
 	fails_at = NULL;
+	fails_with = -EIO;
 	syncs_fail = 0;
 	sr_sys = &faulty;
 	sr_setup();
@@ -53,7 +55,7 @@ static int faulty_renameat(const struct sys *sys, int olddirfd,
 {
 	(void)sys;
 	if (fails_at != NULL && strcmp(newpath, fails_at) == 0)
-		return -EIO;
+		return fails_with;
 	return SYS(&sys_kernel, renameat, olddirfd, oldpath, newdirfd, newpath);
 }
 
@@ -194,8 +196,8 @@ START_TEST(what_could_not_be_renamed)
 }
 END_TEST
 
-/* packed-refs comes first: nothing was published, and everything is taken
- * back. */
+/* packed-refs comes first: the error proves that nothing was published, and
+ * everything is taken back. */
 START_TEST(what_could_not_be_deleted)
 {
 	char *value;
@@ -203,6 +205,7 @@ START_TEST(what_could_not_be_deleted)
 	ck_assert_int_eq(apply(sr_commit), REFD_OK);
 	tmp_run("git -C r.git pack-refs --all");
 	fails_at = "packed-refs";
+	fails_with = -ENOSPC;
 	ck_assert_int_eq(apply(NULL), REFD_ABORTED);
 	fails_at = NULL;
 	ck_assert_int_eq(ask(), REFD_ABORTED);

@@ -427,6 +427,29 @@ START_TEST(flush_fails)
 }
 END_TEST
 
+/* Whatever the error is, a second flush of git's files might succeed without
+ * their bytes. */
+START_TEST(foreign_flush_fails)
+{
+	const enum memfs_call call =
+	    _i < 2 ? MEMFS_FSYNC : MEMFS_WRITE_OUT_WAIT;
+	struct txn *txn;
+
+	OK("a=1");
+	tbl_git("g", '1');
+	memfs_fail_call(w->fs, call, 0, _i % 2 == 0 ? -EIO : -ENOSPC);
+	txn = world_apply(w, "a=2", false);
+	ck_assert(memfs_was_hit(w->fs));
+	memfs_fail_none(w->fs);
+	ck_assert_int_eq(txn->updates[0].status,
+	    _i % 2 == 0 ? REFD_IO : REFD_NOSPACE);
+	world_done(w, txn);
+	ck_assert_int_eq(tbl_ref("a"), '1');
+	wr_expect_locks("");
+	ck_assert_ptr_null(world_repo(w, WORLD_REPO));
+}
+END_TEST
+
 /* With _i the rename has happened all the same. */
 START_TEST(rename_fails)
 {
@@ -478,6 +501,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, tbl_setup, tbl_teardown);
 	tcase_add_test(tc, no_room_for_all);
 	tcase_add_loop_test(tc, flush_fails, 0, 3);
+	tcase_add_loop_test(tc, foreign_flush_fails, 0, 4);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("another writer");
 	tcase_set_timeout(tc, 120);

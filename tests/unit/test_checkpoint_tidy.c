@@ -1,7 +1,8 @@
 /*
  * Proves that a checkpoint merges the tables of a stack, and removes replaced
  * tables only after a sync that began later. If anything fails, the refs stay,
- * and the next checkpoint continues.
+ * and the next checkpoint continues. Only a failed flush of what others may
+ * have written costs the file system.
  */
 #include <check.h>
 #include <errno.h>
@@ -202,6 +203,129 @@ START_TEST(every_failure)
 }
 END_TEST
 
+static int (*plain_syncfs)(const struct sys *sys, int fd);
+static int (*plain_fsync)(const struct sys *sys, int fd);
+static unsigned nr_fsyncs; /* since the syncfs */
+
+/* Git's table is younger than the sync. */
+static int syncfs_then_git(const struct sys *sys, int fd)
+{
+	int r = plain_syncfs(sys, fd);
+
+	add_table(TABLES + 1);
+	nr_fsyncs = 0;
+	return r;
+}
+
+/* Is it a file in refd/stage/, for example "fsync 0000010000000004-0"? */
+static bool is_own(const char *text)
+{
+	const char *name = text + strcspn(text, " ");
+
+	return strspn(name, " 0123456789abcdef") == 17 && name[17] == '-';
+}
+
+/* A checkpoint in which git adds a table after the sync. Does refd go on with
+ * the file system? */
+static bool is_trusted_after_checkpoint(void)
+{
+	struct sys *sys = (struct sys *)(uintptr_t)w->sys;
+	const struct fs *fs = repo->fs;
+
+	plain_syncfs = sys->syncfs;
+	sys->syncfs = syncfs_then_git;
+	checkpoint();
+	sys->syncfs = plain_syncfs;
+	return atomic_load(&fs->state) == FS_OPEN;
+}
+
+/* The list becomes another file, as after each update by git. */
+static void replace_list(void)
+{
+	const struct sys *other = memfs_other(w->fs);
+	char *list;
+	size_t len;
+
+	ck_assert_int_eq(sys_read_file(other, dirfd, REFTABLE_LIST,
+			     REFTABLE_LIST_MAX, &list, &len),
+	    0);
+	rh_put(other, dirfd, REFTABLE_LIST ".lock", list, len);
+	free(list);
+	ck_assert_int_eq(SYS(other, renameat, dirfd, REFTABLE_LIST ".lock",
+			     dirfd, REFTABLE_LIST),
+	    0);
+}
+
+/* The merged table is flushed first, after the marker, and without the lock.
+ * Git adds a table again, and has the lock for the next table. */
+static int fsync_then_git(const struct sys *sys, int fd)
+{
+	int r = plain_fsync(sys, fd);
+
+	if (++nr_fsyncs == 2) {
+		add_table(TABLES + 2);
+		replace_list();
+		rh_put(memfs_other(w->fs), dirfd, "tables.list.lock", "", 0);
+	}
+	return r;
+}
+
+static const struct {
+	enum memfs_call call;
+	int err;
+} failures[] = {
+	{ MEMFS_OPENAT, -EMFILE },
+	{ MEMFS_OPENAT, -EIO },
+	{ MEMFS_FSYNC, -EIO },
+	{ MEMFS_FSYNC, -ENOSPC },
+	{ MEMFS_WRITE_OUT_WAIT, -EIO },
+};
+#define NR_FAILURES ((int)(sizeof(failures) / sizeof(*failures)))
+
+/* A failed flush of what others have written costs the file system. Nothing
+ * else does: no descriptor is left, or the flush is of the new table. */
+START_TEST(what_costs_the_file_system)
+{
+	const enum memfs_call call = failures[_i].call;
+	bool is_trusted, is_hit = true, is_flush = call != MEMFS_OPENAT;
+	unsigned long n;
+
+	for (n = 0; is_hit; n++) {
+		if (n > 0)
+			set_up();
+		memfs_fail_call(w->fs, call, n, failures[_i].err);
+		is_trusted = is_trusted_after_checkpoint();
+		is_hit = memfs_was_hit(w->fs);
+		ck_assert_msg(is_trusted ==
+			(!is_hit || !is_flush || is_own(memfs_hit(w->fs))),
+		    "%lu %s: %s", n, memfs_hit(w->fs),
+		    is_trusted ? "trusted" : "not trusted");
+		memfs_fail_none(w->fs);
+		ck_assert_uint_eq(memfs_bad_syncs(w->fs), 0);
+		if (is_hit)
+			tear_down();
+	}
+	ck_assert_uint_gt(n, 2);
+}
+END_TEST
+
+/* Git has replaced the list, and already has the lock for the next change. */
+START_TEST(git_replaces_the_list)
+{
+	struct sys *sys = (struct sys *)(uintptr_t)w->sys;
+	size_t nr_files;
+
+	plain_fsync = sys->fsync;
+	sys->fsync = fsync_then_git;
+	ck_assert(is_trusted_after_checkpoint());
+	sys->fsync = plain_fsync;
+	ck_assert_uint_eq(look(&nr_files), TABLES + 2);
+	SYS(memfs_other(w->fs), unlinkat, dirfd, "tables.list.lock");
+	ck_assert_int_eq(checkpoint(), 0);
+	ck_assert_uint_eq(look(&nr_files), 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("checkpoint_tidy");
@@ -213,6 +337,8 @@ int main(void)
 	tcase_add_test(tc, git_has_the_lock);
 	tcase_add_test(tc, a_slow_merge);
 	tcase_add_test(tc, every_failure);
+	tcase_add_loop_test(tc, what_costs_the_file_system, 0, NR_FAILURES);
+	tcase_add_test(tc, git_replaces_the_list);
 	tcase_set_timeout(tc, 60);
 	suite_add_tcase(s, tc);
 	return suite_run(s);

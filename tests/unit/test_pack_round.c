@@ -3,7 +3,7 @@
  * leaves alone a ref that another writer changes, locks, deletes, or deletes
  * and makes again between the steps. Symbolic, broken and per-worktree refs,
  * and refs without an object, stay loose. A foreign packed-refs.lock costs a
- * second.
+ * second. A failed sync of packed-refs.new does not cost the file system.
  */
 #include <check.h>
 #include <errno.h>
@@ -194,6 +194,33 @@ START_TEST(a_malformed_packed_refs)
 }
 END_TEST
 
+/* A failed sync costs no ref. It costs the file system only if others may have
+ * written the file: packed-refs.new is thrown away. */
+START_TEST(a_sync_fails)
+{
+	const int err = _i == 0 ? -EIO : -ENOSPC;
+	unsigned long n, nr_own = 0, nr_shared = 0;
+	bool is_own;
+
+	for (n = 0; nr_shared < 2; n++) {
+		memfs_fail_call(w->fs, MEMFS_FSYNC, n, err);
+		ck_assert_int_eq(pack_rig_round(w, &pr), err);
+		ck_assert(memfs_was_hit(w->fs));
+		is_own = strstr(memfs_hit(w->fs), "packed-refs.new") != NULL;
+		memfs_fail_none(w->fs);
+		ck_assert_int_eq(pr.sync_err, is_own ? 0 : err);
+		ck_assert_uint_eq(pr.nr_packed, 0);
+		ck_assert(is_loose("heads/a") && is_loose("tags/t"));
+		ck_assert_uint_eq(memfs_bad_syncs(w->fs), 0);
+		nr_own += is_own;
+		nr_shared += !is_own;
+		tear_down();
+		set_up();
+	}
+	ck_assert_uint_eq(nr_own, 1);
+}
+END_TEST
+
 /* ---- other writers between all calls ---- */
 
 enum deed { CHANGES, DELETES, MAKES_AGAIN, LOCKS, REPLACES_PACKED, DEEDS };
@@ -352,6 +379,7 @@ int main(void)
 	tcase_add_test(tc, a_foreign_lock_of_packed_refs);
 	tcase_add_test(tc, a_link_named_packed_refs);
 	tcase_add_test(tc, a_malformed_packed_refs);
+	tcase_add_loop_test(tc, a_sync_fails, 0, 2);
 	tcase_add_loop_test(tc, another_writer_between_two_calls, 0, DEEDS);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

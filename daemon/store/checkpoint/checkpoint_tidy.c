@@ -8,7 +8,8 @@
  * no repository occupies the checkpoints of its neighbours.
  *
  * Failures: a merge that fails, or that meets a batch or git, is left to a
- * later round. A failed flush is reported as a failed sync of the file system.
+ * later round. A failed flush of tables by git, of the list or of the
+ * directory is reported as a failed sync of the file system, as in batches.
  */
 #include "daemon/store/checkpoint/checkpointer_internal.h"
 
@@ -112,7 +113,7 @@ static void merge_stack(struct merging *m, struct stack *stack)
 		r = stack_merge_make(&u);
 	if (r > 0)
 		r = publish(m, &u);
-	if (u.err < 0)
+	if (u.is_fs_lost)
 		fs_fail(c->cfg->repos, m->tidy->fs, u.err);
 	if (stack_update_end(&u) < 0 || u.list.progress == PROGRESS_DEFERRED ||
 	    token_done(&token) < 0)

@@ -5,8 +5,9 @@
  *	packed-refs.lock is held	tried again for a second, then -EEXIST;
  *					batches of this daemon go first
  *	packed-refs can't be rewritten	nothing was changed
- *	a sync fails			no loose file goes; the caller stops
- *					trusting the file system
+ *	or packed-refs.new synced
+ *	packed-refs or its directory	no loose file goes; the caller stops
+ *	can't be synced			trusting the file system
  *	packed-refs was replaced	the new file is synced before the next
  *					loose file goes; after a few times the
  *					round ends
@@ -162,9 +163,7 @@ static int replace(struct packing *p, struct packed_edit *edits, size_t nr)
 	if (r < 0 || !changed)
 		return r;
 	r = SYS(p->sys, fsync, packed_rewrite_fd(packed));
-	if (r < 0)
-		p->round->sync_err = r;
-	else
+	if (r == 0)
 		r = packed_rewrite_finish(packed);
 	if (r < 0)
 		packed_rewrite_abandon(packed);

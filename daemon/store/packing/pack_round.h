@@ -45,7 +45,9 @@ struct pack_round {
 	bool is_full;     /* there may be more */
 	bool
 	    leaves_locks; /* the token and perhaps locks could not be removed */
-	int sync_err; /* a sync failed: the file system is not to be trusted */
+	/* A sync failed of what others may have written: the file system is not
+	 * to be trusted. */
+	int sync_err;
 };
 
 /* 0, or negative errno. -EEXIST: packed-refs is locked. Other errors: of

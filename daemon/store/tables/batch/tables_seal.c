@@ -119,7 +119,7 @@ static enum step sync_bases(struct pass *p, struct repo_slice *g)
 		if (r == 0)
 			continue;
 		/* The kernel may have dropped data of the other writer. */
-		if (r == -EIO)
+		if (part->update.is_fs_lost)
 			fs_fail(p->ap->repos, g->repo->fs, r);
 		tables_fail_all(g, part, r, "can't sync the reftables");
 		return STEP_FAILED;
@@ -133,7 +133,7 @@ static int sync_end(struct pass *p, struct repo_slice *g,
 {
 	int r = stack_sync_end(&part->update);
 
-	if (part->update.is_dir_lost)
+	if (part->update.is_fs_lost)
 		fs_fail(p->ap->repos, g->repo->fs, r);
 	return r;
 }

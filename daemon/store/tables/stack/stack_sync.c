@@ -68,6 +68,18 @@ static int open_list(struct stack_update *u)
 	return r;
 }
 
+/* Every flush that is not of this update's own files. */
+static int flush_shared(struct stack_update *u, int fd, enum flush_how how)
+{
+	const struct sys *sys = u->stack->sys;
+	int r = how == FLUSH_WRITE_OUT ? SYS(sys, write_out_wait, fd) :
+					 SYS(sys, fsync, fd);
+
+	if (r < 0)
+		u->is_fs_lost = true;
+	return r;
+}
+
 /* All tables of the base that may not be durable. */
 static int sync_tables(struct stack_update *u, int64_t before_ns,
     enum flush_how how)
@@ -82,9 +94,7 @@ static int sync_tables(struct stack_update *u, int64_t before_ns,
 			continue;
 		t = &base->tables.tables[i];
 		snprintf(u->fault.table, sizeof(u->fault.table), "%s", t->name);
-		r = how == FLUSH_WRITE_OUT ?
-		    SYS(t->sys, write_out_wait, t->fd) :
-		    SYS(t->sys, fsync, t->fd);
+		r = flush_shared(u, t->fd, how);
 		if (r < 0)
 			return r;
 		if (how == FLUSH_FSYNC)
@@ -103,7 +113,6 @@ static void note_base(struct stack_update *u)
 /* Flushes the files of the base. */
 static int sync_files(struct stack_update *u, int64_t before_ns)
 {
-	const struct sys *sys = u->stack->sys;
 	int list, r;
 
 	if (is_known_list(u) || u->base->tables.list_stat.ctime_ns < before_ns)
@@ -111,14 +120,14 @@ static int sync_files(struct stack_update *u, int64_t before_ns)
 	list = open_list(u);
 	if (list < 0)
 		return list;
-	r = SYS(sys, write_out_wait, list);
+	r = flush_shared(u, list, FLUSH_WRITE_OUT);
 	if (r == 0)
 		r = sync_tables(u, before_ns, FLUSH_WRITE_OUT);
 	if (r == 0)
 		r = sync_tables(u, before_ns, FLUSH_FSYNC);
 	if (r == 0)
-		r = SYS(sys, fsync, list);
-	SYS(sys, close, list);
+		r = flush_shared(u, list, FLUSH_FSYNC);
+	SYS(u->stack->sys, close, list);
 	u->is_base_unnamed = true;
 	return r;
 }
@@ -130,7 +139,7 @@ static int sync_names(struct stack_update *u, bool covers_all)
 	if (!covers_all && u->has_table && !edit_is_locked(&u->list))
 		return 0;
 	if (!covers_all)
-		r = SYS(u->stack->sys, fsync, u->stack->dirfd);
+		r = flush_shared(u, u->stack->dirfd, FLUSH_FSYNC);
 	if (r < 0)
 		return r;
 	u->is_base_unnamed = false;
@@ -204,7 +213,7 @@ int stack_sync_end(struct stack_update *u)
 			u->err = r;
 		/* The last one. */
 		if (r < 0 && u->has_dir_flush && i + 1 == u->nr_flushes)
-			u->is_dir_lost = true;
+			u->is_fs_lost = true;
 	}
 	u->nr_flushes = 0;
 	u->has_dir_flush = false;

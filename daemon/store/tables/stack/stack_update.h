@@ -93,9 +93,11 @@ struct stack_update {
 	bool is_base_synced;  /* the base is durable */
 	bool is_base_unnamed; /* except for the name of its list */
 	int err;              /* of the flushes; final: no rename may follow */
-	/* The flush of the directory failed. A second flush might succeed
-	 * without the names: the caller reports the file system. */
-	bool is_dir_lost;
+	/* A flush failed whose bytes or names are not of this update alone: of
+	 * the directory, or of the base. A second flush might succeed without
+	 * them: the caller reports the file system. Other errors do not matter
+	 * to the file system. Never reset. */
+	bool is_fs_lost;
 	struct reftable_fault fault;
 };
 
@@ -176,8 +178,8 @@ int stack_update_stage(struct stack_update *u, char *list);
  * no system call if refd wrote the stack last, or if the stack is older than
  * BEFORE_NS (stack_snapshot_is_durable()). COVERS_ALL as in stack_sync_begin():
  * no flush of the directory is needed. -ESTALE: the list changed since, take a
- * new base. A failed fsync is in u->err too, and must not be repeated: the
- * caller reports the file system.
+ * new base. Failures are in u->err too. A failed flush sets u->is_fs_lost, and
+ * must not be repeated.
  */
 int stack_sync_base(struct stack_update *u, int64_t before_ns, bool covers_all);
 

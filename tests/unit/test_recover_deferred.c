@@ -3,7 +3,8 @@
  * are forgotten, and deferred records stay, whatever is forgotten later. A
  * deferred record counts once, even beside its original. Every record is redone
  * by the rule of the run that wrote it. A log line that found no room is
- * deferred, too, so a crash does not lose the line.
+ * deferred, too, so a crash does not lose the line. A malformed packed-refs is
+ * saved only under its lock, and if it is still malformed there.
  */
 #include <check.h>
 #include <errno.h>
@@ -419,6 +420,48 @@ START_TEST(a_malformed_packed_refs_is_kept_under_its_lock)
 }
 END_TEST
 
+/* A person, or git, has the lock and puts a good file there. */
+static void put_packed_refs(struct memfs *fs, void *arg)
+{
+	bool *is_put = arg;
+
+	*is_put = !memfs_exists(fs, WORLD_REPO "/packed-refs.lock") &&
+	    memfs_holds(fs, WORLD_REPO "/packed-refs", "garbage\n");
+	if (!*is_put)
+		return;
+	world_write(fs, WORLD_REPO "/good",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "@3 refs/heads/other\n");
+	wr_rename(WORLD_REPO "/good", WORLD_REPO "/packed-refs");
+}
+
+/* Recovery looks at packed-refs again under the lock. */
+START_TEST(a_good_packed_refs_comes_before_the_lock)
+{
+	bool is_put = true, had_some = false;
+	unsigned long n;
+
+	for (n = 0; is_put || !had_some; n++) {
+		if (n > 0)
+			wr_setup();
+		wr_ok("x=1");
+		wr_power_loss(MEMFS_DATA_NONE, 0);
+		memfs_write(w->fs, WORLD_REPO "/packed-refs", "garbage\n");
+		is_put = false;
+		memfs_between(w->fs, n, put_packed_refs, &is_put);
+		ck_assert_int_eq(world_start(w), 0);
+		ck_assert_uint_eq(w->deferred, 0);
+		ck_assert_int_eq(world_ref(w, "x"), '1');
+		if (is_put)
+			ck_assert_msg(world_ref(w, "other") == '3',
+			    "%lu: the good file went", n);
+		had_some = had_some || is_put;
+		wr_teardown();
+	}
+	wr_setup();
+}
+END_TEST
+
 /* git migrated the repository after a power loss, or after a crash that left a
  * lock. */
 START_TEST(nothing_is_written_beside_a_reftable)
@@ -489,6 +532,7 @@ int main(void)
 	tcase_add_test(tc, a_line_waits_for_room);
 	tcase_add_test(tc, a_linked_directory_is_not_followed);
 	tcase_add_test(tc, a_malformed_packed_refs_is_kept_under_its_lock);
+	tcase_add_test(tc, a_good_packed_refs_comes_before_the_lock);
 	tcase_add_loop_test(tc, nothing_is_written_beside_a_reftable, 0, 2);
 	tcase_add_test(tc, what_is_given_up_is_dropped);
 	tcase_add_test(tc, no_packed_refs_new_is_left);

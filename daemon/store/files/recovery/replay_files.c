@@ -86,10 +86,18 @@ static int replay_refs(struct replay *rp)
 	return err < 0 ? err : r;
 }
 
+/* Takes the present packed-refs. -EBADMSG: malformed. A power loss may have
+ * torn any line. */
+static int look(struct replay *rp)
+{
+	int r = redo_look_again(rp);
+
+	return r == 0 ? packed_check(rp->snap) : r;
+}
+
 /* Saves packed-refs as evidence, because the journal cannot tell all its lost
- * refs. Another writer may hold the lock and be about to replace the file: then
- * the repository waits. */
-static int save_malformed(struct replay *rp)
+ * refs. */
+static int save(struct replay *rp)
 {
 	char path[SAVED_PATH_MAX];
 	const struct store_found found = { .finding = STORE_CORRUPT,
@@ -98,17 +106,28 @@ static int save_malformed(struct replay *rp)
 		.text = "malformed; what it held that the journal does not "
 			"know is to be looked for there",
 		.evidence = path };
-	int r;
+	int r = saved_move(rp->sys, rp->repo, "packed-refs", path);
 
-	r = redo_lock_packed(rp, 0777);
+	if (r == 0)
+		rp->report->found(rp->report->arg, &found);
+	rp->packed_lost_ns = INT64_MAX;
+	return r;
+}
+
+/* Another writer may hold the lock and be about to replace the file: then the
+ * repository waits. Or it replaced the file before this lock: the good file
+ * stays. */
+static int save_malformed(struct replay *rp)
+{
+	int r = redo_lock_packed(rp, 0777);
+
 	if (r == -EEXIST)
 		return -EBUSY;
 	if (r < 0)
 		return r;
-	r = saved_move(rp->sys, rp->repo, "packed-refs", path);
-	if (r == 0)
-		rp->report->found(rp->report->arg, &found);
-	rp->packed_lost_ns = INT64_MAX;
+	r = look(rp);
+	if (r == -EBADMSG)
+		r = save(rp);
 	if (redo_unlock_own(rp, rp->repo->fd, "packed-refs") < 0 && r == 0)
 		r = -EIO;
 	return r;
@@ -135,10 +154,7 @@ static int take_snapshot(struct replay *rp)
 	if (r < 0)
 		return r;
 	rp->packed_lost_ns = packed_lost_ns(rp);
-	r = redo_look_again(rp);
-	/* A power loss may have torn any line. */
-	if (r == 0)
-		r = packed_check(rp->snap);
+	r = look(rp);
 	if (r != -EBADMSG)
 		return r;
 	if (rp->is_strict) {

@@ -263,7 +263,7 @@ static void append(const char *path)
 	need(stack_update_end(&u), "end");
 	need(token_done(&token), "token_done");
 	if (stack_tidy_begin(s))
-		stack_tidy_end(s);
+		stack_tidy_end(s, 1, 1);
 	stack_put(s);
 	SYS(sys, close, stage_fd);
 	SYS(sys, close, git_fd);

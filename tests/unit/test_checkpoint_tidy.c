@@ -2,7 +2,8 @@
  * Proves that a checkpoint merges the tables of a stack, and removes replaced
  * tables only after a sync that began later. If anything fails, the refs stay,
  * and the next checkpoint continues. Only a failed flush of what others may
- * have written costs the file system.
+ * have written costs the file system. A merge keeps the tombstones that a row
+ * may need.
  */
 #include <check.h>
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/deferred/deferred_internal.h"
 #include "daemon/store/tables/stack/stack_set.h"
 #include "tests/lib/reftable_rig.h"
 #include "tests/lib/suite.h"
@@ -37,7 +39,7 @@ static void add_table(uint64_t index)
 	rh_free(&table);
 }
 
-static void set_up(void)
+static void set_up_mode(enum refd_durability mode)
 {
 	const struct sys *other;
 	struct stack *stack;
@@ -45,6 +47,7 @@ static void set_up(void)
 
 	w = world_new(memfs_new(), true);
 	other = memfs_other(w->fs);
+	w->mode = mode;
 	ck_assert_int_eq(world_start(w), 0);
 	world_done(w, world_apply(w, "a=1", false));
 	repo = w->store.repos.open;
@@ -55,6 +58,17 @@ static void set_up(void)
 		add_table(i);
 	ck_assert_int_eq(stack_set_get(repo->stacks, "", repo->fd, &stack), 0);
 	stack_put(stack);
+}
+
+static void set_up(void)
+{
+	set_up_mode(REFD_DURABILITY_JOURNAL);
+}
+
+/* A round syncs although no row can be forgotten: rows await their flush. */
+static void set_up_periodic(void)
+{
+	set_up_mode(REFD_DURABILITY_PERIODIC);
 }
 
 static void tear_down(void)
@@ -326,6 +340,71 @@ START_TEST(git_replaces_the_list)
 }
 END_TEST
 
+/* ---- tombstones ---- */
+
+static void add_tombstone(uint64_t index)
+{
+	const struct reftable_record rec = rh_deleted("refs/heads/05", index);
+	struct rh_bytes table = rh_table(world_format(), index, index, &rec, 1);
+
+	rh_add(memfs_other(w->fs), dirfd, &table, index, index,
+	    (uint32_t)index);
+	rh_free(&table);
+}
+
+static bool has_tombstone(void)
+{
+	struct reftable_stack stack;
+	struct reftable_fault fault;
+	bool has;
+
+	ck_assert_int_eq(reftable_stack_open(memfs_other(w->fs), dirfd,
+			     world_format(), NULL, &stack, &fault),
+	    0);
+	has = strstr(rr_list(&stack, REFTABLE_REFS, true), "refs/heads/05-") !=
+	    NULL;
+	reftable_stack_close(&stack);
+	return has;
+}
+
+/* Rounds in which all tables are merged, because git adds many. */
+static void rounds(unsigned nr)
+{
+	static uint64_t index;
+	unsigned i;
+
+	if (index < TABLES + 1)
+		index = TABLES + 1;
+	while (nr-- > 0) {
+		for (i = 0; i < 3 * TABLES; i++)
+			add_table(++index);
+		ck_assert_int_eq(checkpoint(), 0);
+		memfs_advance(w->fs, INT64_C(100000000000));
+	}
+}
+
+/* A row may be replayed after any number of syncs: until it is not deferred any
+ * more, or until the next start after an answer `unknown`. */
+START_TEST(tombstones_outlive_deferred_rows)
+{
+	struct deferred *d = w->store.deferred;
+	struct journal_repo known = { .id = repo->id, .path = repo->path };
+
+	if (_i == 1)
+		deferred_note(d, &known, 1, 0);
+	ck_assert_int_eq(checkpoint(), 0);
+	if (_i == 2)
+		deferred_add_update(d, journal_last_lsn(w->store.journal), 0);
+	add_tombstone(TABLES + 1);
+	rounds(6);
+	ck_assert_int_eq(has_tombstone(), _i > 0);
+	if (_i == 1)
+		deferred_end_retry(d, repo->id, 1, 0);
+	rounds(4);
+	ck_assert_int_eq(has_tombstone(), _i == 2);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("checkpoint_tidy");
@@ -339,6 +418,11 @@ int main(void)
 	tcase_add_test(tc, every_failure);
 	tcase_add_loop_test(tc, what_costs_the_file_system, 0, NR_FAILURES);
 	tcase_add_test(tc, git_replaces_the_list);
+	tcase_set_timeout(tc, 60);
+	suite_add_tcase(s, tc);
+	tc = tcase_create("tombstones");
+	tcase_add_checked_fixture(tc, set_up_periodic, tear_down);
+	tcase_add_loop_test(tc, tombstones_outlive_deferred_rows, 0, 3);
 	tcase_set_timeout(tc, 60);
 	suite_add_tcase(s, tc);
 	return suite_run(s);

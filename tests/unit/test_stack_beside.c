@@ -31,7 +31,7 @@ static size_t nr_tables(void)
 static void tidy(void)
 {
 	if (stack_tidy_begin(stk.stack))
-		stack_tidy_end(stk.stack);
+		stack_tidy_end(stk.stack, 1, 1);
 }
 
 #define POOL  10

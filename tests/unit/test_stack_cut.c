@@ -111,7 +111,7 @@ static int run(void *state)
 	/* A checkpoint. */
 	if (r == 0 && stack_tidy_begin(stk.stack) &&
 	    SYS(stk.sys, syncfs, stk.stage_fd) == 0)
-		stack_tidy_end(stk.stack);
+		stack_tidy_end(stk.stack, 1, 1);
 	return r < 0 ? r : err;
 }
 

@@ -32,7 +32,7 @@ static size_t nr_tables(void)
 static void tidy(void)
 {
 	if (stack_tidy_begin(stk.stack))
-		stack_tidy_end(stk.stack);
+		stack_tidy_end(stk.stack, 1, 1);
 }
 
 /* ---- folding ---- */
@@ -211,7 +211,7 @@ START_TEST(replaced_tables_stay_for_a_power_loss)
 	/* Replaced after the sync began: not yet. */
 	ck_assert_int_eq(fold(&rec, 1), 0);
 	ck_assert_uint_eq(stk_nr_files(), 4);
-	stack_tidy_end(stk.stack);
+	stack_tidy_end(stk.stack, 1, 1);
 	ck_assert_uint_eq(stk_nr_files(), 3);
 	tidy();
 	ck_assert_uint_eq(stk_nr_files(), 2);
@@ -335,7 +335,7 @@ START_TEST(a_merged_table_stays_for_a_power_loss)
 	/* Replaced after the sync began: not yet. */
 	ck_assert_int_eq(fold(&other, 1), 0);
 	ck_assert_uint_eq(nr_tables(), 1);
-	stack_tidy_end(stk.stack);
+	stack_tidy_end(stk.stack, 1, 1);
 	ck_assert(is_there(table));
 	tidy();
 	ck_assert(!is_there(table));
@@ -362,7 +362,7 @@ START_TEST(nothing_comes_before_a_merge)
 	    len - first);
 	for (i = 0; i < 2; i++) {
 		stack_tidy_begin(stk.stack);
-		stack_tidy_end(stk.stack);
+		stack_tidy_end(stk.stack, 1, 1);
 	}
 	ck_assert_int_eq(make_merge(), 1);
 	ck_assert_uint_eq(u.end_folded, 2);

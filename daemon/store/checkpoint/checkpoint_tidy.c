@@ -61,13 +61,35 @@ void checkpoint_tidy_begin(struct checkpoint_tidy *t, struct checkpointer *c,
 	pthread_mutex_unlock(&repos->mutex);
 	for (i = 0; i < t->nr; i++)
 		stack_set_each(t->repos[i]->stacks, begin_one, NULL);
+	/* After the lists were read: a row is older than its table. */
+	t->last_lsn = journal_last_lsn(c->journal);
 }
+
+/* ---- after the sync ---- */
+
+struct ending {
+	uint64_t last_lsn, forgotten_lsn;
+};
 
 static int end_one(void *arg, struct stack *stack)
 {
-	(void)arg;
-	stack_tidy_end(stack);
+	const struct ending *e = arg;
+
+	stack_tidy_end(stack, e->last_lsn, e->forgotten_lsn);
 	return 0;
+}
+
+/* A row may be replayed long after the sync of its file system: another file
+ * system hangs, an update is answered `unknown`, or the row is deferred. Until
+ * then its tombstones by other writers are evidence. */
+static void end_repo(struct checkpoint_tidy *t, struct repo *repo)
+{
+	struct checkpointer *c = t->owner;
+	struct ending e = { .last_lsn = t->last_lsn };
+
+	if (!deferred_blocks_writes(c->cfg->deferred, repo->id))
+		e.forgotten_lsn = journal_forgotten_durably(c->journal);
+	stack_set_each(repo->stacks, end_one, &e);
 }
 
 /* ---- merging ---- */
@@ -158,7 +180,7 @@ void checkpoint_tidy_end(struct checkpoint_tidy *t, bool succeeded)
 	size_t i;
 
 	for (i = 0; succeeded && i < t->nr; i++)
-		stack_set_each(t->repos[i]->stacks, end_one, NULL);
+		end_repo(t, t->repos[i]);
 	if (succeeded)
 		merge(t);
 	for (i = 0; i < t->nr; i++)

@@ -97,6 +97,7 @@ struct checkpoint_tidy {
 	struct fs *fs;
 	struct repo **repos; /* each with a reference */
 	size_t nr;
+	uint64_t last_lsn; /* of all rows that were published before the sync */
 };
 /* Before the sync: the tables replaced so far are due. */
 void checkpoint_tidy_begin(struct checkpoint_tidy *t, struct checkpointer *c,

@@ -145,6 +145,7 @@ struct journal_mark journal_mark(struct journal *j)
 	pthread_mutex_lock(&j->hand_lock);
 	j->lsn.last_row = j->last_written;
 	j->lsn.last = j->next_lsn - 1;
+	j->lsn.forgotten = j->meta.forgotten;
 	j->shared = j->meta.shared;
 	j->counts.written += j->is_unmarked;
 	mark = (struct journal_mark){ j->counts.written, j->counts.epoch };
@@ -423,6 +424,11 @@ uint64_t journal_this_start(const struct journal *j)
 uint64_t journal_forgotten(struct journal *j)
 {
 	return journal_guarded(j, &j->lsn.forget_wanted);
+}
+
+uint64_t journal_forgotten_durably(struct journal *j)
+{
+	return journal_guarded(j, &j->lsn.forgotten_durable);
 }
 
 uint64_t journal_last_lsn(struct journal *j)

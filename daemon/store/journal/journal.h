@@ -177,6 +177,9 @@ void journal_unforget(struct journal *j);
 /* The highest LSN given to journal_forget(), written or not: a crash that loses
  * the LSN costs an unneeded replay. */
 uint64_t journal_forgotten(struct journal *j);
+/* The highest LSN that is forgotten on disk: no later start replays up to it,
+ * except for deferred rows. */
+uint64_t journal_forgotten_durably(struct journal *j);
 uint64_t journal_last_lsn(struct journal *j);
 
 /* ---- rows that other machines have, too ---- */

@@ -164,7 +164,7 @@ static void flush_once(struct journal *j, struct journal_flusher *f)
 {
 	uint64_t nr = ++j->flush.begun;
 	uint64_t written = j->counts.written, row = j->lsn.last_row;
-	uint64_t lasts = j->wal_durable_bytes;
+	uint64_t lasts = j->wal_durable_bytes, forgotten = j->lsn.forgotten;
 	uint64_t end = (j->wal_frames + 1) * JOURNAL_FRAME_BYTES;
 	int64_t took_ns, began_ns = time_now_ns(CLOCK_MONOTONIC);
 	bool is_well;
@@ -189,6 +189,7 @@ static void flush_once(struct journal *j, struct journal_flusher *f)
 	if (!j->is_broken) {
 		j->counts.flushed = written;
 		j->lsn.durable = row;
+		j->lsn.forgotten_durable = forgotten;
 		if (j->wal_durable_bytes < lasts)
 			j->wal_durable_bytes = lasts;
 		j->stats.flushes++;

@@ -206,6 +206,9 @@ struct journal_lsns {
 	uint64_t last;
 	uint64_t trimmed; /* rows up to here are gone, except deferred ones */
 	uint64_t forget_wanted; /* at least FORGOTTEN */
+	/* The forgotten LSN of the last commit, and of the last commit with a
+	 * later flush. */
+	uint64_t forgotten, forgotten_durable;
 	uint64_t damaged;       /* the first damaged row found, or a page; 0 */
 	uint64_t objects_bytes; /* in the table of objects, about */
 };

@@ -128,6 +128,7 @@ static int finish_connecting(struct journal *j)
 		j->next_lsn = j->lsn.last_row + 1;
 	j->lsn.last = j->next_lsn - 1;
 	j->counts.flushed = j->counts.written;
+	j->lsn.forgotten = j->lsn.forgotten_durable = j->meta.forgotten;
 	if (j->lsn.forget_wanted < j->meta.forgotten)
 		j->lsn.forget_wanted = j->meta.forgotten;
 	pthread_mutex_unlock(&j->hand_lock);

@@ -60,9 +60,10 @@ struct stack {
 	/* Tables which no list names any more. Those of DUE go after the sync
 	 * that is running (stack_sweep.h). */
 	struct stack_name *retired, *due;
-	/* The largest index of the list when the sync that is running, and the
-	 * last sync, began. Rows up to FORGOTTEN_INDEX need no replay. */
-	uint64_t begun_index, synced_index, forgotten_index;
+	/* The largest index of the list when the sync that is running began,
+	 * and when an earlier sync began. All rows of SYNCED_INDEX are up to
+	 * SYNCED_LSN. Rows up to FORGOTTEN_INDEX need no replay. */
+	uint64_t begun_index, synced_index, synced_lsn, forgotten_index;
 	bool is_searched; /* unlisted tables of earlier runs are in RETIRED */
 	/* Its bytes and its tables are durable: that of the last place(), or of
 	 * the last stack_sync_base(). Owned. */

@@ -53,15 +53,21 @@ bool stack_tidy_begin(struct stack *stack)
 	return is_due;
 }
 
-void stack_tidy_end(struct stack *stack)
+/* SYNCED_INDEX waits until its rows are forgotten: if each sync replaced it, a
+ * busy stack would never forget a row. */
+void stack_tidy_end(struct stack *stack, uint64_t last_lsn,
+    uint64_t forgotten_lsn)
 {
 	char table[REFTABLE_TABLE_NAME_MAX + 1];
 	struct stack_snapshot *snap;
 	struct reftable_fault fault;
 
 	pthread_mutex_lock(&stack->mutex);
-	stack->forgotten_index = stack->synced_index;
-	stack->synced_index = stack->begun_index;
+	if (stack->synced_lsn <= forgotten_lsn) {
+		stack->forgotten_index = stack->synced_index;
+		stack->synced_index = stack->begun_index;
+		stack->synced_lsn = last_lsn;
+	}
 	pthread_mutex_unlock(&stack->mutex);
 	if (stack_snapshot(stack, &snap, &fault) < 0)
 		return;

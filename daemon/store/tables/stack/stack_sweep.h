@@ -26,8 +26,13 @@ bool stack_tidy_begin(struct stack *stack);
  * the due tables, unless the list names them. The new list is durable, so no
  * power loss brings back a list with such a table. Needs no lock: no name comes
  * back. Failures: the table stays; git or a later run removes it.
+ *
+ * Also decides which tombstones may go. LAST_LSN is at least that of each row
+ * with a table in the list at the begin. Rows up to FORGOTTEN_LSN are never
+ * replayed again; 0: some may be.
  */
-void stack_tidy_end(struct stack *stack);
+void stack_tidy_end(struct stack *stack, uint64_t last_lsn,
+    uint64_t forgotten_lsn);
 
 /*
  * Once after the opening, under the list lock: retires the unlisted tables that

@@ -41,6 +41,7 @@ struct state {
 	bool is_based;   /* the base is durable: the journal may have a row */
 	bool is_flushed; /* all flushes succeeded */
 	bool is_placed;
+	bool is_doubtful; /* a failed rename may have happened */
 };
 
 static const struct variant {
@@ -100,6 +101,7 @@ static int update(struct state *s, struct stack_update *u)
 	if (r == 0)
 		r = stack_update_place(u);
 	s->is_placed = r == 0;
+	s->is_doubtful = u->list.progress == PROGRESS_DEFERRED;
 	return r;
 }
 
@@ -178,10 +180,13 @@ static const char *look(void *state, const struct sweep_now *now)
 	if (now->when != SWEEP_AFTER_CUT && s->is_placed &&
 	    strcmp(list, s->has_git ? BOTH : AFTER) != 0)
 		return text;
-	/* Nothing is left of a failed update, if the disk lets us. */
+	/* Nothing is left of a failed update, if the disk lets us. All stays if
+	 * the list may name the table. */
 	if (now->when == SWEEP_ALIVE && now->kind == SWEEP_ERRNO &&
-	    strncmp(now->at, "unlinkat", 8) != 0 && stk_nr_staged() > 0)
-		return "a name is left in stage/";
+	    strncmp(now->at, "unlinkat", 8) != 0 &&
+	    (stk_nr_staged() > 0) != s->is_doubtful)
+		return s->is_doubtful ? "no name is left in stage/" :
+					"a name is left in stage/";
 	return NULL;
 }
 

@@ -197,7 +197,7 @@ size_t memfs_nr_pending(struct memfs *fs, unsigned mount);
 /* Loses only the descriptors and locks of the process. */
 void memfs_crash(struct memfs *fs);
 /* Loses the memory. CHOICE selects the pending changes that survive. The boot
- * id is new; mount ids are the same as before. */
+ * id and all mount ids are new. */
 void memfs_power_loss(struct memfs *fs, const struct memfs_choice *choice);
 /* The same for one mount of a running machine. The mount comes back with a new
  * mount id, and its old descriptors return -EIO. */

@@ -73,8 +73,10 @@ void memfs_power_loss(struct memfs *fs, const struct memfs_choice *choice)
 
 	pthread_mutex_lock(&fs->lock);
 	memfs_drop_all_fds(fs, NULL);
-	for (i = 0; i < fs->nr_mounts; i++)
+	for (i = 0; i < fs->nr_mounts; i++) {
 		cut_mount(fs->mounts[i], choice);
+		fs->mounts[i]->mount_id = fs->next_mount_id++;
+	}
 	start_again(fs);
 	memfs_boots(fs);
 	fs->wall += BOOT_NS;

@@ -102,6 +102,75 @@ START_TEST(a_crash_right_after_it_forgets_no_failure)
 }
 END_TEST
 
+static int (*memfs_syncfs)(const struct sys *sys, int fd);
+static unsigned long crash_after;
+
+/* The daemon is killed soon after the failure. */
+static int sync_and_crash(const struct sys *sys, int fd)
+{
+	int r = memfs_syncfs(sys, fd);
+
+	if (r < 0)
+		memfs_crash_at(w->fs, crash_after);
+	return r;
+}
+
+/* Recovery from a power loss writes the values into a new life of the memory.
+ * The records have the life before, which did not fail. */
+START_TEST(a_failed_sync_of_a_start_is_not_forgotten)
+{
+	struct sys *sys = (struct sys *)(uintptr_t)w->sys;
+
+	prepare();
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	memfs_syncfs = sys->syncfs;
+	sys->syncfs = sync_and_crash;
+	crash_after = (unsigned long)_i;
+	memfs_fail_call(w->fs, MEMFS_SYNCFS, 0, -EIO);
+	ck_assert_int_lt(world_start(w), 0);
+	sys->syncfs = memfs_syncfs;
+	ck_assert_int_eq(scripted_crash(w), 0);
+	assert_all_is_synced();
+}
+END_TEST
+
+static int (*memfs_renameat)(const struct sys *sys, int from_fd,
+    const char *from, int to_fd, const char *to);
+
+static int rename_all_but_y(const struct sys *sys, int from_fd,
+    const char *from, int to_fd, const char *to)
+{
+	const size_t len = strlen(to);
+
+	if (len > 0 && to[len - 1] == 'y')
+		return -EROFS;
+	return memfs_renameat(sys, from_fd, from, to_fd, to);
+}
+
+/* Of two refs one is written, the other one cannot be, and then the sync of
+ * both fails. */
+START_TEST(a_failed_sync_after_half_a_recovery)
+{
+	struct sys *sys = (struct sys *)(uintptr_t)w->sys;
+
+	prepare();
+	wr_ok("y=1");
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	memfs_renameat = sys->renameat;
+	sys->renameat = rename_all_but_y;
+	memfs_fail_call(w->fs, MEMFS_SYNCFS, 0, -EIO);
+	ck_assert_int_eq(world_start(w), 0);
+	sys->renameat = memfs_renameat;
+	ck_assert(memfs_was_hit(w->fs));
+	memfs_fail_none(w->fs);
+	ck_assert_uint_gt(w->deferred, 0);
+	ck_assert_int_eq(world_tick(w), 0);
+	ck_assert_int_eq(world_retry(w), 0);
+	assert_all_is_synced();
+	ck_assert_int_eq(world_ref(w, "y"), '1');
+}
+END_TEST
+
 static int keep_cache(const struct sys *sys, int fd)
 {
 	(void)sys;
@@ -467,6 +536,9 @@ int main(void)
 	tcase_add_loop_test(tc, what_failed_to_sync_is_written_again, 0, 3);
 	tcase_add_test(tc, a_crash_forgets_no_failure);
 	tcase_add_test(tc, a_crash_right_after_it_forgets_no_failure);
+	tcase_add_loop_test(tc, a_failed_sync_of_a_start_is_not_forgotten, 0,
+	    6);
+	tcase_add_test(tc, a_failed_sync_after_half_a_recovery);
 	tcase_add_test(tc, an_equal_value_is_written_again);
 	tcase_add_test(tc, a_crash_undoes_no_deletion);
 	tcase_add_test(tc, a_crash_loses_nothing_that_was_packed);

@@ -166,6 +166,9 @@ int recover_replay(struct store_recovery *rec, struct replay *rp,
 		if (row->lost_lock)
 			row->evidence = EVIDENCE_POWER_LOSS;
 	}
+	/* An earlier try may have written values that its sync lost. */
+	rp->is_memory_lost = sync_failures_is_unsure(rec->repos->sync_failures,
+	    rp->repo->fs->mount);
 	rp->token_id = rec->next_token(rec->arg) | JOURNAL_TOKEN_RECOVERY;
 	r = unlock_unneeded(rp->leftover, rows, unlocked);
 	if (r == 0)

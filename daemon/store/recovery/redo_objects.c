@@ -96,7 +96,7 @@ static int restore_in(struct redo_objects *at, int dirfd, const char *name,
 	/* The sync before forgetting would not include the file. */
 	if (st.dev != at->rp->repo->dev)
 		return -EXDEV;
-	if ((!replay_row_has_failed(at->row) &&
+	if ((!at->rp->is_memory_lost &&
 		holds(at->sys, dirfd, name, object->data, object->len)) ||
 	    is_cut_off(at, &object->oid))
 		return 0;

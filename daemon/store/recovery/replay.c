@@ -65,15 +65,15 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 		return 0;
 	if (rp->is_other_format)
 		return -EMEDIUMTYPE;
+	for (row = rows; row != NULL; row = row->next)
+		if (replay_row_has_failed(row))
+			rp->is_memory_lost = true;
 	r = redo_objects(rp, rows);
 	if (r < 0)
 		return r;
-	for (row = rows; row != NULL; row = row->next) {
+	for (row = rows; row != NULL; row = row->next)
 		if (row->evidence != EVIDENCE_CRASHED)
 			is_pruned = drop_pruned(rp, row) || is_pruned;
-		if (replay_row_has_failed(row))
-			rp->is_memory_lost = true;
-	}
 	/* An older value, written now, would look like another writer's once
 	 * the object is back. */
 	if (rp->is_strict && is_pruned)

@@ -393,18 +393,29 @@ void sync_failures_end(struct sync_failures *d, uint64_t life)
 
 /* ---- records ---- */
 
-bool sync_failures_has_rows(struct sync_failures *d, uint64_t life)
+static bool is_at_least(struct sync_failures *d, uint64_t life,
+    enum unsure unsure)
 {
 	const struct life *l;
-	bool has;
+	bool is;
 
 	if (!sync_failures_any(d))
 		return false;
 	pthread_mutex_lock(&d->mutex);
 	l = find_failed(d, life);
-	has = l != NULL && l->unsure == UNSURE_RECORDS;
+	is = l != NULL && l->unsure >= unsure;
 	pthread_mutex_unlock(&d->mutex);
-	return has;
+	return is;
+}
+
+bool sync_failures_has_rows(struct sync_failures *d, uint64_t life)
+{
+	return is_at_least(d, life, UNSURE_RECORDS);
+}
+
+bool sync_failures_is_unsure(struct sync_failures *d, uint64_t life)
+{
+	return is_at_least(d, life, UNSURE_OBJECTS);
 }
 
 void sync_failures_deferred(struct sync_failures *d, uint64_t life)

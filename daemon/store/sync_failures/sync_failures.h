@@ -80,6 +80,10 @@ void sync_failures_end(struct sync_failures *d, uint64_t life);
 /* Does LIFE have records that are not deferred and must be redone from the
  * disk? */
 bool sync_failures_has_rows(struct sync_failures *d, uint64_t life);
+/* May anything on LIFE be in memory alone? The life is that of the memory, and
+ * not that of a record: recovery after a power loss redoes older records in a
+ * life of their own, which can fail, too. */
+bool sync_failures_is_unsure(struct sync_failures *d, uint64_t life);
 void sync_failures_deferred(struct sync_failures *d, uint64_t life);
 /* A start has redone or deferred the records of all lives. */
 void sync_failures_recovered(struct sync_failures *d);

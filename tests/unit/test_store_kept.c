@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store/admission/admissions_internal.h"
+#include "daemon/store/deferred/deferred_internal.h"
+#include "daemon/store/store_internal.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -196,6 +199,32 @@ START_TEST(what_could_not_be_renamed)
 }
 END_TEST
 
+/* A retry of recovery ends the update after its row was read. */
+static int end_meanwhile(void *arg, const struct journal_row *row)
+{
+	int *nr = arg;
+
+	if ((*nr)++ == 0)
+		deferred_end_update(sr_store->deferred, row->lsn, 1);
+	return 0;
+}
+
+START_TEST(rows_are_read_again_after_an_end)
+{
+	struct journal_reader *reader = NULL;
+	int nr = 0;
+
+	ck_assert_int_eq(apply(sr_commit), REFD_OK);
+	fails_at = "b";
+	ck_assert_int_eq(apply(second), REFD_UNKNOWN);
+	ck_assert_int_eq(lookup_rows(sr_store->admissions, &reader,
+			     JOURNAL_ANY_UID, &last_id, end_meanwhile, &nr),
+	    0);
+	ck_assert_int_eq(nr, 2);
+	journal_reader_close(reader);
+}
+END_TEST
+
 /* packed-refs comes first: the error proves that nothing was published, and
  * everything is taken back. */
 START_TEST(what_could_not_be_deleted)
@@ -284,6 +313,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, sr_teardown);
 	tcase_add_test(tc, what_could_not_be_renamed);
 	tcase_add_test(tc, what_could_not_be_deleted);
+	tcase_add_test(tc, rows_are_read_again_after_an_end);
 	tcase_add_test(tc, what_is_void_in_the_end);
 	tcase_add_test(tc, what_is_finished_while_it_runs);
 	suite_add_tcase(suite, tc);

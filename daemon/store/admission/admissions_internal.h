@@ -114,7 +114,8 @@ void admit_copies_exist(struct txn *txn);
 
 /* ---- lookup.c, for the worker that may use the reader ---- */
 
-/* 0, negative errno, or CB's result. */
+/* 0, negative errno, or CB's result. CB gets all rows once more if an update
+ * that was answered `unknown` has ended meanwhile. */
 int lookup_rows(struct admissions *a, struct journal_reader **reader,
     int64_t uid, const struct refd_txid *txid,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);

@@ -33,10 +33,15 @@ int lookup_rows(struct admissions *a, struct journal_reader **reader,
     int64_t uid, const struct refd_txid *txid,
     int (*cb)(void *arg, const struct journal_row *row), void *arg)
 {
+	uint64_t nr_ended;
 	int r = -EIO;
 
-	if (open_reader(a, reader))
-		r = journal_lookup(*reader, uid, txid, cb, arg);
+	/* Otherwise an update that is aborted meanwhile would be `ok`. */
+	do {
+		nr_ended = deferred_nr_ended(a->cfg->deferred);
+		if (open_reader(a, reader))
+			r = journal_lookup(*reader, uid, txid, cb, arg);
+	} while (r >= 0 && deferred_nr_ended(a->cfg->deferred) != nr_ended);
 	return r == JOURNAL_UNKNOWN ? -EIO : r;
 }
 

@@ -97,6 +97,10 @@ bool deferred_blocks_writes(struct deferred *d, uint64_t repo);
 /* Is update INDEX of ROW, or of the row that ROW copies, answered `unknown`? */
 bool deferred_has_update(struct deferred *d, const struct journal_row *row,
     uint32_t index);
+/* How many updates that were answered `unknown` have ended? If the number
+ * changes while rows are read, deferred_has_update() may tell of an end, an
+ * abort for example, that is not in these rows. */
+uint64_t deferred_nr_ended(struct deferred *d);
 /* The lowest LSN that the next start needs. 0: none. */
 uint64_t deferred_lowest_lsn(struct deferred *d);
 /* Counts the repositories in DEFERRED_REDO, and their members. */

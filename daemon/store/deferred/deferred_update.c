@@ -92,10 +92,22 @@ void deferred_end_update(struct deferred *d, uint64_t lsn, uint32_t index)
 
 	pthread_mutex_lock(&d->mutex);
 	un = find(d, lsn, index);
-	if (un != NULL)
+	if (un != NULL) {
 		HASH_DEL(d->updates, un);
+		d->nr_ended++;
+	}
 	pthread_mutex_unlock(&d->mutex);
 	free(un);
+}
+
+uint64_t deferred_nr_ended(struct deferred *d)
+{
+	uint64_t nr;
+
+	pthread_mutex_lock(&d->mutex);
+	nr = d->nr_ended;
+	pthread_mutex_unlock(&d->mutex);
+	return nr;
 }
 
 void deferred_free_updates(struct deferred *d)

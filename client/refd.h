@@ -104,7 +104,12 @@ int refd_submit(struct refd *r, struct refd_request *req);
 int refd_wait(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans);
 
-/* Submits and waits. */
+/*
+ * Submits and waits. Afterwards REQ is not in flight, whatever the result, so
+ * REQ may be a local variable. If this returns -ETIMEDOUT, R has hung up, and a
+ * prepared session has ended: ask by the id. To wait again for the same
+ * request, call refd_submit() and refd_wait().
+ */
 int refd_call(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans);
 

@@ -247,12 +247,29 @@ int refd_wait(struct refd *r, struct refd_request *req, int timeout_ms,
 	}
 }
 
+/* Nobody waits for REQ any more. If REQ is in flight, a late answer would match
+ * nothing, and a session would keep its locks, so the connection ends, too. */
+static void drop(struct refd *r, const struct refd_request *req)
+{
+	size_t i = find_request(r, req);
+
+	if (i == r->nr_flights)
+		return;
+	remove_flight(r, i);
+	refd_hang_up(r);
+}
+
 int refd_call(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans)
 {
 	int err = refd_submit(r, req);
 
-	return err < 0 ? err : refd_wait(r, req, timeout_ms, ans);
+	if (err < 0)
+		return err;
+	err = refd_wait(r, req, timeout_ms, ans);
+	if (err < 0)
+		drop(r, req);
+	return err;
 }
 
 /* ---- history ---- */

@@ -145,20 +145,24 @@ void question_failed(struct refd *r, int err)
 static int call_while_there(struct refd *r, struct refd_request *req,
     struct refd_answer *ans)
 {
-	int err = refd_call(r, req, LOOK_MS, ans);
+	int err = refd_submit(r, req), wait_ms = LOOK_MS;
 	bool is_lost = false;
 
-	for (;;) {
+	while (err == 0) {
+		err = refd_wait(r, req, wait_ms, ans);
 		if (err == -ETIMEDOUT) {
 			is_lost = false;
-			err = refd_wait(r, req, LOOK_MS, ans);
+			wait_ms = LOOK_MS;
+			err = 0;
 		} else if (err == -ECONNRESET && !is_lost) {
 			is_lost = true;
-			err = refd_call(r, req, BACK_MS, ans);
+			wait_ms = BACK_MS;
+			err = refd_submit(r, req);
 		} else {
-			return err;
+			break;
 		}
 	}
+	return err;
 }
 
 void question_call(struct refd *r, struct refd_request *req, int timeout_ms,

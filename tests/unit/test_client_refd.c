@@ -1,9 +1,10 @@
 /*
  * Proves the work of librefd without lost transactions. Wrong greetings are
  * told apart. Several requests may be in flight and are answered in any order.
- * A ping is simply sent again. If a server writes before it reads, the two
- * sides do not wait for each other. An endless message ends the connection
- * before much memory is used.
+ * A ping is simply sent again. A call without an answer in time leaves no
+ * request behind, and the next question gets its own answer. If a server writes
+ * before it reads, the two sides do not wait for each other. An endless message
+ * ends the connection before much memory is used.
  */
 #include <check.h>
 #include <errno.h>
@@ -421,6 +422,106 @@ START_TEST(test_no_deadlock)
 }
 END_TEST
 
+/* ---- no answer in time ---- */
+
+static bool is_at_end(struct fake *f)
+{
+	char c;
+
+	return read(f->conn, &c, 1) == 0;
+}
+
+/* A WATCH from AFTER on. */
+static void answer_watch(struct fake *f, uint64_t after)
+{
+	struct refd_request req;
+	struct refd_answer ans = { .kind = REFD_ANSWER_RECORDS,
+		.next.lsn = after + 1 };
+
+	fake_read(f, &req);
+	fake_expect(f, req.verb == REFD_VERB_WATCH, "not a watch");
+	fake_expect(f, req.select.after.lsn == after, "a question came twice");
+	ans.request_id = req.request_id;
+	refd_request_done(&req);
+	fake_answer(f, &ans);
+}
+
+static void answers_the_second_watch(struct fake *f)
+{
+	struct refd_request req;
+
+	fake_serve(f);
+	fake_read(f, &req);
+	fake_expect(f, req.verb == REFD_VERB_WATCH, "not a watch");
+	refd_request_done(&req);
+	fake_expect(f, is_at_end(f), "the first question still waits");
+	fake_serve(f);
+	answer_watch(f, 0);
+	answer_watch(f, 1);
+	answer_watch(f, 2);
+	fake_expect(f, is_at_end(f), "more was asked");
+}
+
+/* Otherwise the answers come one question late, and changes twice. */
+START_TEST(test_watches_again_after_a_timeout)
+{
+	struct refd_request req = { .git_dir = "/r" };
+	struct refd_answer ans;
+	uint64_t i;
+
+	start(answers_the_second_watch);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
+	ck_assert_int_eq(refd_watch(daemon_, &req, 1, &ans), -ETIMEDOUT);
+	for (i = 1; i <= 3; i++) {
+		ck_assert_int_eq(refd_watch(daemon_, &req, 10000, &ans), 0);
+		ck_assert_uint_eq(ans.next.lsn, i);
+		refd_answer_done(&ans);
+	}
+	stop();
+}
+END_TEST
+
+static void answers_only_the_status(struct fake *f)
+{
+	struct refd_request status, ping;
+
+	fake_serve(f);
+	fake_read(f, &status);
+	fake_read(f, &ping);
+	fake_expect(f, ping.verb == REFD_VERB_PING, "not a ping");
+	refd_request_done(&ping);
+	refd_request_done(&status);
+	fake_expect(f, is_at_end(f), "the call goes on");
+	fake_serve(f);
+	fake_read(f, &status);
+	fake_expect(f, status.verb == REFD_VERB_STATUS, "not the status");
+	fake_answer_kind(f, &status, REFD_ANSWER_PAIRS);
+	refd_request_done(&status);
+	fake_expect(f, is_at_end(f), "more was asked");
+}
+
+/* The request may be a local variable, which is gone after the call. Other
+ * requests get their answers. */
+START_TEST(test_call_ends_its_request)
+{
+	struct refd_request status = { .verb = REFD_VERB_STATUS };
+	struct refd_request ping = { .verb = REFD_VERB_PING };
+	struct refd_answer ans;
+
+	start(answers_only_the_status);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
+	ck_assert_int_eq(refd_submit(daemon_, &status), 0);
+	ck_assert_int_eq(refd_call(daemon_, &ping, 1, &ans), -ETIMEDOUT);
+	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), "no answer in time"));
+	memset(&ping, 0xff, sizeof(ping));
+	ck_assert_int_eq(refd_wait(daemon_, &status, 10000, &ans), 0);
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_PAIRS);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(refd_wait(daemon_, &ping, 0, &ans), -EINVAL);
+	stop();
+}
+END_TEST
+
 /* ---- endless messages ---- */
 
 /* The bytes that the clients took, of all connections. */
@@ -574,6 +675,8 @@ int main(void)
 	tcase_add_test(tc, test_ping_again);
 	tcase_add_test(tc, test_naps_for_the_index);
 	tcase_add_test(tc, test_no_deadlock);
+	tcase_add_test(tc, test_watches_again_after_a_timeout);
+	tcase_add_test(tc, test_call_ends_its_request);
 	tcase_add_test(tc, test_completed);
 	tcase_add_loop_test(tc, test_endless, 0, 3);
 	suite_add_tcase(s, tc);

@@ -691,6 +691,11 @@ static bool put(struct push_send *d, size_t nr)
 		d->committer = context_committer(d->config, d->gd);
 		reftx_warn(&d->hook);
 	}
+	if (d->left_ms <= GRACE_MS) {
+		push_request_refuse(d->commands + d->at, nr,
+		    "failed to update ref: refd: deadline");
+		return true;
+	}
 	d->deadline = clock_deadline_ms((int)d->left_ms);
 	done = reftx_exists(&d->hook) ? put_session(d, nr) : put_whole(d, nr);
 	d->left_ms = connect_ms_left(d->deadline);

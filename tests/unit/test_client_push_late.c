@@ -1,0 +1,150 @@
+/*
+ * Proves that the hook keeps its time limit when a daemon hangs after it has
+ * prepared a session. The commands after the commit are refused at once,
+ * because nothing of them was sent, and the earlier verdicts stay. The clock of
+ * this program is moved forward, so no test waits.
+ */
+#include <check.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proto/limits.h"
+#include "tests/lib/hook_rig.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+static atomic_int later_ms;
+static atomic_bool is_silent; /* the server will never send anything */
+
+/* In place of the function of libc. */
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+	int r = (int)syscall(SYS_clock_gettime, id, ts);
+
+	if (r == 0 && id == CLOCK_MONOTONIC)
+		ts->tv_sec += later_ms / 1000;
+	return r;
+}
+
+/* The same, but the clock moves in place of a wait. */
+int poll(struct pollfd *fds, nfds_t nr, int timeout_ms)
+{
+	const struct timespec ts = { .tv_sec = timeout_ms / 1000,
+		.tv_nsec = timeout_ms % 1000 * 1000000L };
+
+	if (!is_silent || timeout_ms < 0)
+		return (int)syscall(SYS_ppoll, fds, nr,
+		    timeout_ms < 0 ? NULL : &ts, NULL, 0);
+	later_ms += timeout_ms + 1000;
+	return 0;
+}
+
+/* Returns with the COMMIT of refs/heads/a. */
+static void prepare_a(struct fake *f, struct refd_request *session,
+    struct refd_request *commit)
+{
+	fake_serve(f);
+	fake_read(f, session);
+	fake_expect(f,
+	    session->verb == REFD_VERB_SESSION && session->nr_updates == 1,
+	    "not a session for one ref");
+	fake_answer_prepared(f, session);
+	fake_read(f, commit);
+	fake_expect(f, commit->verb == REFD_VERB_COMMIT, "not a commit");
+}
+
+/* The client may have left a byte unread, which resets the connection. */
+static void expect_end(struct fake *f)
+{
+	char c;
+
+	fake_expect(f, read(f->conn, &c, 1) <= 0,
+	    "something was sent after the time limit");
+}
+
+/* The first byte of an answer ends a wait that has begun already. */
+static void hangs_in_the_commit(struct fake *f)
+{
+	struct refd_request session, commit;
+
+	prepare_a(f, &session, &commit);
+	is_silent = true;
+	fake_send(f, "0", 1);
+	expect_end(f);
+	refd_request_done(&session);
+	refd_request_done(&commit);
+}
+
+/* The rest of the time is too short for an answer. */
+static void commits_late(struct fake *f)
+{
+	struct refd_request session, commit;
+
+	prepare_a(f, &session, &commit);
+	later_ms = REFD_HOOK_DEADLINE_MS - 4000;
+	/* A commit has no updates on the wire. */
+	session.request_id = commit.request_id;
+	fake_answer_ok(f, &session);
+	expect_end(f);
+	refd_request_done(&session);
+	refd_request_done(&commit);
+}
+
+/* Deletions have a batch of their own in every version of git. */
+static char *push_three(void (*script)(struct fake *f))
+{
+	tmp_run("cd repo.git && echo " A " >refs/heads/a && cd hooks && "
+		"echo '#!/bin/sh' >reference-transaction && "
+		"chmod +x reference-transaction");
+	later_ms = 0;
+	is_silent = false;
+	hook_serve(script);
+	hook_begin(false);
+	hook_put(A " " Z " refs/heads/a");
+	hook_put(Z " " A " refs/heads/b");
+	hook_put(Z " " B " refs/heads/c");
+	return hook_run();
+}
+
+START_TEST(test_hangs_in_the_commit)
+{
+	char *got = push_three(hangs_in_the_commit);
+
+	ck_assert_ptr_eq(strstr(got, "ng refs/heads/a refd: outcome unknown"),
+	    got);
+	ck_assert_ptr_nonnull(strstr(got,
+	    "\nng refs/heads/b failed to update ref: refd: deadline\n"
+	    "ng refs/heads/c failed to update ref: refd: deadline\n"));
+	free(got);
+}
+END_TEST
+
+START_TEST(test_commits_late)
+{
+	char *got = push_three(commits_late);
+
+	ck_assert_str_eq(got,
+	    "ok refs/heads/a\n"
+	    "ng refs/heads/b failed to update ref: refd: deadline\n"
+	    "ng refs/heads/c failed to update ref: refd: deadline\n");
+	free(got);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("client_push_late");
+	TCase *tc = tcase_create("hook");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, hook_setup, hook_teardown);
+	tcase_add_test(tc, test_hangs_in_the_commit);
+	tcase_add_test(tc, test_commits_late);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}

@@ -138,7 +138,10 @@ char *gitconfig_hooks_path(const struct gitconfig *config,
 
 	if (set && set[0] == '~' && gitconfig_expand(set, &t) && t.len)
 		set = t.data;
-	if (set && *set)
+	/* Git puts a slash and the name of the hook behind an empty value. */
+	if (set && !*set)
+		set = "/";
+	if (set)
 		path = set[0] == '/' ? xstrdup(set) :
 				       xasprintf("%s/%s", gd->path, set);
 	text_done(&t);

@@ -275,6 +275,9 @@ refusals() {
 	git -C "$T/bad.git" config core.hooksPath "$T/others"
 	refused 'hooks of another'\''s' bad.git 'link proc-receive there'
 	git -C "$T/bad.git" config --unset core.hooksPath
+	git -C "$T/bad.git" config core.hooksPath ''
+	refused 'an empty core.hooksPath' bad.git 'core.hooksPath is /,'
+	git -C "$T/bad.git" config --unset core.hooksPath
 	refused 'nothing to chain' bad.git 'no other proc-receive' \
 		--chain refs/for
 	printf '#!/bin/sh\n' >"$T/bad.git/hooks/proc-receive"

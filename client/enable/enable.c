@@ -14,6 +14,7 @@
 #include "client/enable/shared_hooks.h"
 #include "client/enable/system.h"
 #include "client/git/owner.h"
+#include "client/git/quote.h"
 #include "proto/lib/json.h"
 #include "proto/lib/progress.h"
 
@@ -265,17 +266,21 @@ static bool do_all(const struct wishes *w)
 /* DIR could not be enabled. A person may have meant what is below. */
 static void say_below(const char *dir)
 {
+	const bool is_root = geteuid() == 0;
 	char *first = scan_is_repository(dir) ? NULL : scan_first(dir);
+	char *command = is_root ?
+	    quote_command("refd", "enable", "--system", "--root", dir, NULL) :
+	    quote_command("refd", "enable", first, NULL);
 
-	if (first && geteuid() == 0)
-		say_error("%s has repositories below it, such as %s: \"refd "
-			  "enable --system --root %s\" enables all of them, "
-			  "also later ones",
-		    dir, first, dir);
+	if (first && is_root)
+		say_error("%s has repositories below it, such as %s: \"%s\" "
+			  "enables all of them, also later ones",
+		    dir, first, command);
 	else if (first)
-		say_error("%s has repositories below it: \"refd enable %s\" "
-			  "enables one, and takes several",
-		    dir, first);
+		say_error("%s has repositories below it: \"%s\" enables one, "
+			  "and takes several",
+		    dir, command);
+	free(command);
 	free(first);
 }
 

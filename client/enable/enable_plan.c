@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/enable/shared_hooks.h"
+#include "client/git/quote.h"
 #include "client/hooks/forward.h"
 #include "client/hooks/gate_link.h"
 #include "client/request/connect.h"
@@ -71,12 +72,15 @@ static bool look(struct enable_plan *p)
 static bool wish(struct enable_plan *p, const char *key, const char *value)
 {
 	const char *now = gitconfig_get(&p->own, key);
+	char *command;
 
 	if (now && strcmp(now, value)) {
+		command = quote_command("git", "config", "--file",
+		    p->site.config, "--unset-all", key, NULL);
 		say_error("%s: its own %s is %s, which would count, and not "
-			  "%s; run \"git config --file %s --unset-all %s\" "
-			  "first",
-		    p->site.name, key, now, value, p->site.config, key);
+			  "%s; run \"%s\" first",
+		    p->site.name, key, now, value, command);
+		free(command);
 		return false;
 	}
 	if (!now)

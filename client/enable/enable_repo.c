@@ -25,6 +25,7 @@
 #include "client/enable/registry.h"
 #include "client/git/gitdir.h"
 #include "client/git/owner.h"
+#include "client/git/quote.h"
 #include "client/hooks/gate_link.h"
 #include "client/program.h"
 #include "client/request/connect.h"
@@ -522,12 +523,16 @@ static int work(void *arg)
 /* The owner of the list may name any path. */
 static bool may_follow(const struct enabling *e)
 {
+	char *command;
+
 	if (!e->is_listed || registry_leads_to(e->at.st.st_uid))
 		return true;
+	command =
+	    quote_command("refd", e->w ? "enable" : "disable", e->named, NULL);
 	say_error("%s belongs to user %u, who is not the owner of the list: "
-		  "run \"refd %s %s\"",
-	    e->named, (unsigned)e->at.st.st_uid, e->w ? "enable" : "disable",
-	    e->named);
+		  "run \"%s\"",
+	    e->named, (unsigned)e->at.st.st_uid, command);
+	free(command);
 	return false;
 }
 
@@ -549,14 +554,15 @@ static void release(struct enabling *e)
 	const struct work work = { .run = release_here,
 		.arg = e,
 		.always_forks = true };
+	char *command = quote_command("refd", "disown", e->named, NULL);
 	struct text why = { 0 };
 
 	if (owner_run(&e->at, work, &why) != 0)
 		say_warning("%s: its id stays with the journal of its daemon, "
 			    "in which updates may wait; once that journal is "
-			    "gone for good, \"refd disown %s\" lets a new "
-			    "daemon serve it",
-		    e->named, e->named);
+			    "gone for good, \"%s\" lets a new daemon serve it",
+		    e->named, command);
+	free(command);
 	text_done(&why);
 }
 

@@ -17,6 +17,7 @@
 #include "client/enable/shared_hooks.h"
 #include "client/enable/system.h"
 #include "client/git/owner.h"
+#include "client/git/quote.h"
 #include "client/request/connect.h"
 #include "client/request/daemons.h"
 
@@ -67,6 +68,19 @@ static bool may_say(const char *file)
 	return may;
 }
 
+static void say_hidden(const struct site *site, const char *hooks,
+    const struct wishes *w)
+{
+	char *hook = xasprintf("%s/proc-receive", hooks);
+	char *command = quote_command("ln", "-s", w->self, hook, NULL);
+
+	say_error("%s: its own core.hooksPath, %s, would hide refd's hooks; "
+		  "run \"%s\" first",
+	    site->name, hooks, command);
+	free(command);
+	free(hook);
+}
+
 static bool breaks_config(const struct site *site, const struct wishes *w)
 {
 	struct gitconfig own = { 0 };
@@ -78,10 +92,7 @@ static bool breaks_config(const struct site *site, const struct wishes *w)
 		breaks =
 		    set && strcmp(set, w->hooks) && !hook_link_is_refd(set);
 		if (breaks)
-			say_error("%s: its own core.hooksPath, %s, would hide "
-				  "refd's hooks; run \"ln -s %s "
-				  "%s/proc-receive\" first",
-			    site->name, set, w->self, set);
+			say_hidden(site, set, w);
 	}
 	gitconfig_done(&own);
 	return breaks;
@@ -211,16 +222,19 @@ static bool check_daemons(const struct daemons *all, const char *socket,
 {
 	const struct known_daemon *mine = daemons_on(all, socket), *other;
 	struct text who = { 0 };
+	char *command;
 
 	if (mine && daemons_serves(mine, root))
 		return true;
 	other = daemons_other(all, root, socket);
 	if (other) {
 		daemons_describe(other, &who);
+		command = quote_command("refd", "enable", "--system",
+		    "--socket", other->socket, "--root", root, NULL);
 		say_error("%s: not enabled, because it is served by the daemon "
-			  "on %s; run \"refd enable --system --socket %s "
-			  "--root %s\"",
-		    root, who.data, other->socket, root);
+			  "on %s; run \"%s\"",
+		    root, who.data, command);
+		free(command);
 	} else if (mine && mine->nr_roots) {
 		daemons_describe(mine, &who);
 		text_adds(&who, " does not serve it: ");

@@ -1,5 +1,6 @@
 #include "client/git/quote.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 static bool is_octal(char c)
@@ -55,4 +56,18 @@ void quote_shell(const char *s, struct text *out)
 		else
 			text_addc(out, *s);
 	text_adds(out, is_plain ? "" : "'");
+}
+
+char *quote_command(const char *word, ...)
+{
+	struct text command = { 0 };
+	va_list more;
+
+	va_start(more, word);
+	for (; word; word = va_arg(more, const char *)) {
+		text_adds(&command, command.len ? " " : "");
+		quote_shell(word, &command);
+	}
+	va_end(more);
+	return command.data;
 }

@@ -13,5 +13,8 @@
 const char *quote_read(const char *s, struct text *out);
 /* Appends S as a word of a shell, as sq_quote_buf_pretty(). */
 void quote_shell(const char *s, struct text *out);
+/* The command of a shell that has WORD and the words up to NULL; owned. A path
+ * or a value of a repository in a message is such a word: root may copy it. */
+char *quote_command(const char *word, ...) __attribute__((sentinel));
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/git/gitconfig.h"
+#include "client/git/quote.h"
 #include "client/refd.h"
 #include "client/request/connect.h"
 
@@ -97,7 +98,7 @@ char *daemons_unit(const char *socket)
 void daemons_add_start(const char *socket, int err, struct text *out)
 {
 	const size_t end = strlen(REFD_ADMIN_SUFFIX);
-	char *path = xstrdup(socket), *unit;
+	char *path = xstrdup(socket), *unit, *command = NULL;
 	size_t len = strlen(path);
 
 	if (len > end && !strcmp(path + len - end, REFD_ADMIN_SUFFIX))
@@ -106,10 +107,13 @@ void daemons_add_start(const char *socket, int err, struct text *out)
 	if (err != -ENOENT && err != -ECONNREFUSED && err != -ENOTDIR)
 		; /* somebody listens */
 	else if (unit)
-		text_addf(out, "; start the daemon: systemctl start %s", unit);
+		command = quote_command("systemctl", "start", unit, NULL);
 	else
-		text_addf(out, "; start the daemon: refd daemon --socket %s",
-		    path);
+		command =
+		    quote_command("refd", "daemon", "--socket", path, NULL);
+	if (command)
+		text_addf(out, "; start the daemon: %s", command);
+	free(command);
 	free(unit);
 	free(path);
 }
@@ -119,17 +123,22 @@ void daemons_add_root_command(const char *socket, const char *root,
 {
 	char *config = daemons_config(socket), *unit = daemons_unit(socket);
 
-	text_addf(out, "git config -f %s --add daemon.root %s",
-	    config ? config : "<the daemon's configuration>", root);
-	if (unit)
+	text_addf(out, "git config -f %s --add daemon.root ",
+	    config ? config : "<the daemon's configuration>");
+	quote_shell(root, out);
+	if (unit) {
 		text_addf(out,
 		    " && mkdir -p /etc/systemd/system/%s.service.d && printf "
-		    "'[Service]\\nReadWritePaths=%s\\n' "
-		    ">>/etc/systemd/system/%s.service.d/roots.conf && "
+		    "'[Service]\\nReadWritePaths=%%s\\n' ",
+		    unit);
+		quote_shell(root, out);
+		text_addf(out,
+		    " >>/etc/systemd/system/%s.service.d/roots.conf && "
 		    "systemctl daemon-reload && systemctl restart %s",
-		    unit, root, unit, unit);
-	else
+		    unit, unit);
+	} else {
 		text_adds(out, ", and restart the daemon");
+	}
 	free(config);
 	free(unit);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/commands.h"
+#include "client/git/quote.h"
 #include "client/request/patterns.h"
 #include "client/restore/point_in_time.h"
 #include "client/restore/restore_plan.h"
@@ -347,9 +348,10 @@ static void require_refs(const struct restoring *rs)
 		}
 		if (k == nr)
 			die("no ref of the repository matches '%s', neither "
-			    "now nor in history: 'refd log --repo %s' lists "
-			    "the refs",
-			    rs->patterns[i], rs->up.gd.path);
+			    "now nor in history: \"%s\" lists the refs",
+			    rs->patterns[i],
+			    quote_command("refd", "log", "--repo",
+				rs->up.gd.path, NULL));
 	}
 }
 

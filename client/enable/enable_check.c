@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/enable/enable.h"
+#include "client/enable/hook_link.h"
 #include "client/git/owner.h"
 #include "client/hooks/gate_link.h"
 #include "client/request/unserved.h"
@@ -45,6 +46,13 @@ bool enable_check_pushes(const struct site *site, const struct gitconfig *all)
 		  "shallow pushes that a proc-receive hook takes; unset it",
 	    site->name);
 	return false;
+}
+
+bool enable_is_above(const struct gitconfig *all, const char *hooks)
+{
+	return hooks && hook_link_is_refd(hooks) &&
+	    gitconfig_has_outside(all, ENABLE_PATTERNS, enable_refs[0]) &&
+	    gitconfig_has_outside(all, ENABLE_PATTERNS, enable_refs[1]);
 }
 
 /* ---- rights ---- */

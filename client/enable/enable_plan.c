@@ -249,15 +249,9 @@ static bool plan_config(struct enable_plan *p)
 /* Does the system's configuration enable the repository? */
 static bool is_enabled_above(const struct enable_plan *p)
 {
-	bool is =
-	    p->hooks_are_set && !p->before.nr && hook_link_is_refd(p->hooks);
-	size_t i;
-
-	for (i = 0; i < 2; i++)
-		is = is &&
-		    gitconfig_has(&p->all, ENABLE_PATTERNS, enable_refs[i]) &&
-		    !gitconfig_has(&p->own, ENABLE_PATTERNS, enable_refs[i]);
-	return is && !p->w->socket && !p->w->nr_chains && !wants_gate(p);
+	return p->hooks_are_set && !p->before.nr &&
+	    enable_is_above(&p->all, p->hooks) && !p->w->socket &&
+	    !p->w->nr_chains && !wants_gate(p);
 }
 
 bool enable_plan_make(struct enable_plan *p)

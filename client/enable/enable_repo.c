@@ -451,25 +451,48 @@ static bool look_again(struct undoing *u)
 	return site_lock(&u->site) && look(u);
 }
 
+/* Then the daemon still serves the repository, so it keeps its id. */
+static bool is_enabled_above(const char *dir, const struct gitdir *gd)
+{
+	struct gitconfig all = { 0 };
+	char *hooks = NULL;
+	bool is = false;
+
+	if (gitconfig_read(&all, gd->path) == 0) {
+		hooks = gitconfig_hooks_path(&all, gd);
+		is = enable_is_above(&all, hooks);
+	}
+	if (is)
+		say_error("%s: enabled by the system's configuration; \"refd "
+			  "disable --system --root DIR\" ends that for all "
+			  "below DIR",
+		    dir);
+	free(hooks);
+	gitconfig_done(&all);
+	return is;
+}
+
 static bool disable(const char *dir, const struct gitdir *gd)
 {
 	struct undoing u = { .gd = gd };
-	bool ok;
+	bool ok, found, is_above;
 
 	site_init(&u.site, dir);
 	ok = look(&u);
-	if (ok && !u.record.nr && !u.lines.nr && !u.has_hook && !u.has_gate) {
+	found = u.record.nr || u.lines.nr || u.has_hook || u.has_gate;
+	if (ok && found)
+		ok = look_again(&u) && undo(&u);
+	else if (ok)
 		site_clean(&u.site);
-		enable_report(dir, "not enabled");
-	} else {
-		ok = ok && look_again(&u) && undo(&u);
-	}
 	if (ok)
 		request(UNLISTING, dir);
+	is_above = ok && is_enabled_above(dir, gd);
+	if (ok && !found && !is_above)
+		enable_report(dir, "not enabled");
 	settings_done(&u.record);
 	settings_done(&u.lines);
 	site_done(&u.site);
-	return ok;
+	return ok && !is_above;
 }
 
 /* ---- both ---- */

@@ -614,7 +614,7 @@ system_hidden() {
 	ln -s "$REFD" "$at/hooks2/proc-receive"
 	quietly 'system, a relative path: enabled with that link' "$REFD" \
 		enable --system --root "$T/srv"
-	"$REFD" disable --system >/dev/null
+	quietly 'system: disabled, and no root named' "$REFD" disable --system
 	git config -f "$at/more" core.hooksPath "$evil"
 	system_refused 'a path that is a command' \
 		"\"ln -s $REFD '$evil/proc-receive'\""
@@ -631,6 +631,21 @@ system_hidden() {
 		"bare.git: its own core.hooksPath, $T/others,"
 	printf '%s\n' "$own" >"$at/config"
 	rm -r "$at/more" "$at/config.worktree" "$at/hooks2"
+}
+
+# Proves that disable says what still sends the pushes of a repository to refd,
+# and lets its daemon keep it.
+system_stays() { # REPORTED-AS BRANCH
+	local at=$T/srv/later.git
+	cp "$at/refd/id" "$T/id"
+	"$REFD" disable "$at" >"$T/said" 2>&1
+	is "$1: disable of one fails" 1 $?
+	says "$1: the command" "$at: enabled by the system's configuration; \
+\"refd disable --system --root DIR\" ends that"
+	check "$1: it stays with the journal" cmp "$T/id" "$at/refd/id"
+	check "$1: it has no record" test ! -e "$at/refd.gitconfig"
+	is "$1: it is not listed" '' "$("$REFD" enable --list | grep "$at")"
+	push_served "$1: refd" srv/later.git "refs/heads/$2" yes
 }
 
 # A repository of another owner is below the root, too. The daemon refuses it,
@@ -695,7 +710,11 @@ system_wide() {
 	is 'system: update, no hook there' '' "$("$REFD" update -C \
 		"$T/srv/later.git" refs/heads/y \
 		"$(git -C "$T/work" rev-parse HEAD)" 2>&1)"
-	check 'system: disabled' "$REFD" disable --system >/dev/null
+	system_stays 'system, alone' alone
+	"$REFD" enable "$T/srv/later.git" >/dev/null
+	system_stays 'system, and by itself' itself
+	"$REFD" enable "$T/srv/later.git" >/dev/null
+	quietly 'system: all disabled' "$REFD" disable --all
 	check 'system: the configuration as it was' \
 		cmp "$T/etc.before" "$T/etc/gitconfig"
 	check 'system: nothing left' test ! -e "$T/etc/refd"

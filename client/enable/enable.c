@@ -163,8 +163,6 @@ static void settle_wishes(struct enable_request *rq)
 	w->chains = rq->chains.items;
 	w->nr_chains = rq->chains.nr;
 	w->socket = rq->socket;
-	if (!w->socket && !w->repair)
-		w->socket = getenv("REFD_SOCKET");
 	if (w->socket && !*w->socket)
 		w->socket = NULL;
 	if (w->socket)
@@ -395,6 +393,9 @@ static int run(const struct command *c, int argc, char **argv, bool enables)
 	argc = cli_parse(c, &rq, argc, &argv);
 	check_options(c, &rq, argc, argv);
 	roots = resolve_roots(&rq.roots, enables);
+	/* A repair, also by the doctor, changes no socket. */
+	if (!rq.socket && rq.what != ALL)
+		rq.socket = getenv("REFD_SOCKET");
 	needs_list = rq.what != LIST;
 	if (needs_list && enables)
 		settle_wishes(&rq);

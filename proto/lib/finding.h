@@ -272,7 +272,8 @@ enum finding_repair {
 	X(FALLBACK_INVALID, "fallback-invalid", ERROR, NONE,                   \
 	    "git -C <repository> config refd.fallback git, or refuse")         \
 	X(FSYNC_UNSET, "fsync-unset", WARNING, ENABLE,                         \
-	    "refd enable <repository>")                                        \
+	    "refd enable <repository>, or refd enable --system for all below " \
+	    "the roots")                                                       \
 	X(FSYNC_WEAK, "fsync-weak", WARNING, NONE,                             \
 	    "git -C <repository> config core.fsync committed,loose-object")    \
 	X(FSYNC_OBJECTS, "fsync-objects", ERROR, NONE,                         \

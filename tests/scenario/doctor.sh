@@ -121,6 +121,12 @@ hook_of() {
 	mends hook-missing "$A"
 	rm "$A/hooks/proc-receive"
 	mends enable-incomplete "$A"
+	cp "$A/refd.gitconfig" "$T/record"
+	rm "$A/hooks/proc-receive"
+	REFD_SOCKET=$T/second.sock doctor --fix "$A"
+	check 'a repair beside REFD_SOCKET restores the hook' \
+		test -L "$A/hooks/proc-receive"
+	check 'and keeps the socket' cmp "$T/record" "$A/refd.gitconfig"
 	fresh
 	rm "$A/hooks/proc-receive"
 	printf '#!/bin/sh\n' >"$A/hooks/proc-receive"
@@ -320,11 +326,21 @@ lists() {
 	mends system-incomplete
 	git config --system --unset-all "includeIf.gitdir:$T/srv/.path"
 	sees include-not-reached --all
-	doctor --fix
+	cp "$T/etc/refd/gitconfig" "$T/record"
+	REFD_SOCKET=$T/second.sock doctor --fix
+	check 'a repair of the system keeps the socket beside REFD_SOCKET, too' \
+		cmp "$T/record" "$T/etc/refd/gitconfig"
 	mv "$T/srv" "$T/away"
 	sees system-unsearched --all
 	mv "$T/away" "$T/srv"
 	sees_no system-unsearched --all
+	"$REFD" disable --system >"$T/enabled"
+	"$REFD" enable --system --no-fsync --root "$T/srv" >"$T/enabled"
+	sees fsync-unset "$T/srv/b.git"
+	check 'below a root: the remedy of fsync-unset' \
+		grep -q '"remedy":"[^"]*, or refd enable --system' "$T/said"
+	"$REFD" enable --system >"$T/enabled"
+	sees_no fsync-unset "$T/srv/b.git"
 	"$REFD" disable --system >"$T/enabled"
 }
 

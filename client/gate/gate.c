@@ -20,7 +20,7 @@
  *
  * What fails:
  *	prepared	git aborts the transaction, if refd.fallback does not
- *			let git go on alone
+ *			let git go on alone, or if refs may await recovery
  *	committed	git has written the refs, and does not look at the exit
  *			status: the hook makes them durable by a sync of the
  *			file system, and says which refs history lacks, and why.
@@ -443,10 +443,22 @@ static bool is_recorded(struct gate_call *g, const struct refd_answer *ans)
 	return true;
 }
 
+/* Refs that the daemon does not serve are left to git. */
+static bool may_leave(struct gate_call *g, const char *reason)
+{
+	text_clear(&g->why);
+	return connect_may_leave(NULL, &g->config, &g->gd,
+	    clock_deadline_ms(ADMIT_MS), reason, &g->why);
+}
+
 static bool is_admitted(struct gate_call *g, const struct refd_answer *ans)
 {
-	if (ans->kind == REFD_ANSWER_PONG || unserved_push(ans, &g->gd))
+	const char *unserved = unserved_push(ans, &g->gd);
+
+	if (ans->kind == REFD_ANSWER_PONG)
 		return true;
+	if (unserved)
+		return may_leave(g, unserved);
 	if (ans->kind == REFD_ANSWER_REFUSED)
 		set_why(g, ans->status, ans->text);
 	else
@@ -540,10 +552,22 @@ static enum connect_result connect_gate(struct gate_call *g, int ms)
 	return result;
 }
 
+static int refuse(const struct gate_call *g)
+{
+	say_error("refd's gate does not admit the transaction: %s",
+	    g->why.data);
+	return EXIT_FAILED;
+}
+
+static int leave_to_git(struct gate_call *g, const char *reason)
+{
+	return may_leave(g, reason) ? EXIT_DONE : refuse(g);
+}
+
 static int admit(struct gate_call *g, const struct text *lines)
 {
 	if (!lines->len)
-		return EXIT_DONE;
+		return leave_to_git(g, g->left.data);
 	switch (connect_gate(g, ADMIT_MS)) {
 	case CONNECT_SERVED:
 		if (send_all(g, lines))
@@ -556,9 +580,7 @@ static int admit(struct gate_call *g, const struct text *lines)
 	case CONNECT_DENIED:
 		break;
 	}
-	say_error("refd's gate does not admit the transaction: %s",
-	    g->why.data);
-	return EXIT_FAILED;
+	return refuse(g);
 }
 
 /* Git may not have synced the refs, or not the names. */
@@ -670,7 +692,7 @@ static bool may_be_nested(const struct text *lines)
 static int ask_daemon(struct gate_call *g, const struct text *lines)
 {
 	const char *why;
-	int rc;
+	int rc = EXIT_DONE;
 
 	context_config(&g->config, &g->gd);
 	g->gd.is_reftable = gitconfig_is_reftable(&g->config);
@@ -678,9 +700,10 @@ static int ask_daemon(struct gate_call *g, const struct text *lines)
 	why = unserved_reason(&g->gd, &g->config);
 	if (why && g->phase == REFD_GATE_COMMITTED)
 		say_warning("%s: history lacks this transaction", why);
-	if (why)
-		return EXIT_DONE;
-	rc = run_phase(g, lines);
+	if (!why)
+		rc = run_phase(g, lines);
+	else if (g->phase == REFD_GATE_PREPARED)
+		rc = leave_to_git(g, why);
 	refd_free(g->daemon);
 	free(g->socket);
 	text_done(&g->why);

@@ -3,7 +3,8 @@
  *
  *	greeting, all commands
  *	-> commands of another hook are set apart (refd.chain)
- *	-> a push that refd cannot do is left to git, as a whole
+ *	-> a push that refd cannot do is left to git, as a whole, but not while
+ *	   refs may await recovery
  *	-> the rules of receive-pack are checked for each command, then one
  *	   transaction (push_send.h: with hooks, several); atomic if the
  *	   push is
@@ -30,6 +31,7 @@
 #include "client/push/rules.h"
 #include "client/request/connect.h"
 #include "proto/lib/cli.h"
+#include "proto/lib/clock.h"
 
 struct hook {
 	struct push push;
@@ -77,11 +79,9 @@ static void read_push(struct hook *h)
 
 /* ---- refd's own ---- */
 
-static void refuse_in_group(struct hook *h, const char *why)
+static void refuse(struct hook *h, const char *why)
 {
-	char *reason = xasprintf("failed to update ref: refd: only git can do "
-				 "this, and not in a group of nodes: %s",
-	    why ? why : "the daemon is away");
+	char *reason = xasprintf("failed to update ref: refd: %s", why);
 	size_t i;
 
 	for (i = 0; i < h->push.nr; i++)
@@ -94,10 +94,14 @@ static void refuse_in_group(struct hook *h, const char *why)
  * the pusher was told before. */
 static void leave_to_git(struct hook *h, const char *why)
 {
+	struct text not = { 0 };
 	size_t i;
 
-	if (connect_is_in_group(&h->gd)) {
-		refuse_in_group(h, why);
+	if (!connect_may_leave(NULL, &h->config, &h->gd,
+		clock_deadline_ms(PUSH_CONNECT_MS),
+		why ? why : "the daemon is away", &not)) {
+		refuse(h, not.data);
+		text_done(&not);
 		return;
 	}
 	if (why)

@@ -644,7 +644,7 @@ static enum push_writer connect_and_choose(struct push_send *d,
 	d->daemon = connect_new(&socket);
 	switch (connect_daemon(d->daemon, socket.path,
 	    connect_fallback(d->config, FALLBACK_GIT), d->gd,
-	    clock_deadline_ms(DEADLINE_MS - GRACE_MS), &why)) {
+	    clock_deadline_ms(PUSH_CONNECT_MS), &why)) {
 	case CONNECT_SERVED:
 		by = PUSH_BY_DAEMON;
 		if (is_too_large(d, refd_hello(d->daemon))) {

@@ -19,6 +19,9 @@
 #include "client/hooks/reftx.h"
 #include "client/push/push.h"
 
+/* The time limit of a connection. */
+#define PUSH_CONNECT_MS (REFD_HOOK_DEADLINE_MS - 5000)
+
 struct refd;
 
 enum push_send_way { PUSH_SEND_WHOLE, PUSH_SEND_BY_KIND, PUSH_SEND_ONE_BY_ONE };

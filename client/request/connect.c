@@ -194,25 +194,36 @@ static bool is_of_this_boot(int fd, const char *marker)
 	return same;
 }
 
+/* What the marker says of a repository. */
+enum marked {
+	MARKED_NOT,    /* there is no marker, or it may be of another boot */
+	MARKED_AWAITS, /* the repository is listed */
+	MARKED_REPLAYED
+};
+
 /* Another program's file at this path must not block the client or fill its
  * memory. Such a file proves nothing, so git waits. */
-static bool is_replayed(const char *socket, const char *id_path)
+static enum marked read_marker(const char *socket, const struct gitdir *gd)
 {
+	char *id_path = xasprintf("%s/refd/id", gd->common);
 	char *path = xasprintf("%s.replayed", socket);
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct text marker = { 0 };
+	enum marked marked = MARKED_NOT;
 	const char *end = NULL;
-	bool may;
 
 	if (fd >= 0 && text_read(&marker, fd, MARKER_MAX) == 0)
 		end = strchr(marker.data, '\n');
-	may = end && is_of_this_boot(fd, marker.data) &&
-	    !is_listed(end + 1, id_path);
+	if (end && is_listed(end + 1, id_path))
+		marked = MARKED_AWAITS;
+	else if (end && is_of_this_boot(fd, marker.data))
+		marked = MARKED_REPLAYED;
 	if (fd >= 0)
 		close(fd);
 	text_done(&marker);
 	free(path);
-	return may;
+	free(id_path);
+	return marked;
 }
 
 bool connect_is_in_group(const struct gitdir *gd)
@@ -239,7 +250,9 @@ bool connect_may_bypass(const char *socket, const struct gitdir *gd)
 	bool may =
 	    access(id, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
 
-	may = may || (!connect_is_in_group(gd) && is_replayed(socket, id));
+	may = may ||
+	    (!connect_is_in_group(gd) &&
+		read_marker(socket, gd) == MARKED_REPLAYED);
 	free(id);
 	return may;
 }
@@ -319,6 +332,49 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
 		if (clock_now_ms() >= deadline)
 			return CONNECT_FAILED;
 	}
+}
+
+/* A daemon that serves has recovered, though its marker may be missing. */
+static bool is_recovered(const struct daemon_socket *s, const struct gitdir *gd,
+    uint64_t deadline, struct text *why)
+{
+	struct refd *r;
+	enum connect_result result;
+
+	if (connect_may_bypass(s->path, gd))
+		return true;
+	r = connect_new(s);
+	result = connect_daemon(r, s->path, FALLBACK_GIT, gd, deadline, why);
+	refd_free(r);
+	return result == CONNECT_USE_GIT ||
+	    (result == CONNECT_SERVED &&
+		read_marker(s->path, gd) != MARKED_AWAITS);
+}
+
+bool connect_may_leave(const char *option, const struct gitconfig *config,
+    const struct gitdir *gd, uint64_t deadline, const char *reason,
+    struct text *why)
+{
+	struct daemon_socket socket;
+	struct text away = { 0 };
+	bool may;
+
+	if (connect_is_in_group(gd)) {
+		text_addf(why,
+		    "only git can do this, and not in a group of nodes: %s",
+		    reason);
+		return false;
+	}
+	connect_choose(&socket, option, config, gd);
+	may = is_recovered(&socket, gd, deadline, &away);
+	if (!may)
+		text_addf(why,
+		    "only git can do this, and not while refs may await "
+		    "recovery: %s%s%s",
+		    reason, away.len ? "; " : "", away.len ? away.data : "");
+	text_done(&away);
+	free(socket.path);
+	return may;
 }
 
 /* Did the daemon do nothing because it is busy? The request may then be sent

@@ -105,6 +105,16 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
     struct text *why);
 
 /*
+ * May git do what refd cannot do for REASON? All that is left to git asks here.
+ * Git may do it if connect_may_bypass(), or if a daemon serves by DEADLINE, and
+ * its marker does not list the repository. OPTION and CONFIG are those of
+ * connect_choose(). False: *WHY has the reason, too.
+ */
+bool connect_may_leave(const char *option, const struct gitconfig *config,
+    const struct gitdir *gd, uint64_t deadline, const char *reason,
+    struct text *why);
+
+/*
  * Sends REQ through the connected R. If the daemon is busy or stops, REQ is
  * sent again under its id until shortly before DEADLINE: after 50 ms, and then
  * after longer pauses, up to 800 ms. A node that follows is not asked again,

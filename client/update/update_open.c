@@ -14,10 +14,12 @@ static const char *named_repository(const struct update_options *opt)
 void updater_leave_to_git(const struct updater *up, const char *why, int status,
     const struct text *read)
 {
-	if (connect_is_in_group(&up->gd))
-		cli_die(status,
-		    "only git can do this, and not in a group of nodes: %s",
-		    why);
+	struct text not = { 0 };
+
+	if (!connect_may_leave(up->opt->socket, &up->config, &up->gd,
+		clock_deadline_ms(up->opt->timeout_ms), why, &not))
+		cli_die(connect_is_in_group(&up->gd) ? status : EXIT_AWAY, "%s",
+		    not.data);
 	exec_git(up->opt, why, status, read);
 }
 

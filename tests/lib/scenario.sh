@@ -329,6 +329,37 @@ is_traced() { # STRACE'S-PID
 			grep -q .
 }
 
+# A program that is no daemon listens at the socket of the killed daemon. A
+# client that may not leave its work to git fails at once, and does not wait.
+start_stranger() {
+	python3 - "$SOCKET" <<-'PYTHON' &
+		import os, socket, sys
+		if os.path.exists(sys.argv[1]):
+		    os.unlink(sys.argv[1])
+		s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+		s.bind(sys.argv[1])
+		os.chmod(sys.argv[1], 0o666)
+		s.listen(64)
+		while True:
+		    conn = s.accept()[0]
+		    conn.sendall(b'220 smtp\r\n')
+		    conn.close()
+	PYTHON
+	STRANGER=$!
+	own $STRANGER
+	await 10 says_220
+}
+
+says_220() {
+	"$REFD" ping --socket "$SOCKET" 2>&1 | grep -q 'not a refd'
+}
+
+stop_stranger() {
+	kill "$STRANGER"
+	reap "$STRANGER"
+	rm -f "$SOCKET"
+}
+
 # Prints one of the daemon's counts, by its name in refd stats.
 stat_of() { # KEY
 	"$REFD" stats --socket "$SOCKET" | sed -n "s/^$1: //p"

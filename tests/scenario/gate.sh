@@ -6,12 +6,12 @@
 # renamed and copied branches, of which git tells nobody. A change is durable
 # when git returns, by one flush for all that wait. refd's own updates do not
 # run the gate, and cost the same flushes. A forged call of the hook records
-# nothing false. Without a daemon, refd.fallback decides. Refnames that are too
-# long for refd are left to git, with a line, and the other refs of the
-# transaction are recorded; `refd update` and pushes leave the whole transaction
-# to git. After any mix of plain git, pushes and kill -9 of the daemon, the feed
-# leads to the refs on disk. After a power loss, recovery restores what git had
-# written without a sync.
+# nothing false. Without a daemon, refd.fallback decides; before recovery, git is
+# refused. Refnames that are too long for refd are left to git, with a line, and
+# the other refs of the transaction are recorded; `refd update` and pushes leave
+# the whole transaction to git. After any mix of plain git, pushes and kill -9 of
+# the daemon, the feed leads to the refs on disk. After a power loss, recovery
+# restores what git had written without a sync.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -455,6 +455,30 @@ long_names() {
 	[ "$REF_FORMAT" = files ] || long_name "refs/heads/long$x$x"
 }
 
+# Refs may await replay: git would compare with their stale values.
+before_recovery() {
+	local repo=$T/long.git long a
+	long=refs/heads/late/$(printf 'x/%.0s' {1..600})x
+	a=$(new_commit long.git late)
+	stop_daemon
+	mv "$SOCKET.replayed" "$T/replayed"
+	start_stranger
+	check 'before recovery: a long name is refused' not \
+		g update-ref "$long" "$a"
+	check 'before recovery: in words' grep -q \
+		'may await recovery: refname is too long' "$T/said"
+	check 'before recovery: objects elsewhere are refused' not quiet env \
+		GIT_ALTERNATE_OBJECT_DIRECTORIES="$T/two.git/objects" \
+		git -C "$repo" update-ref refs/heads/late-too "$a"
+	mv "$T/replayed" "$SOCKET.replayed"
+	check 'after recovery: a long name is taken' g update-ref "$long" "$a"
+	check 'after recovery: objects elsewhere are taken' quiet env \
+		GIT_ALTERNATE_OBJECT_DIRECTORIES="$T/two.git/objects" \
+		git -C "$repo" update-ref refs/heads/late-too "$a"
+	stop_stranger
+	start_daemon
+}
+
 # ---- a mix ----
 
 # Writers of plain git and refd beside each other, on few refs. Lists refs that
@@ -601,6 +625,7 @@ forged
 flushes
 away
 long_names
+before_recovery
 mix
 killed
 cut ext4

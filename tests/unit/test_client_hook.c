@@ -403,6 +403,45 @@ START_TEST(test_native)
 }
 END_TEST
 
+static void cannot_start(struct fake *f)
+{
+	fake_turn_away(f, REFD_IO);
+}
+
+static void only_greets(struct fake *f)
+{
+	fake_serve(f);
+}
+
+/* A daemon that serves has recovered, so git may do what refd cannot. Before,
+ * and while the daemon lists the repository, git would compare with values that
+ * are not redone yet. */
+START_TEST(test_native_before_recovery)
+{
+	static const struct {
+		void (*script)(struct fake *f);
+		const char *marker, *report;
+	} cases[] = {
+		{ cannot_start, "", "await recovery" },
+		{ cannot_start, "boot", "await recovery" },
+		{ only_greets, "boot\nawaits x\n", "await recovery" },
+		{ only_greets, "", FALLS },
+	};
+	char *got;
+
+	hook_serve(cases[_i].script);
+	tmp_run("mkdir repo.git/refd && echo x >repo.git/refd/id && "
+		"printf '%s' >%s.replayed",
+	    cases[_i].marker, getenv("REFD_SOCKET"));
+	setenv("GIT_SHALLOW_FILE", "", 1);
+	hook_begin(false);
+	hook_put(Z " " A " refs/heads/a");
+	got = hook_run();
+	ck_assert_msg(strstr(got, cases[_i].report) != NULL, "%s", got);
+	free(got);
+}
+END_TEST
+
 START_TEST(test_told_to_refuse)
 {
 	tmp_run("git -C repo.git config refd.fallback refuse");
@@ -436,6 +475,7 @@ int main(void)
 	tcase_add_test(tc, test_namespace);
 	tcase_add_test(tc, test_away);
 	tcase_add_test(tc, test_native);
+	tcase_add_loop_test(tc, test_native_before_recovery, 0, 4);
 	tcase_add_test(tc, test_told_to_refuse);
 	suite_add_tcase(s, tc);
 	return suite_run(s);

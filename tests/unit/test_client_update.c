@@ -212,6 +212,24 @@ START_TEST(test_symbolic_links_are_gits)
 }
 END_TEST
 
+static void cannot_start(struct fake *f)
+{
+	fake_turn_away(f, REFD_IO);
+}
+
+/* Git would compare with values that are not redone yet. */
+START_TEST(test_nothing_is_gits_before_recovery)
+{
+	tmp_run("git -C repo config core.preferSymlinkRefs yes && "
+		"mkdir repo/.git/refd && echo x >repo/.git/refd/id");
+	update_start_stdin(cannot_start);
+	update_expect_start("error: only git can do this, and not while refs "
+			    "may await recovery: refd makes no symbolic links");
+	update_end(75);
+	ck_assert(!exists(".git/refs/heads/a"));
+}
+END_TEST
+
 static void can_not_link(struct fake *f)
 {
 	struct refd_result results[2] = { { .status = REFD_ABORTED },
@@ -363,6 +381,7 @@ int main(void)
 	tcase_add_test(tc, test_settings);
 	tcase_add_test(tc, test_left_to_git);
 	tcase_add_test(tc, test_symbolic_links_are_gits);
+	tcase_add_test(tc, test_nothing_is_gits_before_recovery);
 	tcase_add_test(tc, test_left_to_git_by_a_ref);
 	tcase_add_test(tc, test_long_names_are_gits);
 	tcase_add_test(tc, test_long_target_is_gits);

@@ -685,7 +685,8 @@ enum push_writer push_send_open(struct push_send *d, struct push *push,
 
 static bool put(struct push_send *d, size_t nr)
 {
-	bool is_first = d->at == 0, done;
+	/* The batches before may all have been refused: nothing was sent. */
+	bool is_first = !d->committer, done;
 
 	if (is_first) {
 		d->committer = context_committer(d->config, d->gd);

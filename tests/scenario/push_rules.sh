@@ -353,6 +353,15 @@ reference_transaction() {
 	push_pair_state 'some' @ "$one:refs/heads/n1" "$one:refs/heads/no" \
 		:refs/heads/other
 	push_pair_state 'one' @ "$one:refs/heads/no"
+	reftx_hook none
+	eval "reftx_$(declare -f make_server)"
+	make_server() {
+		reftx_make_server "$1"
+		git -C "$1" config receive.denyDeletes true
+	}
+	pair 'reference-transaction, no deletions'
+	served_pair 'the rest, after a refused deletion' @ :refs/heads/other \
+		"$one:refs/heads/n1" "$one:refs/heads/n2"
 	! is_old || return
 	push_pair_state 'atomic' --atomic @ "$one:refs/heads/n1" \
 		"$one:refs/heads/no"

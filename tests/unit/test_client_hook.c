@@ -253,6 +253,39 @@ START_TEST(test_refused)
 }
 END_TEST
 
+static void supports_no_session(struct fake *f)
+{
+	struct refd_request got;
+	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
+		.status = REFD_UNSUPPORTED,
+		.text = "because" };
+
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_expect(f, got.nr_updates == 1, "not one");
+	fake_expect(f, got.committer != NULL, "no committer");
+	no.request_id = got.request_id;
+	fake_answer(f, &no);
+	refd_request_done(&got);
+}
+
+/* With a hook, deletions are a batch of their own. If the rules refuse all of
+ * it, nothing was sent yet: the next batch is still the first for the daemon,
+ * and git may still take the push. */
+START_TEST(test_first_batch_refused)
+{
+	tmp_run("cd repo.git && git config receive.denyDeletes true && "
+		"echo " A " refs/heads/b >packed-refs && "
+		"printf '#!/bin/sh\n' >hooks/reference-transaction && "
+		"chmod +x hooks/reference-transaction");
+	hook_serve(supports_no_session);
+	hook_begin(false);
+	hook_put(A " " Z " refs/heads/b");
+	hook_put(Z " " A " refs/heads/a");
+	hook_expect("ok refs/heads/b\noption fall-through\n" FALLS);
+}
+END_TEST
+
 /* The daemon takes one update, so neither update is submitted. */
 static void takes_little(struct fake *f)
 {
@@ -468,6 +501,7 @@ int main(void)
 	tcase_add_test(tc, test_unknown);
 	tcase_add_test(tc, test_lost);
 	tcase_add_test(tc, test_half_unsupported);
+	tcase_add_test(tc, test_first_batch_refused);
 	tcase_add_test(tc, test_too_large);
 	tcase_add_loop_test(tc, test_refused, 0, 4);
 	tcase_add_loop_test(tc, test_nothing_applied, 0, 4);

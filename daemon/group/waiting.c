@@ -154,10 +154,15 @@ static int put(struct follower *f, const struct group_input *in,
 		*w = add(f, a->row->repo, a->lsn);
 	if (*w == NULL)
 		return -ENOMEM;
+	/* As soon as the journal has the row, before its flush, each batch that
+	 * ends counts the row (pipeline.c). */
+	if (is_new)
+		tell(f);
 	r = group_postpone(f->group, in);
-	if (r != 0 && is_new) {
+	if (r < 0 && is_new) {
 		drop(*w);
 		*w = NULL;
+		tell(f);
 	}
 	return r;
 }

@@ -75,8 +75,10 @@ static int64_t wall_ms(const struct scheduler *e, int64_t now_ns)
 bool ask_is_expired(const struct scheduler *e, const struct refd_txid *txid,
     int64_t now_ns)
 {
-	return (int64_t)refd_txid_birth_ms(txid) + e->cfg.retention_ms <
-	    wall_ms(e, now_ns);
+	const int64_t birth_ms = (int64_t)refd_txid_birth_ms(txid);
+
+	return birth_ms + e->cfg.retention_ms < wall_ms(e, now_ns) ||
+	    birth_ms < e->cfg.joined_ms;
 }
 
 bool ask_is_from_future(const struct scheduler *e, const struct refd_txid *txid,
@@ -256,6 +258,16 @@ void ask_note_txn(struct scheduler *e, const struct txn *txn)
 		q->is_stale = true;
 }
 
+/* Can other nodes alone have the outcome? The clock of the client may have been
+ * ahead. A new transaction is not refused for this reason: for an hour, the
+ * node would take no update. */
+static bool may_be_elsewhere(const struct scheduler *e,
+    const struct refd_txid *txid)
+{
+	return e->cfg.joined_ms != 0 &&
+	    (int64_t)refd_txid_birth_ms(txid) < e->cfg.joined_ms + FUTURE_MS;
+}
+
 /* The store has the answer, and no transaction with this id is in flight. */
 static void tell_found(struct scheduler *e, struct store_question *q,
     int64_t now_ns)
@@ -265,7 +277,8 @@ static void tell_found(struct scheduler *e, struct store_question *q,
 		return;
 	}
 	if (q->answer.kind == REFD_ANSWER_NEVER_SEEN &&
-	    ask_is_expired(e, &q->req.txid, now_ns))
+	    (ask_is_expired(e, &q->req.txid, now_ns) ||
+		may_be_elsewhere(e, &q->req.txid)))
 		q->answer.kind = REFD_ANSWER_EXPIRED;
 	waiter_answer(&e->waiters, q->waiter, &q->answer);
 	query_told(e, q);

@@ -50,6 +50,7 @@ struct scheduler_config {
 	int64_t deadline_ns;      /* if the request names none */
 	int64_t session_ns;       /* maximum time of a prepared session */
 	int64_t retention_ms;     /* how long ids are known */
+	int64_t joined_ms;        /* only other machines know earlier ids */
 	size_t max_waiting_bytes; /* limit for waiting requests; then BUSY */
 	struct quota_config quotas;
 	int64_t slow_ns; /* limit of the slow log; 0: off */

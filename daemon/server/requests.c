@@ -10,9 +10,11 @@
 
 void requests_hello(const struct server *server, struct refd_hello *hello)
 {
-	int64_t horizon_ms =
-	    server_wall_ms(server) - server->cfg.scheduler.retention_ms;
+	const struct scheduler_config *cfg = &server->cfg.scheduler;
+	int64_t horizon_ms = server_wall_ms(server) - cfg->retention_ms;
 
+	if (horizon_ms < cfg->joined_ms)
+		horizon_ms = cfg->joined_ms;
 	*hello = (struct refd_hello){
 		.version = REFD_PROTOCOL_VERSION,
 		.state = server_public_state(server),

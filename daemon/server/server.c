@@ -347,6 +347,7 @@ enum server_end server_serve(struct server *server, struct store *store)
 		.wake_arg = server };
 
 	server->store = store;
+	server->cfg.scheduler.joined_ms = (int64_t)store_joined_ms(store);
 	if (recovery_thread_start(&recovery, &server->recovery) < 0)
 		return SERVER_FAILED;
 	loop_run(&server->loop);

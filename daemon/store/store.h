@@ -181,6 +181,8 @@ int store_forget(struct store *store, const char *repo, uint64_t *nr);
 /* Do other machines have the rows of the journal? *LSN: of its last shared
  * row; 0: none. */
 bool store_shares_rows(struct store *store, uint64_t *lsn);
+/* As journal_joined_ms(). */
+uint64_t store_joined_ms(struct store *store);
 /* After store_recover(), offline: as journal_join(). */
 int store_join(struct store *store, uint64_t lsn, journal_given_fn *next,
     void *arg);

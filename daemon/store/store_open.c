@@ -303,6 +303,11 @@ bool store_shares_rows(struct store *s, uint64_t *lsn)
 	return journal_shares_rows(s->journal);
 }
 
+uint64_t store_joined_ms(struct store *s)
+{
+	return journal_joined_ms(s->journal);
+}
+
 int store_join(struct store *s, uint64_t lsn, journal_given_fn *next, void *arg)
 {
 	int r = journal_join(s->journal, lsn, next, arg);

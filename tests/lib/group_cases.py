@@ -1,4 +1,5 @@
 """The cases of tests/scenario/group_nodes.sh (group_pair.py)."""
+import json
 import os
 import signal
 import subprocess
@@ -359,6 +360,9 @@ def values_of(node):
 def test_join():
     """A new node begins with a copy of another one. The copy has later rows
     than its position, and one of its refs is damaged behind the copy."""
+    earlier = json.loads(updated('a row before the copy', a, '--json',
+                                 'refs/heads/once', one).stdout)['txn']
+    updated('a later one of the same ref', a, 'refs/heads/once', two)
     lsn = len(log.rows)
     updated('a row during the copy', a, 'refs/heads/twice', one)
     updated('a second one of the same ref', a, 'refs/heads/twice', two, one)
@@ -409,6 +413,14 @@ def test_join():
     same('c has the same refs', a.refs(REPO), c.refs(REPO))
     report('c leads', c.lead())
     updated('c takes updates', c, 'refs/heads/by-c', one)
+    # After never-seen, the client would send it again.
+    same('c does not have the outcome of an earlier id',
+         f'txn {earlier} expired\n', c.run('query', earlier).stdout)
+    again = c.update(REPO, '--txid', earlier, 'refs/heads/once', one)
+    report('c does not do it again', again.returncode != 0
+           and 'outcome unknown' in again.stderr, again)
+    same('the later value stays', two, c.git(REPO, 'rev-parse',
+                                             'refs/heads/once'))
     report('a has applied all', a.await_applied())
     same_refs('c leads', REPO)
     same('c ends', 0, c.kill(signal.SIGTERM))

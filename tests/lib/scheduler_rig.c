@@ -43,6 +43,7 @@ void rig_setup(const struct rig_config *cfg)
 		.deadline_ns = 30000 * RIG_MS,
 		.session_ns = 20000 * RIG_MS,
 		.retention_ms = 7 * 86400 * 1000LL,
+		.joined_ms = cfg->joined_ms,
 		.max_waiting_bytes = cfg->max_bytes,
 		.quotas = cfg->quotas,
 		.on_io = note_io };

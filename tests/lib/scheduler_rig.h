@@ -47,6 +47,7 @@ struct rig_ask {
 
 struct rig_config {
 	size_t committers, batch_refs, max_bytes;
+	int64_t joined_ms;
 	struct quota_config quotas;
 	struct quota_limits of_repo;
 	bool large; /* skips the checks with quadratic cost */

@@ -5,7 +5,8 @@
  * the values of a copy. A row
  * that waits has its turn, and is there until it comes as a row, once. A row
  * gives its refs their values, and nothing else does. A journal that has left
- * its group is of no group until a new group goes on.
+ * its group is of no group until a new group goes on. A journal that has joined
+ * a group knows since when it has the outcomes of ids.
  */
 #include <check.h>
 #include <errno.h>
@@ -370,6 +371,40 @@ END_TEST
 
 /* ---- joining ---- */
 
+static uint64_t now_ms(void)
+{
+	return (uint64_t)(SYS(&sys_kernel, now_wall) / 1000000);
+}
+
+/* Of earlier ids, only other nodes know the outcomes. */
+START_TEST(a_journal_knows_when_it_has_joined)
+{
+	struct journal *j = help_open_here();
+	const uint64_t before = now_ms();
+	uint64_t joined;
+
+	ck_assert_uint_eq(journal_joined_ms(j), 0);
+	ck_assert_int_eq(journal_join(j, 70, NULL, NULL), 0);
+	joined = journal_joined_ms(j);
+	ck_assert_uint_ge(joined, before);
+	ck_assert_uint_le(joined, now_ms());
+	reopen(j);
+	ck_assert_uint_eq(journal_joined_ms(j), joined);
+	journal_set_shared(j, ours);
+	ck_assert_int_eq(commit(j, 1, 71), 0);
+	ck_assert_int_eq(journal_leave(j), 0);
+	ck_assert_int_eq(commit(j, 2, 0), 0);
+	help_close(j);
+	assert_damaged("UPDATE joined SET time_ms = time_ms - 1",
+	    "UPDATE joined SET time_ms = time_ms + 1");
+	assert_damaged("ALTER TABLE joined RENAME TO gone",
+	    "ALTER TABLE gone RENAME TO joined");
+	j = help_open_here();
+	ck_assert_uint_eq(journal_joined_ms(j), joined);
+	help_close(j);
+}
+END_TEST
+
 /* Refs of two repositories, as copies have them. */
 static struct journal_given given[] = {
 	{ .repo = { .uuid = "one", .path = (char *)"/srv/1" },
@@ -606,6 +641,7 @@ int main(void)
 	tcase_add_test(tc, rows_that_wait_leave_their_places);
 	tcase_add_test(tc, rows_give_values_to_refs);
 	tcase_add_test(tc, the_seal_covers_the_group);
+	tcase_add_test(tc, a_journal_knows_when_it_has_joined);
 	tcase_add_test(tc, a_new_journal_begins_with_an_lsn);
 	tcase_add_test(tc, a_journal_with_rows_does_not_begin_with_an_lsn);
 	tcase_add_test(tc, a_journal_that_joins_has_the_values_of_the_copies);

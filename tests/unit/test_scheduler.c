@@ -299,6 +299,51 @@ START_TEST(test_expired_is_never_executed)
 }
 END_TEST
 
+/* The node has joined its group now, in the rig's time. */
+static void setup_joined(void)
+{
+	const struct rig_config cfg = { .committers = 1,
+		.batch_refs = 10,
+		.max_bytes = 1000000,
+		.joined_ms = 1700000000000 };
+
+	rig_setup(&cfg);
+	ck_assert_int_eq(cfg.joined_ms, rig_wall_ms);
+}
+
+/* Only other nodes have the outcomes. */
+START_TEST(test_an_id_from_before_the_join_is_never_executed)
+{
+	struct rig_txn t = one;
+
+	t.born_ms = -1;
+	ck_assert_int_eq(rig_submit(&t)->outcome, REFD_OUTCOME_UNKNOWN);
+	ck_assert_ptr_null(rig_admissions);
+	t.born_ms = 0;
+	rig_submit(&t);
+	ck_assert_ptr_nonnull(rig_admissions);
+}
+END_TEST
+
+static enum refd_answer_kind queried(int64_t born_ms, bool found)
+{
+	struct rig_ask *ask = rig_query(3, 99, born_ms);
+
+	rig_found(rig_lookups, found);
+	return ask->kind;
+}
+
+/* The clock of another machine may be ahead, as for a new transaction. */
+START_TEST(test_an_id_from_before_the_join_is_not_never_seen)
+{
+	ck_assert_int_eq(queried(-1, false), REFD_ANSWER_EXPIRED);
+	ck_assert_int_eq(queried(3600 * 1000LL - 1, false),
+	    REFD_ANSWER_EXPIRED);
+	ck_assert_int_eq(queried(3600 * 1000LL, false), REFD_ANSWER_NEVER_SEEN);
+	ck_assert_int_eq(queried(-1, true), REFD_ANSWER_RESULTS);
+}
+END_TEST
+
 /* Admission looks for the id in the journal, and refuses a new one. */
 START_TEST(test_an_id_of_the_future_is_marked)
 {
@@ -598,10 +643,21 @@ static TCase *answers(void)
 	return tc;
 }
 
+static TCase *joined(void)
+{
+	TCase *tc = tcase_create("joined");
+
+	tcase_add_checked_fixture(tc, setup_joined, rig_teardown);
+	tcase_add_test(tc, test_an_id_from_before_the_join_is_never_executed);
+	tcase_add_test(tc, test_an_id_from_before_the_join_is_not_never_seen);
+	return tc;
+}
+
 int main(void)
 {
 	Suite *s = suite_create("scheduler");
 
 	suite_add_tcase(s, answers());
+	suite_add_tcase(s, joined());
 	return suite_run(s);
 }

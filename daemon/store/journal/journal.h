@@ -237,11 +237,14 @@ int journal_find_value_around(struct journal *j, uint64_t repo, const char *ref,
 
 /* The highest shared_lsn of a row, also of one that waits, durable or not,
  * trimmed or not; at first the LSN of journal_join(). 0: the journal never had
- * a shared row. Any thread, as for the next three. */
+ * a shared row. Any thread, as for the next four. */
 uint64_t journal_shared_lsn(struct journal *j);
 /* Do other machines have the rows, too? False also after
  * journal_leave(), until a shared row follows. */
 bool journal_shares_rows(struct journal *j);
+/* When journal_join() was called, in milliseconds since 1970; 0: never. Only
+ * other nodes have the outcomes of some ids that were born before. */
+uint64_t journal_joined_ms(struct journal *j);
 /* UUID: the shared log; zeros: none yet. */
 void journal_shared_uuid(struct journal *j, uint8_t uuid[16]);
 /* UUID, of a log, is written with the next shared row; before such a row

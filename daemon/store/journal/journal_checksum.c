@@ -85,6 +85,8 @@ void journal_seal(const struct journal *j, const struct journal_meta *meta,
 	uLong sum = crc32(0, NULL, 0);
 
 	sum = add_numbers(sum, numbers, sizeof(numbers) / sizeof(numbers[0]));
+	if (meta->shared.joined_ms != 0)
+		sum = add_numbers(sum, &meta->shared.joined_ms, 1);
 	sum = crc32_z(sum, meta->shared.uuid, sizeof(meta->shared.uuid));
 	sum = crc32_z(sum, j->uuid, sizeof(j->uuid));
 	sum = crc32_z(sum, (const uint8_t *)j->machine, strlen(j->machine) + 1);

@@ -57,6 +57,9 @@
 /* The digest of all trimmed rows. */
 #define JOURNAL_CHAIN "chain"
 
+/* When the journal has joined other nodes. */
+#define JOURNAL_JOINED "joined"
+
 /* Tables whose names on disk are older: the outcomes of trimmed ids, and the
  * LSNs of the open deferred rows. */
 #define JOURNAL_OLD_OUTCOMES  "past"
@@ -136,10 +139,11 @@ struct journal_flusher {
 #define JOURNAL_FLUSHERS 8
 
 /* The log of all nodes: the highest shared_lsn, and the uuid, zeros before the
- * first row. */
+ * first row. JOINED_MS: journal_joined_ms(). */
 struct journal_shared {
 	uint64_t lsn;
 	uint8_t uuid[16];
+	uint64_t joined_ms;
 };
 
 /* The columns of meta that commits change. */
@@ -441,6 +445,8 @@ int journal_take_objects(struct journal *j, sqlite3_stmt *s, uint64_t lsn,
 
 /* ---- journal_shared.c; commit_lock is held ---- */
 
+/* Reads when the journal has joined; 0: never. An SQLite code. */
+int journal_read_joined(struct journal *j, uint64_t *ms);
 /* Adds the rows of C to SHARED; WANTED: journal_set_shared(). 0 or -EINVAL. */
 int journal_add_shared(const struct journal *j, struct journal_shared *shared,
     const uint8_t wanted[16], const struct journal_commit *c);

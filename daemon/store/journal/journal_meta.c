@@ -42,7 +42,8 @@ static bool is_sealed(const struct journal *j, sqlite3_stmt *s)
 	return memcmp(seal, wanted, sizeof(wanted)) == 0;
 }
 
-static void take_meta(struct journal *j, sqlite3_stmt *s)
+/* An SQLite code. */
+static int take_meta(struct journal *j, sqlite3_stmt *s)
 {
 	struct journal_meta *meta = &j->meta;
 	const void *uuid = sqlite3_column_blob(s, 6);
@@ -54,6 +55,7 @@ static void take_meta(struct journal *j, sqlite3_stmt *s)
 	if (uuid != NULL &&
 	    sqlite3_column_bytes(s, 6) == sizeof(meta->shared.uuid))
 		memcpy(meta->shared.uuid, uuid, sizeof(meta->shared.uuid));
+	return journal_read_joined(j, &meta->shared.joined_ms);
 }
 
 static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
@@ -62,6 +64,7 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 	const char *machine = (const char *)sqlite3_column_text(s, 1);
 	char here[JOURNAL_MACHINE_MAX];
 	static const uint8_t none[16];
+	int rc;
 
 	if (uuid == NULL || sqlite3_column_bytes(s, 0) != sizeof(j->uuid))
 		return journal_say(why, -EBADMSG, "%s has no valid uuid",
@@ -82,7 +85,10 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 		    "%s was replaced while it was in use", j->cfg.path);
 	snprintf(j->machine, sizeof(j->machine), "%s",
 	    machine != NULL ? machine : "");
-	take_meta(j, s);
+	rc = take_meta(j, s);
+	if (rc != SQLITE_OK)
+		return journal_say_sql(j, why, rc, j->db,
+		    "can't read the journal");
 	if (!is_sealed(j, s))
 		return journal_say(why, -EBADMSG,
 		    "%s is damaged: its table 'meta' does not have the "

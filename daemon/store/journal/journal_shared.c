@@ -2,8 +2,11 @@
  * The log of all nodes of which the journal has rows. journal.c writes its uuid
  * and its highest LSN with each of these rows.
  *
- * Happy path of joining: one transaction has the position of the copies and the
- * values of their refs, so that a node never begins without the values.
+ * Happy path of joining: one transaction has the position of the copies, the
+ * time, and the values of their refs, so that a node never begins without the
+ * values. The ids of the rows that the copies have were born before this time.
+ * The time has a table of its own, which no other journal has, and the seal of
+ * meta covers it.
  *
  * Happy path of leaving: one transaction, and a flush. The rows keep their
  * LSNs there: the journal may go on in a new log, with higher LSNs. The
@@ -20,6 +23,11 @@
 uint64_t journal_shared_lsn(struct journal *j)
 {
 	return journal_guarded(j, &j->shared.lsn);
+}
+
+uint64_t journal_joined_ms(struct journal *j)
+{
+	return journal_guarded(j, &j->shared.joined_ms);
 }
 
 void journal_shared_uuid(struct journal *j, uint8_t uuid[16])
@@ -91,6 +99,38 @@ int journal_add_shared(const struct journal *j, struct journal_shared *shared,
 
 /* ---- joining and leaving ---- */
 
+int journal_read_joined(struct journal *j, uint64_t *ms)
+{
+	int64_t value = 0;
+	int rc;
+
+	rc = journal_query(j->db,
+	    "SELECT count(*) FROM sqlite_schema"
+	    " WHERE name = '" JOURNAL_JOINED "'",
+	    0, 0, &value);
+	if (rc == SQLITE_OK && value > 0)
+		rc = journal_query(j->db, "SELECT time_ms FROM " JOURNAL_JOINED,
+		    0, 0, &value);
+	*ms = (uint64_t)value;
+	return rc;
+}
+
+/* Within a transaction. An SQLite code. */
+static int write_joined(struct journal *j, uint64_t ms)
+{
+	int rc;
+
+	rc = sqlite3_exec(j->db,
+	    "CREATE TABLE IF NOT EXISTS " JOURNAL_JOINED
+	    "(id INTEGER PRIMARY KEY, time_ms INTEGER NOT NULL) STRICT",
+	    NULL, NULL, NULL);
+	return rc != SQLITE_OK ?
+	    rc :
+	    journal_query(j->db,
+		"INSERT OR REPLACE INTO " JOURNAL_JOINED " VALUES(1, ?)", ms, 0,
+		NULL);
+}
+
 static int write_shared(struct journal *j, const struct journal_shared *shared,
     journal_given_fn *next, void *arg)
 {
@@ -104,6 +144,9 @@ static int write_shared(struct journal *j, const struct journal_shared *shared,
 	r = journal_txn_begin(j);
 	if (r == 0) {
 		rc = journal_set_values(j, next, arg);
+		if (rc == SQLITE_OK &&
+		    shared->joined_ms != j->meta.shared.joined_ms)
+			rc = write_joined(j, shared->joined_ms);
 		if (rc == SQLITE_OK)
 			rc = journal_write_meta(j, &meta);
 		r = journal_txn_end(j, rc);
@@ -118,7 +161,8 @@ static int write_shared(struct journal *j, const struct journal_shared *shared,
 int journal_join(struct journal *j, uint64_t lsn, journal_given_fn *next,
     void *arg)
 {
-	const struct journal_shared shared = { .lsn = lsn };
+	const struct journal_shared shared = { .lsn = lsn,
+		.joined_ms = (uint64_t)(SYS(j->sys, now_wall) / 1000000) };
 
 	if (journal_last_lsn(j) > 0 || journal_shared_lsn(j) > 0)
 		return -EEXIST;
@@ -135,7 +179,8 @@ static int refuse_waiting(void *arg, const struct journal_waiting *row)
 
 int journal_leave(struct journal *j)
 {
-	struct journal_shared shared = { .lsn = journal_shared_lsn(j) };
+	struct journal_shared shared = { .lsn = journal_shared_lsn(j),
+		.joined_ms = journal_joined_ms(j) };
 	int r;
 
 	if (shared.lsn > 0 && !journal_shares_rows(j))

@@ -1,7 +1,7 @@
 /*
  * Digest of a request: one number that distinguishes a transaction sent again
- * from a different transaction under the same id. The digest is in the journal,
- * so the algorithm never changes.
+ * from a different transaction under the same id. The digest is in the journal:
+ * after a change of the algorithm, a transaction of before can't be sent again.
  *
  * The digest covers the requested changes and what the answer promises, and not
  * the time or the way of sending. A client that sends again after a crash may

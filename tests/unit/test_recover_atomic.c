@@ -190,6 +190,34 @@ START_TEST(what_was_taken_back_has_no_log_behind_a_link)
 }
 END_TEST
 
+/* The rename of packed-refs comes first. If it may have happened, nothing of
+ * the transaction is shown before the next start. */
+START_TEST(a_doubtful_rename_keeps_all)
+{
+	struct txn *txn;
+
+	memfs_write(w->fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "3131313131313131313131313131313131313131 refs/heads/p\n");
+	wr_ok("d=1");
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	if (_i == 0)
+		memfs_fail_call(w->fs, MEMFS_RENAMEAT, 0, -EIO);
+	else
+		memfs_fail_after(w->fs, MEMFS_RENAMEAT, 0, -EIO);
+	txn = world_apply(w, "-p:1;d=2:1", true);
+	ck_assert_str_eq(memfs_hit(w->fs), "renameat packed-refs");
+	memfs_fail_none(w->fs);
+	ck_assert_int_eq(txn->updates[0].status, REFD_UNKNOWN);
+	ck_assert_int_eq(txn->updates[1].status, REFD_UNKNOWN);
+	world_done(w, txn);
+	ck_assert_int_eq(world_ref(w, "d"), '1');
+	ck_assert_int_eq(scripted_crash(w), 0);
+	ck_assert_int_eq(world_ref(w, "d"), '2');
+	ck_assert_int_eq(world_ref(w, "p"), '0');
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recover_atomic");
@@ -204,6 +232,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, what_was_taken_back_stays_away, 0, 205);
 	tcase_add_test(tc, what_was_taken_back_has_no_log_behind_a_link);
+	tcase_add_loop_test(tc, a_doubtful_rename_keeps_all, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

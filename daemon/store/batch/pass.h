@@ -438,6 +438,9 @@ void change_take_back(struct pass *p, struct change *c, int err);
 /* C is neither published nor aborted. The record and the locks stay for
  * recovery. */
 void change_keep(struct pass *p, struct change *c, int err);
+/* The same for C, or for C's whole atomic transaction, of which nothing is
+ * published. */
+void change_keep_all(struct pass *p, struct change *c, int err);
 /* Removes all locks and staged files. */
 void pass_release(struct pass *p);
 

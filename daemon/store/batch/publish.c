@@ -121,6 +121,14 @@ static void keep_share(struct pass *p, const struct slice *s, int err)
 			change_keep(p, p->changes[i], err);
 }
 
+void change_keep_all(struct pass *p, struct change *c, int err)
+{
+	if (change_has_siblings(c))
+		keep_share(p, c->slice, err);
+	else
+		change_keep(p, c, err);
+}
+
 void change_take_back(struct pass *p, struct change *c, int err)
 {
 	if (!change_has_siblings(c))

@@ -39,7 +39,7 @@ static void rewrite_failed(struct pass *p, struct repo_slice *g, int err,
 		    !change_is_committed(c))
 			continue;
 		if (is_doubtful)
-			change_keep(p, c, err);
+			change_keep_all(p, c, err);
 		else
 			change_take_back(p, c, err);
 	}

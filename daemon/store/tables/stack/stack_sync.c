@@ -68,7 +68,8 @@ static int open_list(struct stack_update *u)
 	return r;
 }
 
-/* Every flush that is not of this update's own files. */
+/* Every flush that is not of this update's own files. Never -ESTALE, which
+ * tells of a changed list, and after which the flush is repeated. */
 static int flush_shared(struct stack_update *u, int fd, enum flush_how how)
 {
 	const struct sys *sys = u->stack->sys;
@@ -77,7 +78,7 @@ static int flush_shared(struct stack_update *u, int fd, enum flush_how how)
 
 	if (r < 0)
 		u->is_fs_lost = true;
-	return r;
+	return r == -ESTALE ? -EIO : r;
 }
 
 /* All tables of the base that may not be durable. */

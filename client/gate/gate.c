@@ -448,7 +448,8 @@ static bool may_leave(struct gate_call *g, const char *reason)
 {
 	text_clear(&g->why);
 	return connect_may_leave(NULL, &g->config, &g->gd,
-	    clock_deadline_ms(ADMIT_MS), reason, &g->why);
+		   clock_deadline_ms(ADMIT_MS), reason,
+		   &g->why) == CONNECT_USE_GIT;
 }
 
 static bool is_admitted(struct gate_call *g, const struct refd_answer *ans)

@@ -97,9 +97,9 @@ static void leave_to_git(struct hook *h, const char *why)
 	struct text not = { 0 };
 	size_t i;
 
-	if (!connect_may_leave(NULL, &h->config, &h->gd,
+	if (connect_may_leave(NULL, &h->config, &h->gd,
 		clock_deadline_ms(PUSH_CONNECT_MS),
-		why ? why : "the daemon is away", &not)) {
+		why ? why : "the daemon is away", &not) != CONNECT_USE_GIT) {
 		refuse(h, not.data);
 		text_done(&not);
 		return;

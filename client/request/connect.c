@@ -25,6 +25,9 @@
 /* An attempt costs other nodes a fetch. */
 #define NAP_MOST_MS 800
 #define LAST_MS     200 /* of the last attempt, at least */
+/* For what a daemon that serves still has to redo. Short, because git may hold
+ * locks meanwhile. */
+#define REST_MS 5000
 /* Between two questions whether the node follows. */
 #define ASK_MS 2000
 
@@ -334,47 +337,93 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
 	}
 }
 
-/* A daemon that serves has recovered, though its marker may be missing. */
-static bool is_recovered(const struct daemon_socket *s, const struct gitdir *gd,
-    uint64_t deadline, struct text *why)
+/* The daemon counts exactly what its marker lists. */
+static bool none_await(struct refd *r, uint64_t deadline)
+{
+	struct refd_request req = { .verb = REFD_VERB_STATUS };
+	struct refd_answer ans;
+	bool none;
+
+	if (refd_call(r, &req, (int)connect_ms_left(deadline), &ans) < 0)
+		return false;
+	none = !strcmp(rows_value(&ans, "awaiting_repos"), "0");
+	refd_answer_done(&ans);
+	return none;
+}
+
+/* A daemon that serves may have put off updates. Its marker lists their
+ * repositories, but the marker may be missing, or not readable here. */
+static bool has_recovered(struct refd *r, const char *socket,
+    const struct gitdir *gd, uint64_t deadline)
+{
+	enum marked marked = read_marker(socket, gd);
+
+	return marked == MARKED_REPLAYED ||
+	    (marked == MARKED_NOT && none_await(r, deadline));
+}
+
+/* The daemon tries again each second what was put off. */
+static enum connect_result await_rest(struct refd *r, const char *socket,
+    const struct gitdir *gd, uint64_t deadline, struct text *why)
+{
+	uint64_t until = clock_deadline_ms(REST_MS);
+
+	if (until > deadline)
+		until = deadline;
+	do {
+		if (has_recovered(r, socket, gd, until))
+			return CONNECT_USE_GIT;
+		clock_nap(NAP_MS, until);
+	} while (clock_now_ms() < until);
+	text_clear(why);
+	text_adds(why,
+	    "the daemon may have updates that wait: 'refd status' says why");
+	return CONNECT_FAILED;
+}
+
+static enum connect_result await_recovery(const struct daemon_socket *s,
+    const struct gitdir *gd, uint64_t deadline, struct text *why)
 {
 	struct refd *r;
 	enum connect_result result;
 
 	if (connect_may_bypass(s->path, gd))
-		return true;
+		return CONNECT_USE_GIT;
 	r = connect_new(s);
 	result = connect_daemon(r, s->path, FALLBACK_GIT, gd, deadline, why);
+	if (result == CONNECT_SERVED)
+		result = await_rest(r, s->path, gd, deadline, why);
 	refd_free(r);
-	return result == CONNECT_USE_GIT ||
-	    (result == CONNECT_SERVED &&
-		read_marker(s->path, gd) != MARKED_AWAITS);
+	return result;
 }
 
-bool connect_may_leave(const char *option, const struct gitconfig *config,
-    const struct gitdir *gd, uint64_t deadline, const char *reason,
-    struct text *why)
+enum connect_result connect_may_leave(const char *option,
+    const struct gitconfig *config, const struct gitdir *gd, uint64_t deadline,
+    const char *reason, struct text *why)
 {
 	struct daemon_socket socket;
 	struct text away = { 0 };
-	bool may;
+	enum connect_result result;
 
 	if (connect_is_in_group(gd)) {
 		text_addf(why,
 		    "only git can do this, and not in a group of nodes: %s",
 		    reason);
-		return false;
+		return CONNECT_FAILED;
 	}
 	connect_choose(&socket, option, config, gd);
-	may = is_recovered(&socket, gd, deadline, &away);
-	if (!may)
+	result = await_recovery(&socket, gd, deadline, &away);
+	if (result == CONNECT_DENIED)
+		text_addf(why, "only git can do this: %s; and refd denies: %s",
+		    reason, away.data);
+	else if (result != CONNECT_USE_GIT)
 		text_addf(why,
 		    "only git can do this, and not while refs may await "
-		    "recovery: %s%s%s",
-		    reason, away.len ? "; " : "", away.len ? away.data : "");
+		    "recovery: %s; %s",
+		    reason, away.data);
 	text_done(&away);
 	free(socket.path);
-	return may;
+	return result;
 }
 
 /* Did the daemon do nothing because it is busy? The request may then be sent

@@ -107,12 +107,14 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
 /*
  * May git do what refd cannot do for REASON? All that is left to git asks here.
  * Git may do it if connect_may_bypass(), or if a daemon serves by DEADLINE, and
- * its marker does not list the repository. OPTION and CONFIG are those of
- * connect_choose(). False: *WHY has the reason, too.
+ * its marker does not list the repository. Without a marker that the client
+ * accepts, the daemon must say that no repository awaits recovery. OPTION and
+ * CONFIG are those of connect_choose(). The result is CONNECT_USE_GIT,
+ * CONNECT_FAILED or CONNECT_DENIED; *WHY has the reason, too.
  */
-bool connect_may_leave(const char *option, const struct gitconfig *config,
-    const struct gitdir *gd, uint64_t deadline, const char *reason,
-    struct text *why);
+enum connect_result connect_may_leave(const char *option,
+    const struct gitconfig *config, const struct gitdir *gd, uint64_t deadline,
+    const char *reason, struct text *why);
 
 /*
  * Sends REQ through the connected R. If the daemon is busy or stops, REQ is

@@ -82,8 +82,11 @@ struct updater {
 /* Finds the repository, the configuration and the daemon. Does not return if
  * git replaces this program. */
 void updater_open(struct updater *up, const struct update_options *opt);
-/* exec_git(), if connect_may_leave(). Otherwise the program ends: on a node of
- * several with STATUS, while refs may await recovery with EXIT_AWAY. */
+/*
+ * exec_git(), if connect_may_leave(). Otherwise the program ends. It ends with
+ * STATUS on a node of several, with EXIT_FATAL if the daemon denies, and with
+ * EXIT_AWAY while refs may await recovery.
+ */
 void updater_leave_to_git(const struct updater *up, const char *why, int status,
     const struct text *read) __attribute__((noreturn));
 void updater_close(struct updater *up);

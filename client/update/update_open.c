@@ -14,13 +14,20 @@ static const char *named_repository(const struct update_options *opt)
 void updater_leave_to_git(const struct updater *up, const char *why, int status,
     const struct text *read)
 {
+	const bool is_in_group = connect_is_in_group(&up->gd);
 	struct text not = { 0 };
 
-	if (!connect_may_leave(up->opt->socket, &up->config, &up->gd,
-		clock_deadline_ms(up->opt->timeout_ms), why, &not))
-		cli_die(connect_is_in_group(&up->gd) ? status : EXIT_AWAY, "%s",
-		    not.data);
-	exec_git(up->opt, why, status, read);
+	switch (connect_may_leave(up->opt->socket, &up->config, &up->gd,
+	    clock_deadline_ms(up->opt->timeout_ms), why, &not)) {
+	case CONNECT_USE_GIT:
+		exec_git(up->opt, why, status, read);
+	case CONNECT_DENIED:
+		die("%s", not.data);
+	case CONNECT_SERVED:
+	case CONNECT_FAILED:
+		break;
+	}
+	cli_die(is_in_group ? status : EXIT_AWAY, "%s", not.data);
 }
 
 /* Connects, or lets git replace this program. */

@@ -5,10 +5,12 @@
  * leaves work to git that refd cannot do, but never after a submit.
  */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/lib/hook_rig.h"
 #include "tests/lib/suite.h"
@@ -441,14 +443,63 @@ static void cannot_start(struct fake *f)
 	fake_turn_away(f, REFD_IO);
 }
 
+static void denied(struct fake *f)
+{
+	fake_turn_away(f, REFD_DENIED);
+}
+
 static void only_greets(struct fake *f)
 {
 	fake_serve(f);
 }
 
-/* A daemon that serves has recovered, so git may do what refd cannot. Before,
- * and while the daemon lists the repository, git would compare with values that
- * are not redone yet. */
+/* Answers each question for the status. */
+static void says_awaiting(struct fake *f, char *nr)
+{
+	struct refd_pair pair = { .key = "awaiting_repos", .value = nr };
+	struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
+		.pairs = &pair,
+		.nr_pairs = 1 };
+	struct refd_request req;
+	char c;
+
+	while (recv(f->conn, &c, 1, MSG_PEEK) > 0) {
+		fake_read(f, &req);
+		fake_expect(f, req.verb == REFD_VERB_STATUS, "not status");
+		ans.request_id = req.request_id;
+		refd_request_done(&req);
+		fake_answer(f, &ans);
+	}
+}
+
+static void awaits_one(struct fake *f)
+{
+	fake_serve(f);
+	says_awaiting(f, "1");
+}
+
+static void awaits_none(struct fake *f)
+{
+	fake_serve(f);
+	says_awaiting(f, "0");
+}
+
+/* Only time tells whether the client goes on looking. */
+static void recovers(struct fake *f)
+{
+	char marker[600], next[600];
+
+	fake_serve(f);
+	usleep(300000);
+	snprintf(marker, sizeof(marker), "%s.replayed", f->path);
+	snprintf(next, sizeof(next), "%s.next", f->path);
+	fake_expect(f, rename(next, marker) == 0, "rename");
+	says_awaiting(f, "0");
+}
+
+/* Git may do what refd cannot if a daemon serves and no update waits there. The
+ * daemon says so itself if the marker is missing. Before, git would compare
+ * with values that are not redone yet. */
 START_TEST(test_native_before_recovery)
 {
 	static const struct {
@@ -458,7 +509,12 @@ START_TEST(test_native_before_recovery)
 		{ cannot_start, "", "await recovery" },
 		{ cannot_start, "boot", "await recovery" },
 		{ only_greets, "boot\nawaits x\n", "await recovery" },
-		{ only_greets, "", FALLS },
+		{ recovers, "boot\nawaits x\n", FALLS },
+		{ awaits_one, "", "'refd status' says why" },
+		{ awaits_none, "", FALLS },
+		{ denied, "",
+		    "only git can do this: the push is shallow; and refd "
+		    "denies: " },
 	};
 	char *got;
 
@@ -466,6 +522,7 @@ START_TEST(test_native_before_recovery)
 	tmp_run("mkdir repo.git/refd && echo x >repo.git/refd/id && "
 		"printf '%s' >%s.replayed",
 	    cases[_i].marker, getenv("REFD_SOCKET"));
+	tmp_run("echo boot >%s.next", getenv("REFD_SOCKET"));
 	setenv("GIT_SHALLOW_FILE", "", 1);
 	hook_begin(false);
 	hook_put(Z " " A " refs/heads/a");
@@ -509,7 +566,7 @@ int main(void)
 	tcase_add_test(tc, test_namespace);
 	tcase_add_test(tc, test_away);
 	tcase_add_test(tc, test_native);
-	tcase_add_loop_test(tc, test_native_before_recovery, 0, 4);
+	tcase_add_loop_test(tc, test_native_before_recovery, 0, 7);
 	tcase_add_test(tc, test_told_to_refuse);
 	suite_add_tcase(s, tc);
 	return suite_run(s);

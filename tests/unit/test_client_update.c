@@ -230,6 +230,24 @@ START_TEST(test_nothing_is_gits_before_recovery)
 }
 END_TEST
 
+static void denies(struct fake *f)
+{
+	fake_turn_away(f, REFD_DENIED);
+}
+
+/* A caller that tries again after status 75 would do so for ever. */
+START_TEST(test_denial_is_no_wait_for_recovery)
+{
+	tmp_run("git -C repo config core.preferSymlinkRefs yes && "
+		"mkdir repo/.git/refd && echo x >repo/.git/refd/id");
+	update_start_stdin(denies);
+	update_expect_start(
+	    "fatal: only git can do this: refd makes no symbolic links");
+	update_end(128);
+	ck_assert(!exists(".git/refs/heads/a"));
+}
+END_TEST
+
 static void can_not_link(struct fake *f)
 {
 	struct refd_result results[2] = { { .status = REFD_ABORTED },
@@ -382,6 +400,7 @@ int main(void)
 	tcase_add_test(tc, test_left_to_git);
 	tcase_add_test(tc, test_symbolic_links_are_gits);
 	tcase_add_test(tc, test_nothing_is_gits_before_recovery);
+	tcase_add_test(tc, test_denial_is_no_wait_for_recovery);
 	tcase_add_test(tc, test_left_to_git_by_a_ref);
 	tcase_add_test(tc, test_long_names_are_gits);
 	tcase_add_test(tc, test_long_target_is_gits);

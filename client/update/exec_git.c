@@ -165,14 +165,19 @@ static void run_git_fed(const struct update_options *opt,
 	run_git(opt);
 }
 
-void exec_git(const struct update_options *opt, const char *why, int status,
-    const struct text *read)
+void exec_git_check(const struct update_options *opt, const char *why,
+    int status)
 {
 	if (opt->never_git)
 		cli_die(status, "%s", why);
 	if (opt->output != OUTPUT_GIT || opt->txid)
 		cli_die(status, "%s; git has no --porcelain, --json or --txid",
 		    why);
+}
+
+void exec_git(const struct update_options *opt, const char *why,
+    const struct text *read)
+{
 	if (opt->verbose)
 		say("%s; git does it", why);
 	if (read)

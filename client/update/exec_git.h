@@ -15,12 +15,14 @@
 const char *exec_git_reason(const struct update_options *opt,
     const struct gitdir *gd, const struct gitconfig *config);
 
-/*
- * Replaces this program with git. Prints WHY with --verbose. If git lacks an
- * option that was given, or an option forbids git, the program ends with
- * STATUS. READ is the part of standard input that was read already, or NULL.
- */
-void exec_git(const struct update_options *opt, const char *why, int status,
+/* If git lacks an option that was given, or an option forbids git, the program
+ * ends with WHY and STATUS. */
+void exec_git_check(const struct update_options *opt, const char *why,
+    int status);
+
+/* Replaces this program with git. Prints WHY with --verbose. READ is the part
+ * of standard input that was read already, or NULL. */
+void exec_git(const struct update_options *opt, const char *why,
     const struct text *read) __attribute__((noreturn));
 
 #endif

@@ -84,8 +84,9 @@ struct updater {
 void updater_open(struct updater *up, const struct update_options *opt);
 /*
  * exec_git(), if connect_may_leave(). Otherwise the program ends. It ends with
- * STATUS on a node of several, with EXIT_FATAL if the daemon denies, and with
- * EXIT_AWAY while refs may await recovery.
+ * STATUS on a node of several, and, without a wait, if git could not do it
+ * anyway; with EXIT_FATAL if the daemon denies; with EXIT_AWAY while refs may
+ * await recovery.
  */
 void updater_leave_to_git(const struct updater *up, const char *why, int status,
     const struct text *read) __attribute__((noreturn));

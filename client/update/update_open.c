@@ -17,10 +17,12 @@ void updater_leave_to_git(const struct updater *up, const char *why, int status,
 	const bool is_in_group = connect_is_in_group(&up->gd);
 	struct text not = { 0 };
 
+	if (!is_in_group)
+		exec_git_check(up->opt, why, status);
 	switch (connect_may_leave(up->opt->socket, &up->config, &up->gd,
 	    clock_deadline_ms(up->opt->timeout_ms), why, &not)) {
 	case CONNECT_USE_GIT:
-		exec_git(up->opt, why, status, read);
+		exec_git(up->opt, why, read);
 	case CONNECT_DENIED:
 		die("%s", not.data);
 	case CONNECT_SERVED:

@@ -248,6 +248,19 @@ START_TEST(test_denial_is_no_wait_for_recovery)
 }
 END_TEST
 
+/* Git could not do it after recovery either. */
+START_TEST(test_no_wait_for_what_git_cannot_do)
+{
+	char *argv[] = { "update", "--stdin", "--json", NULL };
+
+	tmp_run("git -C repo config core.preferSymlinkRefs yes && "
+		"mkdir repo/.git/refd && echo x >repo/.git/refd/id");
+	update_start(is_not_called, argv);
+	update_expect_start("fatal: refd makes no symbolic links");
+	update_end(128);
+}
+END_TEST
+
 static void can_not_link(struct fake *f)
 {
 	struct refd_result results[2] = { { .status = REFD_ABORTED },
@@ -401,6 +414,7 @@ int main(void)
 	tcase_add_test(tc, test_symbolic_links_are_gits);
 	tcase_add_test(tc, test_nothing_is_gits_before_recovery);
 	tcase_add_test(tc, test_denial_is_no_wait_for_recovery);
+	tcase_add_test(tc, test_no_wait_for_what_git_cannot_do);
 	tcase_add_test(tc, test_left_to_git_by_a_ref);
 	tcase_add_test(tc, test_long_names_are_gits);
 	tcase_add_test(tc, test_long_target_is_gits);

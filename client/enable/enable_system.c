@@ -80,15 +80,21 @@ static bool is_recorded(const struct site *site, const char *hooks)
 	return is;
 }
 
-static void say_hidden(const struct site *site, const char *hooks,
+/* The owner chose the path, so a link that root made could be anywhere. */
+static void say_hidden(const struct gitdir *gd, const char *hooks,
     const struct wishes *w)
 {
 	char *hook = xasprintf("%s/proc-receive", hooks);
 	char *command = quote_command("ln", "-s", w->self, hook, NULL);
 
-	say_error("%s: its own core.hooksPath, %s, would hide refd's hooks; "
-		  "run \"%s\" first",
-	    site->name, hooks, command);
+	if (!strcmp(hooks, "/"))
+		say_error("%s: its own core.hooksPath is empty or \"/\", and "
+			  "would hide refd's hooks; its owner must unset it",
+		    gd->common);
+	else
+		say_error("%s: its own core.hooksPath, %s, would hide refd's "
+			  "hooks; as its owner, user %u, run \"%s\" first",
+		    gd->common, hooks, (unsigned)gd->owner, command);
 	free(command);
 	free(hook);
 }
@@ -107,7 +113,7 @@ static bool breaks_config(const struct site *site, const struct gitdir *gd,
 		breaks = hooks && strcmp(hooks, w->hooks) &&
 		    !hook_link_is_refd(hooks) && !is_recorded(site, hooks);
 		if (breaks)
-			say_hidden(site, hooks, w);
+			say_hidden(gd, hooks, w);
 	}
 	free(hooks);
 	gitconfig_done(&own);

@@ -609,7 +609,8 @@ system_hidden() {
 	system_refused 'a relative path in an included file' \
 		"bare.git: its own core.hooksPath, $at/hooks2,"
 	says 'system, a relative path: the command' \
-		"\"ln -s $REFD $at/hooks2/proc-receive\""
+		"as its owner, user $(stat -c %u "$at"), run \
+\"ln -s $REFD $at/hooks2/proc-receive\""
 	mkdir "$at/hooks2"
 	ln -s "$REFD" "$at/hooks2/proc-receive"
 	quietly 'system, a relative path: enabled with that link' "$REFD" \
@@ -619,7 +620,9 @@ system_hidden() {
 	system_refused 'a path that is a command' \
 		"\"ln -s $REFD '$evil/proc-receive'\""
 	git config -f "$at/more" core.hooksPath ''
-	system_refused 'an empty path' 'bare.git: its own core.hooksPath, /,'
+	system_refused 'an empty path' 'bare.git: its own core.hooksPath is empty'
+	check 'system, an empty path: no command makes a hook in /' \
+		test "$(grep -c 'ln -s' "$T/said")" = 0
 	rm "$at/more"
 	git config -f "$at/more" receive.shallowUpdate true
 	system_refused 'shallowUpdate in an included file' \

@@ -23,6 +23,7 @@
 #include "client/enable/hook_link.h"
 #include "client/enable/import.h"
 #include "client/enable/registry.h"
+#include "client/enable/system.h"
 #include "client/git/gitdir.h"
 #include "client/git/owner.h"
 #include "client/git/quote.h"
@@ -339,6 +340,9 @@ static bool enable(const char *dir, const struct gitdir *gd,
 
 /* ---- disabling ---- */
 
+/* enable_refs, for git config. */
+#define REFD_PATTERNS "^(adm!:)?refs$"
+
 struct undoing {
 	const struct gitdir *gd;
 	struct site site;
@@ -379,7 +383,7 @@ static bool names_no_hook(const struct undoing *u)
 		ok = !gitconfig_has(&all, ENABLE_PATTERNS, enable_refs[i]);
 	if (!ok) {
 		command = gitconfig_unset_command(u->gd, ENABLE_PATTERNS,
-		    "^(adm!:)?refs$");
+		    REFD_PATTERNS);
 		say_error("%s: the hook stays, because git would refuse every "
 			  "push without it: " ENABLE_PATTERNS " still names "
 			  "it; run \"%s\", then refd disable again",
@@ -451,6 +455,29 @@ static bool look_again(struct undoing *u)
 	return site_lock(&u->site) && look(u);
 }
 
+/* The values of enable_system(), or of a person. */
+static void say_above(const char *dir, const struct gitdir *gd)
+{
+	char *root = system_root_of(gd->path), *command;
+
+	if (root) {
+		command = quote_command("refd", "disable", "--system", "--root",
+		    root, NULL);
+		say_error("%s: enabled by the system's configuration; \"%s\" "
+			  "ends that for all below %s",
+		    dir, command, root);
+	} else {
+		command =
+		    gitconfig_unset_command(gd, ENABLE_PATTERNS, REFD_PATTERNS);
+		say_error("%s: enabled by a configuration outside of it, which "
+			  "other repositories may use; run \"%s\", then refd "
+			  "disable again",
+		    dir, command);
+	}
+	free(command);
+	free(root);
+}
+
 /* Then the daemon still serves the repository, so it keeps its id. */
 static bool is_enabled_above(const char *dir, const struct gitdir *gd)
 {
@@ -463,10 +490,7 @@ static bool is_enabled_above(const char *dir, const struct gitdir *gd)
 		is = enable_is_above(&all, hooks);
 	}
 	if (is)
-		say_error("%s: enabled by the system's configuration; \"refd "
-			  "disable --system --root DIR\" ends that for all "
-			  "below DIR",
-		    dir);
+		say_above(dir, gd);
 	free(hooks);
 	gitconfig_done(&all);
 	return is;

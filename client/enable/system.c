@@ -66,6 +66,26 @@ const char *system_next_root(const struct settings *record, size_t *at)
 	return NULL;
 }
 
+char *system_root_of(const char *path)
+{
+	struct settings record = { 0 };
+	const char *root = NULL;
+	char *found = NULL;
+	struct site site;
+	size_t at = 0;
+
+	system_site(&site);
+	if (site_read(&site, &record))
+		while ((root = system_next_root(&record, &at)) &&
+		    !has_prefix(path, root))
+			;
+	if (root)
+		found = xstrdup(root);
+	settings_done(&record);
+	site_done(&site);
+	return found;
+}
+
 bool system_holds(const struct settings *record, const struct settings *lines)
 {
 	const char *root;

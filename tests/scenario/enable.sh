@@ -644,11 +644,32 @@ system_stays() { # REPORTED-AS BRANCH
 	"$REFD" disable "$at" >"$T/said" 2>&1
 	is "$1: disable of one fails" 1 $?
 	says "$1: the command" "$at: enabled by the system's configuration; \
-\"refd disable --system --root DIR\" ends that"
+\"refd disable --system --root $T/srv/\" ends that"
 	check "$1: it stays with the journal" cmp "$T/id" "$at/refd/id"
 	check "$1: it has no record" test ! -e "$at/refd.gitconfig"
 	is "$1: it is not listed" '' "$("$REFD" enable --list | grep "$at")"
 	push_served "$1: refd" srv/later.git "refs/heads/$2" yes
+}
+
+# Proves that disable names the file of the user whose values send the pushes
+# of a repository to refd, while the system enables others.
+user_stays() {
+	local at=$T/users.git said='values of the user'
+	new_repo users.git bare
+	mkdir "$T/users.hooks"
+	ln -s "$REFD" "$T/users.hooks/proc-receive"
+	git config -f "$T/global" core.hooksPath "$T/users.hooks"
+	git config -f "$T/global" --add receive.procReceiveRefs refs
+	git config -f "$T/global" --add receive.procReceiveRefs 'adm!:refs'
+	GIT_CONFIG_GLOBAL=$T/global "$REFD" disable "$at" >"$T/said" 2>&1
+	is "$said: disable fails" 1 $?
+	says "$said: the command" "$at: enabled by .*run \
+\"git config --file $T/global --unset-all receive.procReceiveRefs"
+	quietly "$said: the command works" bash -c \
+		"$(sed 's/.*"\(git config [^"]*\)".*/\1/' "$T/said")"
+	GIT_CONFIG_GLOBAL=$T/global quietly "$said: disable goes on" \
+		"$REFD" disable "$at"
+	rm -r "$T/global" "$T/users.hooks" "$at"
 }
 
 # A repository of another owner is below the root, too. The daemon refuses it,
@@ -716,6 +737,7 @@ system_wide() {
 	system_stays 'system, alone' alone
 	"$REFD" enable "$T/srv/later.git" >/dev/null
 	system_stays 'system, and by itself' itself
+	user_stays
 	"$REFD" enable "$T/srv/later.git" >/dev/null
 	quietly 'system: all disabled' "$REFD" disable --all
 	check 'system: the configuration as it was' \

@@ -45,12 +45,14 @@ struct scheduler_io {
 typedef void scheduler_io_fn(void *arg, const struct scheduler_io *io);
 
 struct scheduler_config {
-	size_t batch_refs;        /* 1,000 */
-	int64_t lock_wait_ns;     /* for a foreign lock; 1 s */
-	int64_t deadline_ns;      /* if the request names none */
-	int64_t session_ns;       /* maximum time of a prepared session */
-	int64_t retention_ms;     /* how long ids are known */
-	int64_t joined_ms;        /* only other machines know earlier ids */
+	size_t batch_refs;    /* 1,000 */
+	int64_t lock_wait_ns; /* for a foreign lock; 1 s */
+	int64_t deadline_ns;  /* if the request names none */
+	int64_t session_ns;   /* maximum time of a prepared session */
+	int64_t retention_ms; /* how long ids are known */
+	/* Only other machines know ids born earlier; milliseconds since 1970. 0:
+	 * the journal has joined none. */
+	int64_t joined_ms;
 	size_t max_waiting_bytes; /* limit for waiting requests; then BUSY */
 	struct quota_config quotas;
 	int64_t slow_ns; /* limit of the slow log; 0: off */

@@ -394,29 +394,36 @@ START_TEST(power_lost_anywhere)
 }
 END_TEST
 
+/* The armed fault meets a start. A retry, or the next start, then has all. AT
+ * gets the place of the fault, number N. False: nothing met the fault. */
+static bool start_beside_fault(unsigned long n, char at[200])
+{
+	int r = world_start(w);
+	bool hit = memfs_was_hit(w->fs);
+
+	snprintf(at, 200, "%lu, %s: %d", n, memfs_hit(w->fs), r);
+	memfs_fail_none(w->fs);
+	if (r == 0 && w->deferred > 0) {
+		world_tick(w);
+		r = world_retry(w);
+		ck_assert_msg(r == 0, "%s: retry: %d", at, r);
+	}
+	if (r < 0)
+		start_again(at);
+	return hit;
+}
+
 START_TEST(every_call_fails_once)
 {
 	static const int errs[] = { -EIO, -ENOSPC, -ENOMEM };
 	char at[200];
 	unsigned long n;
 	bool hit = true;
-	int r;
 
 	for (n = 0; hit; n += sweep_step()) {
 		damage();
 		memfs_fail(w->fs, n, errs[_i]);
-		r = world_start(w);
-		hit = memfs_was_hit(w->fs);
-		snprintf(at, sizeof(at), "call %lu, %s: %d", n,
-		    memfs_hit(w->fs), r);
-		memfs_fail_none(w->fs);
-		if (r == 0 && w->deferred > 0) {
-			world_tick(w);
-			r = world_retry(w);
-			ck_assert_msg(r == 0, "%s: retry: %d", at, r);
-		}
-		if (r < 0)
-			start_again(at);
+		hit = start_beside_fault(n, at);
 		expect_mended(at);
 	}
 	ck_assert_uint_gt(n, 50);
@@ -430,23 +437,11 @@ START_TEST(a_failed_rename_has_happened)
 	char at[200];
 	unsigned long n;
 	bool hit = true;
-	int r;
 
 	for (n = 0; hit; n++) {
 		damage();
 		memfs_fail_after(w->fs, MEMFS_RENAMEAT, n, -EIO);
-		r = world_start(w);
-		hit = memfs_was_hit(w->fs);
-		snprintf(at, sizeof(at), "rename %lu, %s: %d", n,
-		    memfs_hit(w->fs), r);
-		memfs_fail_none(w->fs);
-		if (r == 0 && w->deferred > 0) {
-			world_tick(w);
-			r = world_retry(w);
-			ck_assert_msg(r == 0, "%s: retry: %d", at, r);
-		}
-		if (r < 0)
-			start_again(at);
+		hit = start_beside_fault(n, at);
 		ck_assert_msg(w->deferred == 0, "%s: deferred", at);
 		expect_mended(at);
 	}

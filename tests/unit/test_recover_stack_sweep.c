@@ -192,6 +192,30 @@ static void expect_redone(struct swept *s, bool after_power_loss,
 	ck_assert_msg(what == NULL, "%s: %s", at, what);
 }
 
+/* The armed fault meets a start. A retry, or the next start, then has all. AT
+ * gets the place of the fault, number N. False: nothing met the fault. */
+static bool start_beside_fault(struct swept *s, unsigned long n, char at[200])
+{
+	int r = world_start(s->w);
+	bool hit = memfs_was_hit(s->w->fs);
+
+	snprintf(at, 200, "%lu, %s: %d", n, memfs_hit(s->w->fs), r);
+	memfs_fail_none(s->w->fs);
+	if (r == 0 && s->w->deferred > 0) {
+		/* A failed file system is deferred first. */
+		world_tick(s->w);
+		r = world_retry(s->w);
+		ck_assert_msg(r == 0, "%s: retry: %d", at, r);
+	}
+	if (r < 0) {
+		world_crash(s->w);
+		memfs_crash(s->w->fs);
+		r = world_start(s->w);
+		ck_assert_msg(r == 0, "%s: start: %d", at, r);
+	}
+	return hit;
+}
+
 /* A start fails, or defers everything. Then a retry or the next start redoes
  * everything. */
 START_TEST(every_call_fails_once)
@@ -201,27 +225,11 @@ START_TEST(every_call_fails_once)
 	struct swept *s;
 	unsigned long n;
 	bool hit = true;
-	int r;
 
 	for (n = 0; hit; n += sweep_step()) {
 		s = lost(_i % 2);
 		memfs_fail(s->w->fs, n, errs[_i / 2]);
-		r = world_start(s->w);
-		hit = memfs_was_hit(s->w->fs);
-		snprintf(at, sizeof(at), "call %lu, %s: %d", n,
-		    memfs_hit(s->w->fs), r);
-		memfs_fail_none(s->w->fs);
-		if (r == 0 && s->w->deferred > 0) {
-			/* A failed file system is deferred first. */
-			world_tick(s->w);
-			r = world_retry(s->w);
-			ck_assert_msg(r == 0, "%s: retry: %d", at, r);
-		}
-		if (r < 0) {
-			world_crash(s->w);
-			memfs_crash(s->w->fs);
-			ck_assert_msg(world_start(s->w) == 0, "%s: start", at);
-		}
+		hit = start_beside_fault(s, n, at);
 		expect_redone(s, _i % 2, at);
 		tear_down(s);
 	}
@@ -237,28 +245,11 @@ START_TEST(a_failed_rename_has_happened)
 	struct swept *s;
 	unsigned long n;
 	bool hit = true;
-	int r;
 
 	for (n = 0; hit; n++) {
 		s = lost(_i);
 		memfs_fail_after(s->w->fs, MEMFS_RENAMEAT, n, -EIO);
-		r = world_start(s->w);
-		hit = memfs_was_hit(s->w->fs);
-		snprintf(at, sizeof(at), "rename %lu, %s: %d", n,
-		    memfs_hit(s->w->fs), r);
-		memfs_fail_none(s->w->fs);
-		if (r == 0 && s->w->deferred > 0) {
-			world_tick(s->w);
-			r = world_retry(s->w);
-			ck_assert_msg(r == 0, "%s: retry: %d", at, r);
-		}
-		if (r < 0) {
-			world_crash(s->w);
-			memfs_crash(s->w->fs);
-			r = world_start(s->w);
-			ck_assert_msg(r == 0, "%s: start: %d", at, r);
-		}
-		ck_assert_msg(s->w->deferred == 0, "%s: deferred", at);
+		hit = start_beside_fault(s, n, at);
 		expect_redone(s, _i, at);
 		tear_down(s);
 	}

@@ -250,6 +250,7 @@ START_TEST(a_failed_rename_has_happened)
 		s = lost(_i);
 		memfs_fail_after(s->w->fs, MEMFS_RENAMEAT, n, -EIO);
 		hit = start_beside_fault(s, n, at);
+		ck_assert_msg(s->w->deferred == 0, "%s: deferred", at);
 		expect_redone(s, _i, at);
 		tear_down(s);
 	}

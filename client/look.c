@@ -49,7 +49,8 @@ struct look_run {
 	int after;         /* a process, or 0 */
 	struct refd *r;
 	uint64_t rest_until_ms;
-	bool has_failed;
+	bool has_failed; /* a repository: what another look can't change */
+	bool was_busy;   /* a repository: the next look may succeed */
 };
 
 static const char *value_of(const struct refd_answer *ans, const char *key)
@@ -71,7 +72,10 @@ static void tell(struct look_run *l, const char *dir,
 		say_error("%s: %s: %s", dir, refd_status_name(ans->status),
 		    ans->text && *ans->text ? ans->text :
 					      refd_status_text(ans->status));
-		l->has_failed = true;
+		if (ans->status == REFD_BUSY)
+			l->was_busy = true;
+		else
+			l->has_failed = true;
 		return;
 	}
 	seen = value_of(ans, "seen");
@@ -183,7 +187,9 @@ static int run_look(const struct command *c, int argc, char **argv)
 	refd_free(l.r);
 	if (interrupt_came())
 		return INTERRUPT_STATUS;
-	return l.has_failed ? EXIT_FAILED : EXIT_DONE;
+	if (l.has_failed)
+		return EXIT_FAILED;
+	return l.was_busy ? EXIT_AWAY : EXIT_DONE;
 }
 
 static const struct command_option look_options[] = {

@@ -50,8 +50,8 @@ struct scheduler_config {
 	int64_t deadline_ns;  /* if the request names none */
 	int64_t session_ns;   /* maximum time of a prepared session */
 	int64_t retention_ms; /* how long ids are known */
-	/* Only other machines know ids born earlier; milliseconds since 1970. 0:
-	 * the journal has joined none. */
+	/* Only other machines know ids born earlier; milliseconds since 1970.
+	 * 0: the journal has joined none. */
 	int64_t joined_ms;
 	size_t max_waiting_bytes; /* limit for waiting requests; then BUSY */
 	struct quota_config quotas;

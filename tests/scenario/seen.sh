@@ -166,6 +166,11 @@ all_below() {
 $T/all/tree: 1" "$(sed -n 's/changes by other writers: //p' "$T/out" | sort)"
 	is 'the changes are in history' "refs/heads/a - $A" \
 		"$(changes all/bare.git)"
+	code=0
+	"$REFD" pause >"$T/out" 2>&1
+	"$REFD" look "$T/all/bare.git" >"$T/out" 2>&1 || code=$?
+	"$REFD" resume >>"$T/out" 2>&1
+	is 'a look that has to wait asks for another run' 75 "$code"
 }
 
 allowed() {

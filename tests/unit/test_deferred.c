@@ -296,16 +296,21 @@ START_TEST(an_update_is_unknown_until_it_ends)
 }
 END_TEST
 
-START_TEST(the_lowest_row_is_kept)
+START_TEST(unfinished_rows_are_kept)
 {
 	ck_assert_uint_eq(deferred_lowest_lsn(d), 0);
 	deferred_add_update(d, 7, 0);
 	deferred_add_update(d, 5, 0);
 	deferred_add_update(d, 6, 0);
 	ck_assert_uint_eq(deferred_lowest_lsn(d), 5);
-	/* Other updates of the row may need the record. */
+	deferred_add_update(d, 5, 3);
 	deferred_end_update(d, 5, 0);
 	ck_assert_uint_eq(deferred_lowest_lsn(d), 5);
+	deferred_end_update(d, 6, 0);
+	deferred_end_update(d, 5, 3);
+	ck_assert_uint_eq(deferred_lowest_lsn(d), 7);
+	deferred_end_update(d, 7, 0);
+	ck_assert_uint_eq(deferred_lowest_lsn(d), 0);
 }
 END_TEST
 
@@ -326,7 +331,7 @@ int main(void)
 	tcase_add_test(tc, it_is_told_once_until_it_is_over);
 	tcase_add_test(tc, who_may_be_written_is_not_on_the_list);
 	tcase_add_test(tc, an_update_is_unknown_until_it_ends);
-	tcase_add_test(tc, the_lowest_row_is_kept);
+	tcase_add_test(tc, unfinished_rows_are_kept);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -5,8 +5,8 @@
  *	repositories	in which a retry has work to do (enum deferred_state)
  *	updates		that were answered `unknown`: only a retry or the next
  *			start can finish them
- *	lowest LSN	of the records of such updates: the next start needs
- *			the record, so the checkpoint keeps it
+ *	lowest LSN	of the records of such updates: a retry or the next
+ *			start needs the record, so the checkpoint keeps it
  *
  * Happy path: it is empty. A start redoes everything it can before the daemon
  * answers. An admission worker retries the rest before each write to the
@@ -101,7 +101,7 @@ bool deferred_has_update(struct deferred *d, const struct journal_row *row,
  * changes while rows are read, deferred_has_update() may tell of an end, an
  * abort for example, that is not in these rows. */
 uint64_t deferred_nr_ended(struct deferred *d);
-/* The lowest LSN that the next start needs. 0: none. */
+/* The lowest LSN that a retry or the next start needs. 0: none. */
 uint64_t deferred_lowest_lsn(struct deferred *d);
 /* Counts the repositories in DEFERRED_REDO, and their members. */
 void deferred_count(struct deferred *d, uint64_t *repos, uint64_t *members);

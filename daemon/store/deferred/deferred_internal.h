@@ -20,7 +20,6 @@ struct deferred {
 	pthread_mutex_t mutex;
 	struct deferred_repo *repos;     /* a hash; NULL: none */
 	struct deferred_update *updates; /* a hash; NULL: none */
-	uint64_t lowest_lsn;             /* 0: none */
 	uint64_t nr_ended;               /* see deferred_nr_ended() */
 	bool is_turn_due, has_turn;
 };

@@ -55,8 +55,6 @@ void deferred_add_update(struct deferred *d, uint64_t lsn, uint32_t index)
 	bool added;
 
 	pthread_mutex_lock(&d->mutex);
-	if (d->lowest_lsn == 0 || lsn < d->lowest_lsn)
-		d->lowest_lsn = lsn;
 	added = add(d, lsn, index);
 	pthread_mutex_unlock(&d->mutex);
 	if (!added)
@@ -66,12 +64,15 @@ void deferred_add_update(struct deferred *d, uint64_t lsn, uint32_t index)
 
 uint64_t deferred_lowest_lsn(struct deferred *d)
 {
-	uint64_t lsn;
+	struct deferred_update *un, *next;
+	uint64_t lowest = 0;
 
 	pthread_mutex_lock(&d->mutex);
-	lsn = d->lowest_lsn;
+	HASH_ITER(hh, d->updates, un, next)
+		if (lowest == 0 || un->update.lsn < lowest)
+			lowest = un->update.lsn;
 	pthread_mutex_unlock(&d->mutex);
-	return lsn;
+	return lowest;
 }
 
 bool deferred_has_update(struct deferred *d, const struct journal_row *row,

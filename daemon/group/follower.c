@@ -107,9 +107,28 @@ static bool is_of_refs(enum refd_status status)
 	case REFD_NOTSYMREF:
 	case REFD_DENIED:
 		return true;
-	default:
-		return false;
+	case REFD_OK:
+	case REFD_LOCKED:
+	case REFD_BADNAME:
+	case REFD_NOOBJECT:
+	case REFD_NOTCOMMIT:
+	case REFD_HOOK_DECLINED:
+	case REFD_NOSPACE:
+	case REFD_IO:
+	case REFD_BUSY:
+	case REFD_DEADLINE:
+	case REFD_ABORTED:
+	case REFD_UNSUPPORTED:
+	case REFD_UNKNOWN:
+	case REFD_BROKEN:
+	case REFD_DUPLICATE:
+	case REFD_NOREPO:
+	case REFD_BADREQUEST:
+	case REFD_LIMIT:
+	case REFD_PENDING:
+		break;
 	}
+	return false;
 }
 
 bool attempt_differs(const struct record_member *m, const struct txn_update *u)

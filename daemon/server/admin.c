@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/base/busy_cause.h"
 #include "daemon/base/key_values.h"
 #include "daemon/base/time.h"
 #include "daemon/server/server_internal.h"
@@ -75,8 +74,8 @@ static void add_recent(struct key_values *kv, struct server *server,
 	    now_ns);
 }
 
-static void answer_top(struct server *server, struct conn *conn,
-    uint32_t request_id)
+void admin_answer_top(struct server *server, struct conn *conn,
+    struct refd_request *req)
 {
 	int64_t now_ns = SYS(server->cfg.sys, now_mono);
 	struct key_values kv = { 0 };
@@ -95,7 +94,7 @@ static void answer_top(struct server *server, struct conn *conn,
 	    stall_path(&server->service.stall));
 	if (server->scheduler != NULL)
 		add_recent(&kv, server, now_ns);
-	conn_answer_pairs(&kv, conn, request_id);
+	conn_answer_pairs(&kv, conn, req->request_id);
 }
 
 /* ---- the slow log ---- */
@@ -128,8 +127,8 @@ static void add_slow(struct key_values *kv, const struct slow_one *one)
 	add_us(kv, "slow.reply_us", one->reply_ns);
 }
 
-static void answer_slow(struct server *server, struct conn *conn,
-    uint32_t request_id)
+void admin_answer_slow(struct server *server, struct conn *conn,
+    struct refd_request *req)
 {
 	const struct slow_one *one;
 	struct key_values kv = { 0 };
@@ -144,7 +143,7 @@ static void answer_slow(struct server *server, struct conn *conn,
 		for (nr = slow->sent; (one = slow_get(slow, nr)) != NULL; nr--)
 			add_slow(&kv, one);
 	}
-	conn_answer_pairs(&kv, conn, request_id);
+	conn_answer_pairs(&kv, conn, req->request_id);
 }
 
 static void log_slow_transaction(struct server *server,
@@ -219,14 +218,14 @@ static void add_lock(void *arg, const struct scheduler_lock *lock)
 	key_values_add_number(kv, "lock.pid", (uint64_t)lock->pid);
 }
 
-static void answer_locks(struct server *server, struct conn *conn,
-    uint32_t request_id)
+void admin_answer_locks(struct server *server, struct conn *conn,
+    struct refd_request *req)
 {
 	struct key_values kv = { 0 };
 
 	scheduler_locks(server->scheduler, SYS(server->cfg.sys, now_mono),
 	    add_lock, &kv);
-	conn_answer_pairs(&kv, conn, request_id);
+	conn_answer_pairs(&kv, conn, req->request_id);
 }
 
 /* ---- pause, drain, resume ---- */
@@ -252,8 +251,8 @@ static void log_admin(const struct conn *conn, const char *what)
 	    LOG_NUM("pid", conn->peer.pid), LOG_TEXT("by an administrator"));
 }
 
-static void pause_batches(struct server *server, struct conn *conn,
-    const struct refd_request *req)
+void admin_pause(struct server *server, struct conn *conn,
+    struct refd_request *req)
 {
 	if (!scheduler_is_paused(server->scheduler))
 		server->paused_ns = SYS(server->cfg.sys, now_mono);
@@ -262,75 +261,17 @@ static void pause_batches(struct server *server, struct conn *conn,
 	answer_state(server, conn, req);
 }
 
-static void resume_batches(struct server *server, struct conn *conn,
-    const struct refd_request *req)
+void admin_resume(struct server *server, struct conn *conn,
+    struct refd_request *req)
 {
 	scheduler_resume(server->scheduler);
 	log_admin(conn, "resumed");
 	answer_state(server, conn, req);
 }
 
-static void drain_daemon(struct server *server, struct conn *conn,
-    const struct refd_request *req)
+void admin_drain(struct server *server, struct conn *conn,
+    struct refd_request *req)
 {
 	log_admin(conn, "drained");
 	scheduler_close(server->scheduler, req, conn_answer, conn);
-}
-
-/* ---- requests ---- */
-
-void admin_take(struct server *server, struct conn *conn,
-    const struct refd_request *req)
-{
-	if (!conn->is_admin) {
-		conn_refuse(conn, req, REFD_DENIED,
-		    "this is asked on the socket for administration");
-		return;
-	}
-	if (req->verb == REFD_VERB_TOP) {
-		answer_top(server, conn, req->request_id);
-		return;
-	}
-	if (server->state != SERVER_STATE_SERVING) {
-		if (server->scheduler == NULL)
-			conn_refuse(conn, req, BUSY(RECOVERING));
-		else
-			conn_refuse(conn, req, BUSY(STOPPING));
-		return;
-	}
-	switch (req->verb) {
-	case REFD_VERB_SLOW:
-		answer_slow(server, conn, req->request_id);
-		break;
-	case REFD_VERB_LOCKS:
-		answer_locks(server, conn, req->request_id);
-		break;
-	case REFD_VERB_PAUSE:
-		pause_batches(server, conn, req);
-		break;
-	case REFD_VERB_DRAIN:
-		drain_daemon(server, conn, req);
-		break;
-	case REFD_VERB_RESUME:
-		resume_batches(server, conn, req);
-		break;
-	case REFD_VERB_TOP:
-	case REFD_VERB_TRANSACTION:
-	case REFD_VERB_SESSION:
-	case REFD_VERB_COMMIT:
-	case REFD_VERB_ABORT:
-	case REFD_VERB_CANCEL:
-	case REFD_VERB_QUERY:
-	case REFD_VERB_PING:
-	case REFD_VERB_STATUS:
-	case REFD_VERB_STATS:
-	case REFD_VERB_CHECKPOINT:
-	case REFD_VERB_PACK:
-	case REFD_VERB_LOOK:
-	case REFD_VERB_LOG:
-	case REFD_VERB_WATCH:
-	case REFD_VERB_METRICS:
-		break;
-	}
-	loop_want_turn(&server->loop);
 }

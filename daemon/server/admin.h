@@ -27,9 +27,20 @@ void admin_slow_log(struct server *server);
 /* scheduler_io_fn. LIMIT: a struct log_limit. */
 void admin_log_io(void *limit, const struct scheduler_io *io);
 
-/* Answers REQ, a request of administrators, at once or later. Refuses REQ if
- * CONN did not come over the administrators' socket. */
-void admin_take(struct server *server, struct conn *conn,
-    const struct refd_request *req);
+/* The verbs of administrators; requests.c has looked who asks. Of all but top,
+ * also that the daemon serves. CONN gets the answer now; of drain, when nothing
+ * waits any more. REQ is borrowed. */
+void admin_answer_top(struct server *server, struct conn *conn,
+    struct refd_request *req);
+void admin_answer_slow(struct server *server, struct conn *conn,
+    struct refd_request *req);
+void admin_answer_locks(struct server *server, struct conn *conn,
+    struct refd_request *req);
+void admin_pause(struct server *server, struct conn *conn,
+    struct refd_request *req);
+void admin_drain(struct server *server, struct conn *conn,
+    struct refd_request *req);
+void admin_resume(struct server *server, struct conn *conn,
+    struct refd_request *req);
 
 #endif

@@ -1,9 +1,11 @@
 #include "daemon/server/requests.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/server/admin.h"
 #include "daemon/server/peer.h"
 #include "daemon/server/report.h"
 #include "daemon/server/server_internal.h"
@@ -97,114 +99,140 @@ static void ask_to_look(struct server *server, struct conn *conn,
 		scheduler_look(server->scheduler, txn, conn_answer, conn);
 }
 
-/* A checkpoint syncs every file system, so few accounts may ask for it. */
 static void ask_checkpoint(struct server *server, struct conn *conn,
-    const struct refd_request *req)
-{
-	if (conn->peer.uid != 0 && conn->peer.uid != (uint32_t)geteuid())
-		conn_refuse(conn, req, REFD_DENIED,
-		    "only root and the daemon's own user may ask for a "
-		    "checkpoint");
-	else
-		scheduler_checkpoint(server->scheduler, req, conn->peer.uid,
-		    conn_answer, conn);
-}
-
-/* Requests that need the journal, and so the scheduler. */
-static void give_to_scheduler(struct server *server, struct conn *conn,
     struct refd_request *req)
 {
-	int64_t now_ns = SYS(server->cfg.sys, now_mono);
-
-	if (server->scheduler == NULL) {
-		conn_refuse(conn, req, BUSY(RECOVERING));
-		return;
-	}
-	switch (req->verb) {
-	case REFD_VERB_TRANSACTION:
-	case REFD_VERB_SESSION:
-		submit_transaction(server, conn, req);
-		break;
-	case REFD_VERB_QUERY:
-		scheduler_query(server->scheduler, req, conn->peer.uid, now_ns,
-		    conn_answer, conn);
-		break;
-	case REFD_VERB_CANCEL:
-		scheduler_cancel(server->scheduler, req, conn->peer.uid, now_ns,
-		    conn_answer, conn);
-		break;
-	case REFD_VERB_COMMIT:
-		scheduler_commit(server->scheduler, req, conn->peer.uid, now_ns,
-		    conn_answer, conn);
-		break;
-	case REFD_VERB_ABORT:
-		scheduler_abort(server->scheduler, req, conn->peer.uid, now_ns,
-		    conn_answer, conn);
-		break;
-	case REFD_VERB_CHECKPOINT:
-		ask_checkpoint(server, conn, req);
-		break;
-	case REFD_VERB_PACK:
-		ask_to_pack(server, conn, req);
-		break;
-	case REFD_VERB_LOOK:
-		ask_to_look(server, conn, req);
-		break;
-	case REFD_VERB_LOG:
-	case REFD_VERB_WATCH:
-		scheduler_history(server->scheduler, req, &conn->peer, now_ns,
-		    conn_answer, conn);
-		break;
-	/* requests_take() gives these to the server or to admin.c. */
-	case REFD_VERB_PING:
-	case REFD_VERB_STATUS:
-	case REFD_VERB_STATS:
-	case REFD_VERB_METRICS:
-	case REFD_VERB_TOP:
-	case REFD_VERB_SLOW:
-	case REFD_VERB_LOCKS:
-	case REFD_VERB_PAUSE:
-	case REFD_VERB_DRAIN:
-	case REFD_VERB_RESUME:
-		break;
-	}
-	loop_want_turn(&server->loop);
+	scheduler_checkpoint(server->scheduler, req, conn->peer.uid,
+	    conn_answer, conn);
 }
 
-static void answer_alone(struct server *server, struct conn *conn,
-    const struct refd_request *req)
+static void ask_history(struct server *server, struct conn *conn,
+    struct refd_request *req)
 {
-	struct refd_answer pong = { .kind = REFD_ANSWER_PONG,
+	scheduler_history(server->scheduler, req, &conn->peer,
+	    SYS(server->cfg.sys, now_mono), conn_answer, conn);
+}
+
+static void answer_ping(struct server *server, struct conn *conn,
+    struct refd_request *req)
+{
+	const struct refd_answer pong = { .kind = REFD_ANSWER_PONG,
 		.request_id = req->request_id };
 
-	if (req->verb == REFD_VERB_STATUS)
-		report_status(server, conn, req->request_id);
-	else if (req->verb == REFD_VERB_STATS)
-		report_metrics(server, conn, req->request_id,
-		    metrics_key_values);
-	else if (req->verb == REFD_VERB_METRICS)
-		report_metrics(server, conn, req->request_id, metrics_text);
+	(void)server;
+	conn_answer(conn, &pong);
+}
+
+static void answer_status(struct server *server, struct conn *conn,
+    struct refd_request *req)
+{
+	report_status(server, conn, req->request_id);
+}
+
+static void answer_stats(struct server *server, struct conn *conn,
+    struct refd_request *req)
+{
+	report_metrics(server, conn, req->request_id, metrics_key_values);
+}
+
+static void answer_metrics(struct server *server, struct conn *conn,
+    struct refd_request *req)
+{
+	report_metrics(server, conn, req->request_id, metrics_text);
+}
+
+/* ---- the verbs ---- */
+
+/* What an answer needs; otherwise the request is refused. */
+enum verb_need {
+	NEEDS_ADMIN = 1,   /* the socket for administration */
+	NEEDS_OWN = 2,     /* root, or the daemon's own account */
+	NEEDS_JOURNAL = 4, /* so not before the end of recovery */
+	NEEDS_SERVING = 8  /* the journal, and that the daemon does not stop */
+};
+
+/* CONN gets the answer now or later. TAKE may take the content of the
+ * request. */
+struct verb_rule {
+	enum refd_verb verb;
+	unsigned needs;
+	void (*take)(struct server *server, struct conn *conn,
+	    struct refd_request *req);
+	/* Instead of TAKE, for a verb that names a transaction. */
+	void (*by_id)(struct scheduler *e, const struct refd_request *req,
+	    uint32_t uid, int64_t now_ns, scheduler_answer_fn *fn, void *arg);
+};
+
+/* In the order of REFD_VERB_TABLE. */
+static const struct verb_rule verbs[] = {
+	{ REFD_VERB_TRANSACTION, NEEDS_JOURNAL, submit_transaction, NULL },
+	{ REFD_VERB_SESSION, NEEDS_JOURNAL, submit_transaction, NULL },
+	{ REFD_VERB_COMMIT, NEEDS_JOURNAL, NULL, scheduler_commit },
+	{ REFD_VERB_ABORT, NEEDS_JOURNAL, NULL, scheduler_abort },
+	{ REFD_VERB_CANCEL, NEEDS_JOURNAL, NULL, scheduler_cancel },
+	{ REFD_VERB_QUERY, NEEDS_JOURNAL, NULL, scheduler_query },
+	{ REFD_VERB_PING, 0, answer_ping, NULL },
+	{ REFD_VERB_STATUS, 0, answer_status, NULL },
+	{ REFD_VERB_STATS, 0, answer_stats, NULL },
+	/* It syncs every file system, so few accounts may ask for it. */
+	{ REFD_VERB_CHECKPOINT, NEEDS_JOURNAL | NEEDS_OWN, ask_checkpoint,
+	    NULL },
+	{ REFD_VERB_PACK, NEEDS_JOURNAL, ask_to_pack, NULL },
+	{ REFD_VERB_LOOK, NEEDS_JOURNAL, ask_to_look, NULL },
+	{ REFD_VERB_LOG, NEEDS_JOURNAL, ask_history, NULL },
+	{ REFD_VERB_WATCH, NEEDS_JOURNAL, ask_history, NULL },
+	{ REFD_VERB_METRICS, 0, answer_metrics, NULL },
+	{ REFD_VERB_TOP, NEEDS_ADMIN, admin_answer_top, NULL },
+	{ REFD_VERB_SLOW, NEEDS_ADMIN | NEEDS_SERVING, admin_answer_slow,
+	    NULL },
+	{ REFD_VERB_LOCKS, NEEDS_ADMIN | NEEDS_SERVING, admin_answer_locks,
+	    NULL },
+	{ REFD_VERB_PAUSE, NEEDS_ADMIN | NEEDS_SERVING, admin_pause, NULL },
+	{ REFD_VERB_DRAIN, NEEDS_ADMIN | NEEDS_SERVING, admin_drain, NULL },
+	{ REFD_VERB_RESUME, NEEDS_ADMIN | NEEDS_SERVING, admin_resume, NULL },
+};
+
+#define ONE(name, word, class) +1
+_Static_assert(sizeof(verbs) / sizeof(verbs[0]) == REFD_VERB_TABLE(ONE),
+    "each verb has a row");
+#undef ONE
+
+/* True: the need is met. Otherwise REQ was refused. */
+static bool is_met(const struct server *server, struct conn *conn,
+    const struct refd_request *req, unsigned needs)
+{
+	if ((needs & NEEDS_ADMIN) != 0 && !conn->is_admin)
+		conn_refuse(conn, req, REFD_DENIED,
+		    "this is asked on the socket for administration");
+	else if ((needs & (NEEDS_JOURNAL | NEEDS_SERVING)) != 0 &&
+	    server->scheduler == NULL)
+		conn_refuse(conn, req, BUSY(RECOVERING));
+	else if ((needs & NEEDS_SERVING) != 0 &&
+	    server->state != SERVER_STATE_SERVING)
+		conn_refuse(conn, req, BUSY(STOPPING));
+	else if ((needs & NEEDS_OWN) != 0 && conn->peer.uid != 0 &&
+	    conn->peer.uid != (uint32_t)geteuid())
+		conn_refuse(conn, req, REFD_DENIED,
+		    "only root and the daemon's own user may ask for this");
 	else
-		conn_answer(conn, &pong);
+		return true;
+	return false;
 }
 
 void requests_take(void *arg, struct conn *conn, struct refd_request *req)
 {
 	struct server *server = arg;
+	const struct verb_rule *v = &verbs[req->verb];
 
-	switch (refd_verb_class(req->verb)) {
-	case REFD_CLASS_SERVER:
-		answer_alone(server, conn, req);
-		break;
-	case REFD_CLASS_ADMIN:
-		admin_take(server, conn, req);
-		break;
-	case REFD_CLASS_UPDATES:
-	case REFD_CLASS_END:
-	case REFD_CLASS_TXID:
-	case REFD_CLASS_JOURNAL:
-		give_to_scheduler(server, conn, req);
-		break;
+	assert(v->verb == req->verb);
+	if (is_met(server, conn, req, v->needs)) {
+		if (v->by_id != NULL)
+			v->by_id(server->scheduler, req, conn->peer.uid,
+			    SYS(server->cfg.sys, now_mono), conn_answer, conn);
+		else
+			v->take(server, conn, req);
+		if ((v->needs & (NEEDS_JOURNAL | NEEDS_SERVING)) != 0)
+			loop_want_turn(&server->loop);
 	}
 	/* txn_new() took the content of a transaction; this frees the rest. */
 	refd_request_done(req);

@@ -87,13 +87,20 @@ ifneq ($(SANITIZE),)
 SANITIZE += -DREFD_UNCONFINED
 endif
 
+# The order of the locks is checked wherever a thread would stay in a deadlock
+# unseen: daemon/base/mutex.h.
+ifneq ($(PROFILE),release)
+RANKS := -DREFD_RANKS
+endif
+
 # With a long of 32 bits, only this makes files of more than 2 GiB readable.
 # SQLite has it too, and daemon/store/journal/ puts a function in its place.
 ifeq ($(shell echo __SIZEOF_LONG__ | $(CC) -E -P - 2>/dev/null),4)
 LARGE_FILES := -D_FILE_OFFSET_BITS=64
 endif
 
-LANGUAGE := -std=c11 -D_GNU_SOURCE -DREFD_VERSION='"$(VERSION)"' -I. -pthread
+LANGUAGE := -std=c11 -D_GNU_SOURCE -DREFD_VERSION='"$(VERSION)"' -I. -pthread \
+	$(RANKS)
 # HARDEN comes last, so that a packager's CPPFLAGS do not weaken it.
 ALL_CFLAGS = $(LANGUAGE) $(LARGE_FILES) $(WARNINGS) -fPIE \
 	-fstack-protector-strong -fstack-clash-protection $(SANITIZE) \

@@ -218,10 +218,10 @@ char *live_config_refusal(void *arg)
 	if (live->started->node != NULL || live->started->file == NULL)
 		return NULL;
 	if (now_ns - atomic_load(&live->looked_ns) > LOOK_NS &&
-	    pthread_mutex_trylock(&live->looking) == 0) {
+	    mutex_trylock(&live->looking) == 0) {
 		look_for_group(live);
 		atomic_store(&live->looked_ns, now_ns);
-		pthread_mutex_unlock(&live->looking);
+		mutex_unlock(&live->looking);
 	}
 	if (!atomic_load(&live->is_group_unused))
 		return NULL;

@@ -8,11 +8,11 @@
 #ifndef DAEMON_LIVE_CONFIG_H
 #define DAEMON_LIVE_CONFIG_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 
 #include "daemon/base/confine.h"
+#include "daemon/base/mutex.h"
 #include "daemon/config.h"
 #include "daemon/server/server.h"
 
@@ -31,7 +31,7 @@ struct live_config {
 	struct server *server; /* borrowed */
 	struct store *store;   /* borrowed */
 	/* Of live_config_refusal(). */
-	pthread_mutex_t looking;
+	struct mutex looking;
 	struct sys_stat looked; /* the file as it was read */
 	_Atomic(int64_t) looked_ns;
 	atomic_bool is_group_unused;

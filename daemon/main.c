@@ -17,6 +17,7 @@
 #include "daemon/base/confine.h"
 #include "daemon/base/hash.h"
 #include "daemon/base/log.h"
+#include "daemon/base/mutex.h"
 #include "daemon/base/time.h"
 #include "daemon/group/group_replica.h"
 #include "daemon/live_config.h"
@@ -286,7 +287,7 @@ static int run_daemon(struct config *cfg, const struct passed *p, int argc,
 		.listen_fd = p->clients,
 		.descriptors = raise_descriptors(),
 		.started = cfg,
-		.looking = PTHREAD_MUTEX_INITIALIZER };
+		.looking = MUTEX_INIT(MUTEX_CONFIG) };
 	struct server *server;
 	struct replica *replica = NULL;
 	struct store *store = NULL;

@@ -1,13 +1,13 @@
 #include "daemon/base/log.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/base/sys.h"
 #include "proto/lib/print.h"
 
@@ -56,7 +56,7 @@ static size_t put_head(char *line, size_t size, enum log_level level)
 		".%03dZ %s: ", (int)(now_ms % 1000), levels[level].word);
 }
 
-static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
+static struct mutex keeping = MUTEX_INIT(MUTEX_LAST);
 static struct log_kept kept_lines[LOG_KEPT]; /* a ring */
 static uint64_t nr_errors, nr_warnings;
 
@@ -68,7 +68,7 @@ static void keep(enum log_level level, const char *text, size_t len)
 		return;
 	if (len > LOG_KEPT_MAX - 1)
 		len = LOG_KEPT_MAX - 1;
-	pthread_mutex_lock(&keeping);
+	mutex_lock(&keeping);
 	line = &kept_lines[(nr_errors + nr_warnings) % LOG_KEPT];
 	line->wall_ms = SYS(&sys_kernel, now_wall) / 1000000;
 	line->is_error = level == LOG_LEVEL_ERROR;
@@ -78,15 +78,15 @@ static void keep(enum log_level level, const char *text, size_t len)
 		nr_errors++;
 	else
 		nr_warnings++;
-	pthread_mutex_unlock(&keeping);
+	mutex_unlock(&keeping);
 }
 
 void log_counts(uint64_t *errors, uint64_t *warnings)
 {
-	pthread_mutex_lock(&keeping);
+	mutex_lock(&keeping);
 	*errors = nr_errors;
 	*warnings = nr_warnings;
-	pthread_mutex_unlock(&keeping);
+	mutex_unlock(&keeping);
 }
 
 size_t log_recent(struct log_kept kept[LOG_KEPT])
@@ -94,11 +94,11 @@ size_t log_recent(struct log_kept kept[LOG_KEPT])
 	uint64_t nr;
 	size_t i;
 
-	pthread_mutex_lock(&keeping);
+	mutex_lock(&keeping);
 	nr = nr_errors + nr_warnings;
 	for (i = 0; i < LOG_KEPT && i < nr; i++)
 		kept[i] = kept_lines[(nr - 1 - i) % LOG_KEPT];
-	pthread_mutex_unlock(&keeping);
+	mutex_unlock(&keeping);
 	return i;
 }
 
@@ -142,7 +142,7 @@ static bool may_say(struct log_limit *limit, uint64_t *suppressed)
 	*suppressed = 0;
 	if (limit == NULL)
 		return true;
-	pthread_mutex_lock(&keeping);
+	mutex_lock(&keeping);
 	if (limit->nr == 0 ||
 	    now_ms - limit->since_ms >= (int64_t)limit->seconds * 1000) {
 		limit->since_ms = now_ms;
@@ -156,7 +156,7 @@ static bool may_say(struct log_limit *limit, uint64_t *suppressed)
 	*suppressed = limit->suppressed;
 	if (may)
 		limit->suppressed = 0;
-	pthread_mutex_unlock(&keeping);
+	mutex_unlock(&keeping);
 	return may;
 }
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/base/time.h"
 
 struct worker {
@@ -25,7 +26,7 @@ struct worker {
 };
 
 struct workers {
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	struct worker *idle; /* the last idle thread first */
 	struct work_source *sources;
 	size_t nr_free; /* threads that run no work, idle or not */
@@ -82,9 +83,9 @@ static void run(struct workers *w, struct work_source *source)
 	source->has_work = false;
 	source->nr_running++;
 	w->nr_free--;
-	pthread_mutex_unlock(&w->mutex);
+	mutex_unlock(&w->mutex);
 	did = source->work(source->arg);
-	pthread_mutex_lock(&w->mutex);
+	mutex_lock(&w->mutex);
 	w->nr_free++;
 	source->nr_running--;
 	/* There may be more work, and this thread looks for it next. */
@@ -151,9 +152,9 @@ static void wait_for_work(struct worker *me)
 		due_ns = me->next == NULL ? earliest(w) : 0;
 		until = time_spec(due_ns);
 		if (due_ns == 0)
-			pthread_cond_wait(&me->called, &w->mutex);
-		else if (pthread_cond_timedwait(&me->called, &w->mutex,
-			     &until) == ETIMEDOUT)
+			mutex_wait(&me->called, &w->mutex);
+		else if (mutex_wait_until(&me->called, &w->mutex, &until) ==
+		    ETIMEDOUT)
 			fall_due(w, due_ns);
 	}
 }
@@ -164,7 +165,7 @@ static void *worker_main(void *arg)
 	struct workers *w = me->pool;
 	struct work_source *source;
 
-	pthread_mutex_lock(&w->mutex);
+	mutex_lock(&w->mutex);
 	for (;;) {
 		source = next_source(w);
 		if (source != NULL)
@@ -177,7 +178,7 @@ static void *worker_main(void *arg)
 	/* A thread may wait for the end of this work. */
 	while (w->idle != NULL)
 		call_idle(w);
-	pthread_mutex_unlock(&w->mutex);
+	mutex_unlock(&w->mutex);
 	return NULL;
 }
 
@@ -190,7 +191,7 @@ struct workers *workers_new(size_t nr_threads)
 	if (w == NULL)
 		return NULL;
 	w->nr_threads = w->nr_free = nr_threads;
-	pthread_mutex_init(&w->mutex, NULL);
+	mutex_init(&w->mutex, MUTEX_INNER);
 	for (i = 0; i < nr_threads; i++) {
 		w->threads[i].pool = w;
 		time_cond_init(&w->threads[i].called);
@@ -224,11 +225,11 @@ void workers_wake(struct workers *w, struct work_source *source)
 {
 	struct worker *idle = NULL;
 
-	pthread_mutex_lock(&w->mutex);
+	mutex_lock(&w->mutex);
 	source->has_work = true;
 	if (may_run(w, source))
 		idle = take_idle(w);
-	pthread_mutex_unlock(&w->mutex);
+	mutex_unlock(&w->mutex);
 	/* Not under the mutex, which the other thread needs at once. */
 	if (idle != NULL)
 		pthread_cond_signal(&idle->called);
@@ -239,21 +240,21 @@ void workers_wake_at(struct workers *w, struct work_source *source,
 {
 	struct worker *last;
 
-	pthread_mutex_lock(&w->mutex);
+	mutex_lock(&w->mutex);
 	source->due_ns = time_ns;
 	for (last = w->idle; last != NULL && last->next != NULL;)
 		last = last->next;
 	/* It learns the new time. */
 	if (last != NULL)
 		pthread_cond_signal(&last->called);
-	pthread_mutex_unlock(&w->mutex);
+	mutex_unlock(&w->mutex);
 }
 
 size_t workers_reach(struct workers *w, const struct work_source *source)
 {
 	size_t kept, more, reach;
 
-	pthread_mutex_lock(&w->mutex);
+	mutex_lock(&w->mutex);
 	kept = nr_kept_free(w, source);
 	more = w->nr_free > kept ? w->nr_free - kept : 0;
 	reach = source->nr_running + more;
@@ -263,17 +264,17 @@ size_t workers_reach(struct workers *w, const struct work_source *source)
 		reach = source->most;
 	if (reach > source->nr_running + w->nr_free)
 		reach = source->nr_running + w->nr_free;
-	pthread_mutex_unlock(&w->mutex);
+	mutex_unlock(&w->mutex);
 	return reach;
 }
 
 void workers_stop(struct workers *w)
 {
-	pthread_mutex_lock(&w->mutex);
+	mutex_lock(&w->mutex);
 	w->stopping = true;
 	while (w->idle != NULL)
 		call_idle(w);
-	pthread_mutex_unlock(&w->mutex);
+	mutex_unlock(&w->mutex);
 	while (w->nr_started > 0)
 		pthread_join(w->threads[--w->nr_started].thread, NULL);
 }
@@ -286,6 +287,6 @@ void workers_free(struct workers *w)
 		return;
 	for (i = 0; i < w->nr_threads; i++)
 		pthread_cond_destroy(&w->threads[i].called);
-	pthread_mutex_destroy(&w->mutex);
+	mutex_destroy(&w->mutex);
 	free(w);
 }

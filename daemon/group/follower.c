@@ -34,10 +34,10 @@ bool follower_take(struct follower *f, struct txn *txn)
 {
 	if (!txn->is_own)
 		return false;
-	pthread_mutex_lock(&f->mutex);
+	mutex_lock(&f->mutex);
 	if (--f->nr_admitting == 0)
 		pthread_cond_signal(&f->back);
-	pthread_mutex_unlock(&f->mutex);
+	mutex_unlock(&f->mutex);
 	return true;
 }
 
@@ -48,14 +48,14 @@ void follower_admit(struct follower *f, struct own_txn *rows, size_t nr)
 
 	for (i = 0; i < nr; i++)
 		txn_fifo_put(&txns, rows[i].txn);
-	pthread_mutex_lock(&f->mutex);
+	mutex_lock(&f->mutex);
 	f->nr_admitting += nr;
-	pthread_mutex_unlock(&f->mutex);
+	mutex_unlock(&f->mutex);
 	admissions_admit(f->host->admissions, &txns);
-	pthread_mutex_lock(&f->mutex);
+	mutex_lock(&f->mutex);
 	while (f->nr_admitting > 0)
-		pthread_cond_wait(&f->back, &f->mutex);
-	pthread_mutex_unlock(&f->mutex);
+		mutex_wait(&f->back, &f->mutex);
+	mutex_unlock(&f->mutex);
 }
 
 void follower_put_repo(struct follower *f, struct txn *txn)
@@ -456,7 +456,7 @@ struct follower *follower_new(const struct store_parts *host,
 	f->patience_ns = patience_ns;
 	LIST_INIT(&f->waiting);
 	mends_init(f);
-	pthread_mutex_init(&f->mutex, NULL);
+	mutex_init(&f->mutex, MUTEX_INNER);
 	pthread_cond_init(&f->back, NULL);
 	return f;
 }
@@ -468,7 +468,7 @@ void follower_free(struct follower *f)
 	waiting_free(f);
 	mends_free(f);
 	pthread_cond_destroy(&f->back);
-	pthread_mutex_destroy(&f->mutex);
+	mutex_destroy(&f->mutex);
 	free(f);
 }
 

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/group/follower.h"
 #include "daemon/group/own_txn.h"
 
@@ -38,7 +39,7 @@ struct follower {
 	LIST_HEAD(mend_list, mend) mends; /* mends.c; under MUTEX */
 	struct value_scan scan;
 
-	pthread_mutex_t mutex; /* MENDS, and the member below */
+	struct mutex mutex; /* MENDS, and the member below */
 	pthread_cond_t back;
 	size_t nr_admitting; /* transactions that are not back */
 };

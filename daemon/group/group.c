@@ -34,9 +34,9 @@ struct group *group_new(const char *node, int64_t patience_ns)
 	g->patience_ns = patience_ns;
 	g->node = strdup(node);
 	g->known = calloc(GROUP_KNOWN, sizeof(*g->known));
-	pthread_mutex_init(&g->mutex, NULL);
-	pthread_mutex_init(&g->reader_mutex, NULL);
-	pthread_mutex_init(&g->known_mutex, NULL);
+	mutex_init(&g->mutex, MUTEX_JOBS);
+	mutex_init(&g->reader_mutex, MUTEX_REPLICA_READER);
+	mutex_init(&g->known_mutex, MUTEX_INNER);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&g->changed, &attr);
@@ -74,9 +74,9 @@ void group_free(struct group *g)
 	pthread_cond_destroy(&g->has_input);
 	pthread_cond_destroy(&g->has_output);
 	pthread_cond_destroy(&g->changed);
-	pthread_mutex_destroy(&g->known_mutex);
-	pthread_mutex_destroy(&g->reader_mutex);
-	pthread_mutex_destroy(&g->mutex);
+	mutex_destroy(&g->known_mutex);
+	mutex_destroy(&g->reader_mutex);
+	mutex_destroy(&g->mutex);
 	free(g->known);
 	free(g->node);
 	free(g);
@@ -90,9 +90,9 @@ int group_start(struct group *g)
 		g->has_threads = true;
 		return 0;
 	}
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	g->is_stopping = true;
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	pthread_join(g->link_thread, NULL);
 	return -EAGAIN;
 }
@@ -112,7 +112,7 @@ static void wait_for_the_end(struct group *g)
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += STOP_NS / 1000000000;
 	while (g->fd >= 0 && !g->is_dead &&
-	    pthread_cond_timedwait(&g->changed, &g->mutex, &until) == 0)
+	    mutex_wait_until(&g->changed, &g->mutex, &until) == 0)
 		;
 	if (g->fd >= 0)
 		shutdown(g->fd, SHUT_RDWR);
@@ -122,20 +122,20 @@ void group_stop(struct group *g)
 {
 	const struct group_frame stop = { .type = GROUP_STOP };
 
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	g->is_stopping = true;
 	g->epoch = 0;
 	group_send(g, &stop);
 	wake_all(g);
 	wait_for_the_end(g);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	if (!g->has_threads)
 		return;
 	pthread_join(g->link_thread, NULL);
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	g->has_ended = true;
 	pthread_cond_signal(&g->has_output);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	pthread_join(g->send_thread, NULL);
 	g->has_threads = false;
 }
@@ -152,9 +152,9 @@ void group_die(struct group *g, const char *why)
 
 int group_fail(struct group *g, const char *why)
 {
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	group_die(g, why);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	return JOURNAL_UNKNOWN;
 }
 
@@ -162,9 +162,9 @@ bool group_is_stopping(struct group *g)
 {
 	bool is_stopping;
 
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	is_stopping = g->is_stopping || g->is_dead;
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	return is_stopping;
 }
 
@@ -172,9 +172,9 @@ bool group_is_linked(struct group *g)
 {
 	bool is_linked;
 
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	is_linked = g->fd >= 0 && !g->is_stopping && !g->is_dead;
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	return is_linked;
 }
 
@@ -241,9 +241,9 @@ uint64_t group_epoch(struct group *g)
 {
 	uint64_t epoch;
 
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	epoch = lag(g) == 0 ? g->epoch : 0;
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	return epoch;
 }
 
@@ -251,14 +251,14 @@ char *group_refusal(struct group *g)
 {
 	char *why = NULL;
 
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	if (g->epoch == 0)
 		why = strdup(g->refusal);
 	else if (lag(g) > 0)
 		why = strdup("the lease of this node has ended, and refd-group "
 			     "does not renew it: see to PostgreSQL and its "
 			     "standbys");
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	return why;
 }
 
@@ -268,7 +268,7 @@ void group_look(struct group *g, struct replica_state *state)
 	const struct group_hold *h;
 
 	*state = (struct replica_state){ .role = "waits", .shares_rows = true };
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	state->lag_ns = lag(g);
 	if (g->epoch != 0 && state->lag_ns == 0) {
 		state->role = "leader";
@@ -292,7 +292,7 @@ void group_look(struct group *g, struct replica_state *state)
 		state->batches++;
 	TAILQ_FOREACH(h, &g->holds, link)
 		state->holds++;
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 }
 
 void group_take_role(struct group *g, const struct group_frame *role)
@@ -300,7 +300,7 @@ void group_take_role(struct group *g, const struct group_frame *role)
 	const struct timespec until = time_after(g->patience_ns);
 	const bool leads = role->role.is_leader;
 
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	/* A worker may still append a row that was committed before. */
 	while (!g->is_dead && g->next_lsn <= role->role.lsn)
 		group_wait(g, &until);
@@ -327,7 +327,7 @@ void group_take_role(struct group *g, const struct group_frame *role)
 	if (!g->is_dead)
 		group_tell(g, leads ? STORE_NODE_LEADS : STORE_NODE_FOLLOWS,
 		    role->role.leader);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 }
 
 /* ---- following ---- */
@@ -358,12 +358,12 @@ bool group_next(struct group *g, int64_t wait_ns, struct group_input **next)
 	bool goes_on;
 	int r = 0;
 
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	g->is_following = false;
 	pthread_cond_broadcast(&g->changed);
 	while (g->input == NULL && !g->is_stopping && !g->is_dead &&
 	    !g->is_woken && r != ETIMEDOUT)
-		r = pthread_cond_timedwait(&g->has_input, &g->mutex, &until);
+		r = mutex_wait_until(&g->has_input, &g->mutex, &until);
 	g->is_woken = false;
 	goes_on = !g->is_stopping && !g->is_dead;
 	*next = NULL;
@@ -372,16 +372,16 @@ bool group_next(struct group *g, int64_t wait_ns, struct group_input **next)
 		g->following_ns = SYS(g->base.host->sys, now_mono);
 		*next = take_input(g);
 	}
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	return goes_on;
 }
 
 void group_wake(struct group *g)
 {
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	g->is_woken = true;
 	pthread_cond_signal(&g->has_input);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 }
 
 uint64_t group_applied_lsn(const struct group *g)
@@ -403,7 +403,7 @@ void group_tell_applied(struct group *g)
 
 void group_applied(struct group *g, uint64_t lsn)
 {
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	if (lsn > g->done_lsn) {
 		g->done_lsn = lsn;
 		pthread_cond_broadcast(&g->changed);
@@ -411,17 +411,17 @@ void group_applied(struct group *g, uint64_t lsn)
 		if (g->epoch == 0)
 			group_tell_applied(g);
 	}
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 }
 
 void group_set_waiting(struct group *g, const struct group_waiting *waiting)
 {
 	uint64_t before;
 
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	before = group_applied_lsn(g);
 	g->waiting = *waiting;
 	if (group_applied_lsn(g) != before)
 		group_tell_applied(g);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 }

@@ -26,7 +26,7 @@
 
 void group_wait(struct group *g, const struct timespec *until)
 {
-	if (pthread_cond_timedwait(&g->changed, &g->mutex, until) == ETIMEDOUT)
+	if (mutex_wait_until(&g->changed, &g->mutex, until) == ETIMEDOUT)
 		group_die(g,
 		    "a batch had no outcome within group.patience: see to "
 		    "PostgreSQL and its standbys; the next start learns the "
@@ -100,10 +100,10 @@ static int names_init(struct named_rows *names, struct group *g,
 		.nr = nr };
 	if (names->rows == NULL || names->paths == NULL)
 		return -ENOMEM;
-	pthread_mutex_lock(&g->reader_mutex);
+	mutex_lock(&g->reader_mutex);
 	for (i = 0; i < nr && r == 0; i++)
 		r = fill_row(g, &rows[i], &names->rows[i], &names->paths[i]);
-	pthread_mutex_unlock(&g->reader_mutex);
+	mutex_unlock(&g->reader_mutex);
 	return r;
 }
 
@@ -159,9 +159,9 @@ static int append_in_turn(struct group *g, struct journal_row *rows, size_t nr,
 	int r;
 
 	g->nr_appending++;
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	r = commit_log_append(g->base.host->log, rows, nr, mark);
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	g->nr_appending--;
 	/* A row that has waited was counted before. */
 	if (r == 0 && rows[0].shared_lsn == g->next_lsn)
@@ -177,12 +177,12 @@ static int append_given(struct group *g, struct journal_row *rows, size_t nr,
 	const struct timespec until = time_after(g->patience_ns);
 	int r = JOURNAL_UNKNOWN;
 
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	while (!g->is_dead && rows[0].shared_lsn > g->next_lsn)
 		group_wait(g, &until);
 	if (!g->is_dead)
 		r = append_in_turn(g, rows, nr, mark);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	return r;
 }
 
@@ -234,7 +234,7 @@ static int send_and_append(struct group *g, struct journal_row *rows,
 	size_t i;
 	int r;
 
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	r = send(g, b, rows, names);
 	if (r == 0)
 		r = await_outcome(g, b);
@@ -244,7 +244,7 @@ static int send_and_append(struct group *g, struct journal_row *rows,
 		group_die(g, "the journal takes no row that the group has");
 		r = JOURNAL_UNKNOWN;
 	}
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	return r;
 }
 

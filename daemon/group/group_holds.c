@@ -87,10 +87,10 @@ void group_fetch(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],
 		    .nr_oids = nr } };
 
 	memcpy(f.hold.repo, repo, sizeof(f.hold.repo));
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	f.hold.number = ++g->next_number;
 	group_send(g, &f);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 }
 
 void group_fetch_here(struct group *g, const struct repo *repo,
@@ -198,9 +198,9 @@ bool group_hold(struct group *g, struct txn *txn)
 
 	if (!goes_on(txn))
 		return false;
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	is_taken = take(g, txn);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	return is_taken;
 }
 
@@ -209,7 +209,7 @@ void group_give_up(struct replica *r, struct txn *txn)
 	struct group *g = group_of(r);
 	struct group_hold *h;
 
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	TAILQ_FOREACH(h, &g->holds, link)
 		if (h->txn == txn)
 			break;
@@ -217,7 +217,7 @@ void group_give_up(struct replica *r, struct txn *txn)
 		put_back(g, h);
 		put_back_ready(g);
 	}
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 }
 
 void group_held(struct group *g, uint64_t number, const char *why)

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/group/follower.h"
 #include "daemon/group/group.h"
 #include "daemon/group/group_replica.h"
@@ -62,20 +63,20 @@ struct group {
 	    const char *name);
 	struct journal *journal;       /* of the host */
 	struct journal_reader *reader; /* under READER_MUTEX */
-	pthread_mutex_t reader_mutex;
+	struct mutex reader_mutex;
 	int listen_fd; /* owned; -1: none */
 	pthread_t link_thread, send_thread;
 	bool has_threads;
 	char refusal[GROUP_NAME_MAX + 128]; /* group_refusal() */
 
-	pthread_mutex_t known_mutex; /* the next four; taken last */
-	uint64_t known_epoch;        /* of this leader; 0: none */
-	struct group_value *known;   /* owned; GROUP_KNOWN values */
-	uint64_t known_nr;           /* grows with each value */
-	uint64_t forgotten_nr;       /* values up to this number are void */
+	struct mutex known_mutex;  /* the next four; taken last */
+	uint64_t known_epoch;      /* of this leader; 0: none */
+	struct group_value *known; /* owned; GROUP_KNOWN values */
+	uint64_t known_nr;         /* grows with each value */
+	uint64_t forgotten_nr;     /* values up to this number are void */
 
 	/* All members below: under MUTEX. */
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	/* The threads that write and follow have conditions of their own. With
 	 * one condition they woke up for each update, and delayed its answer.
 	 */

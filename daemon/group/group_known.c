@@ -53,10 +53,10 @@ bool group_knows(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],
 	const struct group_value *v = place_of(g, repo, oid);
 	bool is_known;
 
-	pthread_mutex_lock(&g->known_mutex);
+	mutex_lock(&g->known_mutex);
 	is_known = is_at(g, of_repo, repo, &null) && is_at(g, v, repo, oid) &&
 	    v->nr >= of_repo->nr;
-	pthread_mutex_unlock(&g->known_mutex);
+	mutex_unlock(&g->known_mutex);
 	return is_known;
 }
 
@@ -66,39 +66,39 @@ void group_know(struct group *g, uint64_t epoch,
 	const struct refd_oid null = { .bytes = { 0 } };
 	struct group_value *of_repo = place_of(g, repo, &null);
 
-	pthread_mutex_lock(&g->known_mutex);
+	mutex_lock(&g->known_mutex);
 	if (epoch == g->known_epoch && !is_at(g, of_repo, repo, &null))
 		put(g, of_repo, repo, &null);
 	if (epoch == g->known_epoch && !refd_oid_is_null(oid))
 		put(g, place_of(g, repo, oid), repo, oid);
-	pthread_mutex_unlock(&g->known_mutex);
+	mutex_unlock(&g->known_mutex);
 }
 
 void group_forget(struct group *g, const uint8_t repo[GROUP_UUID_BYTES])
 {
 	const struct refd_oid null = { .bytes = { 0 } };
 
-	pthread_mutex_lock(&g->known_mutex);
+	mutex_lock(&g->known_mutex);
 	put(g, place_of(g, repo, &null), repo, &null);
-	pthread_mutex_unlock(&g->known_mutex);
+	mutex_unlock(&g->known_mutex);
 }
 
 void group_begin_known(struct group *g, uint64_t epoch)
 {
 	g->near_ns = 0;
-	pthread_mutex_lock(&g->known_mutex);
+	mutex_lock(&g->known_mutex);
 	g->known_epoch = epoch;
 	g->forgotten_nr = g->known_nr;
-	pthread_mutex_unlock(&g->known_mutex);
+	mutex_unlock(&g->known_mutex);
 }
 
 /* ---- other nodes ---- */
 
 void group_note_held(struct group *g)
 {
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	g->held_lsn = g->next_lsn - 1;
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 }
 
 void group_take_near(struct group *g, uint64_t lsn)
@@ -128,8 +128,8 @@ bool group_is_near(struct group *g)
 {
 	bool is_near;
 
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	is_near = group_are_near(g);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	return is_near;
 }

@@ -86,8 +86,7 @@ static void await_output(struct group *g)
 	int r = 0;
 
 	while (g->output == NULL && !g->has_ended && r != ETIMEDOUT)
-		r = pthread_cond_timedwait(&g->has_output, &g->mutex,
-		    &g->tell_at);
+		r = mutex_wait_until(&g->has_output, &g->mutex, &g->tell_at);
 	if (!g->has_ended &&
 	    time_ns(g->tell_at) <= time_now_ns(CLOCK_MONOTONIC))
 		group_tell_applied(g);
@@ -101,7 +100,7 @@ void *group_send_main(void *group)
 	struct group_output *out;
 	bool is_sent;
 
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	for (;;) {
 		await_output(g);
 		out = g->output;
@@ -113,11 +112,11 @@ void *group_send_main(void *group)
 		if (g->output == NULL)
 			g->output_end = &g->output;
 		g->is_sending = true;
-		pthread_mutex_unlock(&g->mutex);
+		mutex_unlock(&g->mutex);
 		send_some(g->fd, out, 0);
 		is_sent = out->sent == out->len;
 		free(out);
-		pthread_mutex_lock(&g->mutex);
+		mutex_lock(&g->mutex);
 		g->is_sending = false;
 		if (!is_sent) {
 			shutdown(g->fd, SHUT_RDWR);
@@ -125,7 +124,7 @@ void *group_send_main(void *group)
 		}
 		pthread_cond_broadcast(&g->changed);
 	}
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	return NULL;
 }
 
@@ -155,7 +154,7 @@ void group_drop_input(struct group *g)
 static void queue_input(struct group *g, struct group_input *in, size_t len)
 {
 	while (g->input_bytes > INPUT_BYTES && !g->is_stopping && !g->is_dead)
-		pthread_cond_wait(&g->changed, &g->mutex);
+		mutex_wait(&g->changed, &g->mutex);
 	in->len = len;
 	g->input_bytes += len;
 	*g->input_end = in;
@@ -234,9 +233,9 @@ static bool take_frame(struct group *g, const uint8_t *bytes, size_t len)
 			       &in->frame) == NULL;
 	}
 	if (is_right) {
-		pthread_mutex_lock(&g->mutex);
+		mutex_lock(&g->mutex);
 		is_queued = handle(g, in, len);
-		pthread_mutex_unlock(&g->mutex);
+		mutex_unlock(&g->mutex);
 	}
 	if (!is_queued)
 		group_input_free(in);
@@ -325,14 +324,14 @@ static bool begin(struct group *g, int fd)
 	struct group_frame f = { .type = GROUP_HELLO };
 	bool stops;
 
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	while ((g->is_following || g->nr_appending > 0 ||
 		   g->done_lsn + 1 != g->next_lsn) &&
 	    !g->is_stopping && !g->is_dead)
-		pthread_cond_wait(&g->changed, &g->mutex);
+		mutex_wait(&g->changed, &g->mutex);
 	stops = g->is_stopping || g->is_dead;
 	if (stops) {
-		pthread_mutex_unlock(&g->mutex);
+		mutex_unlock(&g->mutex);
 		SYS(g->base.host->sys, close, fd);
 		return false;
 	}
@@ -343,13 +342,13 @@ static bool begin(struct group *g, int fd)
 	f.hello.applied = group_applied_lsn(g);
 	f.hello.last = g->done_lsn;
 	group_send(g, &f);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	return true;
 }
 
 static void end(struct group *g)
 {
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	if (!LIST_EMPTY(&g->batches))
 		group_die(g,
 		    "the connection to refd-group is lost, and a "
@@ -359,7 +358,7 @@ static void end(struct group *g)
 	group_begin_known(g, 0);
 	shutdown(g->fd, SHUT_RDWR);
 	while (g->is_sending)
-		pthread_cond_wait(&g->changed, &g->mutex);
+		mutex_wait(&g->changed, &g->mutex);
 	group_drop_output(g);
 	SYS(g->base.host->sys, close, g->fd);
 	g->fd = -1;
@@ -367,7 +366,7 @@ static void end(struct group *g)
 	group_refuse_holds(g, "the connection to refd-group is lost");
 	group_tell(g, STORE_NODE_LOST, "");
 	pthread_cond_broadcast(&g->changed);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 }
 
 void *group_link_main(void *group)

@@ -63,7 +63,7 @@ void follower_mend(struct follower *f, const struct repo *repo,
 {
 	struct mend *m = NULL;
 
-	pthread_mutex_lock(&f->mutex);
+	mutex_lock(&f->mutex);
 	if (make_room(f, repo->path, name))
 		m = calloc(1, sizeof(*m));
 	if (m != NULL) {
@@ -75,16 +75,16 @@ void follower_mend(struct follower *f, const struct repo *repo,
 		m->pause_ns = PAUSE_NS;
 		LIST_INSERT_HEAD(&f->mends, m, link);
 	}
-	pthread_mutex_unlock(&f->mutex);
+	mutex_unlock(&f->mutex);
 	if (m != NULL)
 		group_wake(f->group);
 }
 
 static void drop(struct follower *f, struct mend *m)
 {
-	pthread_mutex_lock(&f->mutex);
+	mutex_lock(&f->mutex);
 	LIST_REMOVE(m, link);
-	pthread_mutex_unlock(&f->mutex);
+	mutex_unlock(&f->mutex);
 	free(m);
 }
 
@@ -147,12 +147,12 @@ static void try_one(struct follower *f, struct mend *m)
 		return;
 	}
 	attempt_report(f, &m->attempt);
-	pthread_mutex_lock(&f->mutex);
+	mutex_lock(&f->mutex);
 	m->is_in_work = false;
 	m->next_ns = SYS(f->host->sys, now_mono) + m->pause_ns;
 	if (m->pause_ns < PAUSE_MAX_NS)
 		m->pause_ns *= 2;
-	pthread_mutex_unlock(&f->mutex);
+	mutex_unlock(&f->mutex);
 }
 
 /* The ref that is due first; NULL: none is due. *WAIT_NS: until the next
@@ -162,7 +162,7 @@ static struct mend *take_due(struct follower *f, int64_t *wait_ns)
 	const int64_t now_ns = SYS(f->host->sys, now_mono);
 	struct mend *m, *first = NULL;
 
-	pthread_mutex_lock(&f->mutex);
+	mutex_lock(&f->mutex);
 	LIST_FOREACH(m, &f->mends, link)
 		if (first == NULL || m->next_ns < first->next_ns)
 			first = m;
@@ -171,7 +171,7 @@ static struct mend *take_due(struct follower *f, int64_t *wait_ns)
 		first = NULL;
 	if (first != NULL)
 		first->is_in_work = true;
-	pthread_mutex_unlock(&f->mutex);
+	mutex_unlock(&f->mutex);
 	return first;
 }
 

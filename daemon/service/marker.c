@@ -19,7 +19,7 @@ int marker_init(struct marker *marker, const struct sys *sys,
 		marker->path = NULL;
 		return -ENOMEM;
 	}
-	pthread_mutex_init(&marker->mutex, NULL);
+	mutex_init(&marker->mutex, MUTEX_MARKER);
 	return 0;
 }
 
@@ -27,7 +27,7 @@ void marker_done(struct marker *marker)
 {
 	if (marker->path == NULL)
 		return;
-	pthread_mutex_destroy(&marker->mutex);
+	mutex_destroy(&marker->mutex);
 	free(marker->path);
 	marker->path = NULL;
 }
@@ -88,7 +88,7 @@ void marker_write(struct marker *marker, const char *awaiting)
 {
 	int err;
 
-	pthread_mutex_lock(&marker->mutex);
+	mutex_lock(&marker->mutex);
 	err = replace_marker(marker, awaiting);
 	if (err < 0) {
 		log_event(LOG_LEVEL_WARNING, "marker-failed",
@@ -99,5 +99,5 @@ void marker_write(struct marker *marker, const char *awaiting)
 			     "refd.fallback says"));
 		marker_remove(marker);
 	}
-	pthread_mutex_unlock(&marker->mutex);
+	mutex_unlock(&marker->mutex);
 }

@@ -15,14 +15,13 @@
 #ifndef SERVICE_MARKER_H
 #define SERVICE_MARKER_H
 
-#include <pthread.h>
-
+#include "daemon/base/mutex.h"
 #include "daemon/base/sys.h"
 
 struct marker {
 	const struct sys *sys;
 	char *path;
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 };
 
 /* 0 or -ENOMEM. */

@@ -14,25 +14,25 @@ void completions_init(struct completions *c, const struct sys *sys,
 	*c = (struct completions){ .sys = sys,
 		.wake = wake,
 		.wake_arg = wake_arg };
-	pthread_mutex_init(&c->mutex, NULL);
+	mutex_init(&c->mutex, MUTEX_INNER);
 }
 
 void completions_done(struct completions *c)
 {
-	pthread_mutex_destroy(&c->mutex);
+	mutex_destroy(&c->mutex);
 }
 
 /* Takes MUTEX. True: all queues are empty, so the loop may sleep. */
 static bool begin_put(struct completions *c)
 {
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	return c->applied.head == NULL && c->admitted.head == NULL &&
 	    c->answered.head == NULL;
 }
 
 static void end_put(struct completions *c, bool wake)
 {
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 	if (wake)
 		c->wake(c->wake_arg);
 }
@@ -126,11 +126,11 @@ void completions_put_question(struct completions *c, struct store_question *q)
 bool completions_take(struct completions *c, struct store_done *done)
 {
 	*done = (struct store_done){ 0 };
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	if ((done->applied = batch_fifo_take(&c->applied)) == NULL &&
 	    (done->admitted = txn_fifo_take(&c->admitted)) == NULL)
 		done->answered = question_fifo_take(&c->answered);
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 	return done->applied != NULL || done->admitted != NULL ||
 	    done->answered != NULL;
 }

@@ -10,8 +10,7 @@
 #ifndef STORE_COMPLETIONS_H
 #define STORE_COMPLETIONS_H
 
-#include <pthread.h>
-
+#include "daemon/base/mutex.h"
 #include "daemon/base/sys.h"
 #include "daemon/store/fifos.h"
 
@@ -30,7 +29,7 @@ struct completions {
 	void *hold_arg;
 
 	/* All members below: under MUTEX. */
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	struct batch_fifo applied;
 	struct txn_fifo admitted;
 	struct question_fifo answered;

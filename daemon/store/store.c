@@ -192,10 +192,10 @@ void store_set_fatal(struct store *s, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	pthread_mutex_lock(&s->mutex);
+	mutex_lock(&s->mutex);
 	if (s->fatal[0] == '\0')
 		vsnprintf(s->fatal, sizeof(s->fatal), fmt, ap);
-	pthread_mutex_unlock(&s->mutex);
+	mutex_unlock(&s->mutex);
 	va_end(ap);
 	s->cfg.wake(s->cfg.wake_arg);
 }
@@ -211,9 +211,9 @@ const char *store_fatal(struct store *s)
 {
 	const char *fatal;
 
-	pthread_mutex_lock(&s->mutex);
+	mutex_lock(&s->mutex);
 	fatal = s->fatal[0] != '\0' ? s->fatal : NULL;
-	pthread_mutex_unlock(&s->mutex);
+	mutex_unlock(&s->mutex);
 	return fatal;
 }
 
@@ -238,9 +238,9 @@ void store_stats(struct store *s, struct store_stats *stats)
 	stats->flushes = journal.flushes;
 	stats->wal_bytes = journal.wal_bytes;
 	stats->is_journal_damaged = journal_is_damaged(s->journal);
-	pthread_mutex_lock(&s->repos.mutex);
+	mutex_lock(&s->repos.mutex);
 	stats->open_repos = s->repos.nr_open;
-	pthread_mutex_unlock(&s->repos.mutex);
+	mutex_unlock(&s->repos.mutex);
 	historian_stats(s->historian, stats);
 	packer_stats(s->packer, stats);
 	stats->suspect_fs = sync_failures_count(s->sync_failures);

@@ -9,8 +9,7 @@
 #ifndef STORE_STORE_INTERNAL_H
 #define STORE_STORE_INTERNAL_H
 
-#include <pthread.h>
-
+#include "daemon/base/mutex.h"
 #include "daemon/base/workers.h"
 #include "daemon/store/admission/admissions.h"
 #include "daemon/store/barrier/barriers.h"
@@ -64,7 +63,7 @@ struct store {
 	char *recover_why; /* store_recover_why(); NULL: a damaged record */
 
 	/* Everything below: under MUTEX. */
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	bool started;
 	/* The reason why the store must end; "": none. Set once. A fixed array,
 	 * because the reason may be a lack of memory. */

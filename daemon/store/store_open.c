@@ -375,7 +375,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 	store_init_replica(s);
 	s->state_fd = s->state_lock_fd = -1;
 	rights_init(&s->rights, cfg->durability);
-	pthread_mutex_init(&s->mutex, NULL);
+	mutex_init(&s->mutex, MUTEX_QUEUES);
 	completions_init(&s->completions, cfg->sys, cfg->wake, cfg->wake_arg);
 	r = copy_config(s, cfg);
 	if (r == 0)
@@ -468,7 +468,7 @@ void store_free(struct store *s)
 	barriers_done(&s->barriers);
 	workers_free(s->workers);
 	completions_done(&s->completions);
-	pthread_mutex_destroy(&s->mutex);
+	mutex_destroy(&s->mutex);
 	free(s);
 }
 

@@ -220,7 +220,8 @@ static void init_store(struct world *w)
 	store_init_replica(s);
 	s->state_dir = state_dir;
 	completions_init(&s->completions, w->sys, wake, NULL);
-	pthread_mutex_init(&s->mutex, NULL);
+	mutex_init(&s->mutex, MUTEX_QUEUES);
+	mutex_init(&s->rights.mutex, MUTEX_INNER);
 	snprintf(s->boot_id, sizeof(s->boot_id), "%s", memfs_boot_id(w->fs));
 }
 

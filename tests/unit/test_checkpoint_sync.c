@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/store/repos/repo.h"
 #include "tests/lib/suite.h"
 
@@ -47,8 +48,8 @@ static void run(int result)
 	nr_syncs = 0;
 	slow = sys_kernel;
 	slow.syncfs = slow_syncfs;
-	pthread_mutex_init(&repos.mutex, NULL);
-	pthread_mutex_init(&fs.checkpoint, NULL);
+	mutex_init(&repos.mutex, MUTEX_QUEUES);
+	mutex_init(&fs.checkpoint, MUTEX_FS);
 	fs.marker_fd = open("/tmp", O_TMPFILE | O_RDWR, 0600);
 	ck_assert_int_ge(fs.marker_fd, 0);
 	atomic_store(&fs.touched, true);

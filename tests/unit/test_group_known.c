@@ -43,16 +43,16 @@ static void setup(void)
 	ck_assert_ptr_nonnull(g->known);
 	host.sys = &clock_sys;
 	g->base.host = &host;
-	pthread_mutex_init(&g->mutex, NULL);
-	pthread_mutex_init(&g->known_mutex, NULL);
+	mutex_init(&g->mutex, MUTEX_JOBS);
+	mutex_init(&g->known_mutex, MUTEX_INNER);
 	g->epoch = EPOCH;
 	group_begin_known(g, EPOCH);
 }
 
 static void teardown(void)
 {
-	pthread_mutex_destroy(&g->known_mutex);
-	pthread_mutex_destroy(&g->mutex);
+	mutex_destroy(&g->known_mutex);
+	mutex_destroy(&g->mutex);
 	free(g->known);
 	free(g);
 }

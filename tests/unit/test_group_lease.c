@@ -42,14 +42,14 @@ static void setup(void)
 	ck_assert_ptr_nonnull(g);
 	host.sys = &clock_sys;
 	g->base.host = &host;
-	pthread_mutex_init(&g->mutex, NULL);
+	mutex_init(&g->mutex, MUTEX_JOBS);
 	LIST_INIT(&g->batches);
 	TAILQ_INIT(&g->holds);
 }
 
 static void teardown(void)
 {
-	pthread_mutex_destroy(&g->mutex);
+	mutex_destroy(&g->mutex);
 	free(g);
 }
 

@@ -25,10 +25,10 @@ static void keep_busy(struct group *g)
 	const struct group_frame f = { .type = GROUP_BATCH,
 		.batch = { .epoch = 1, .rows = &row, .nr = 1 } };
 
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	while (g->output == NULL || g->output->next == NULL)
 		ck_assert_int_eq(group_send(g, &f), 0);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 }
 
 /* Takes a whole frame from FD. Its type. */
@@ -59,7 +59,7 @@ START_TEST(a_busy_node_says_what_is_applied)
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	g->fd = fds[0];
 	g->output_end = &g->output;
-	pthread_mutex_init(&g->mutex, NULL);
+	mutex_init(&g->mutex, MUTEX_JOBS);
 	time_cond_init(&g->has_output);
 	pthread_cond_init(&g->changed, NULL);
 	keep_busy(g);
@@ -71,16 +71,16 @@ START_TEST(a_busy_node_says_what_is_applied)
 		usleep(20000);
 	}
 	ck_assert_uint_eq(nr_told, 3);
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	g->has_ended = true;
 	pthread_cond_signal(&g->has_output);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	close(fds[1]);
 	pthread_join(g->send_thread, NULL);
 	close(fds[0]);
 	pthread_cond_destroy(&g->changed);
 	pthread_cond_destroy(&g->has_output);
-	pthread_mutex_destroy(&g->mutex);
+	mutex_destroy(&g->mutex);
 	free(g);
 }
 END_TEST

@@ -68,9 +68,9 @@ static uint64_t applied(void)
 {
 	uint64_t lsn;
 
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	lsn = group_applied_lsn(g);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	return lsn;
 }
 

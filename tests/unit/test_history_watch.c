@@ -269,8 +269,8 @@ static int look_at_lock(const struct sys *sys, int dir, const char *path,
 {
 	(void)sys;
 	looks++;
-	if (pthread_rwlock_trywrlock(&fixture.j->use_lock) == 0)
-		pthread_rwlock_unlock(&fixture.j->use_lock);
+	if (pthread_rwlock_trywrlock(&fixture.j->use_lock.lock) == 0)
+		pthread_rwlock_unlock(&fixture.j->use_lock.lock);
 	else
 		looks_with_journal++;
 	return SYS(&sys_kernel, lstatat, dir, path, st);

@@ -157,9 +157,9 @@ static bool is_open(struct repos *repos)
 {
 	bool is_open;
 
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	is_open = repos->open != NULL;
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	return is_open;
 }
 

@@ -6,6 +6,7 @@
 #include <check.h>
 #include <sys/stat.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/store/store_internal.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
@@ -22,7 +23,7 @@ static int64_t disk_now_mono(const struct sys *sys)
 
 static int disk_close(const struct sys *sys, int fd)
 {
-	pthread_mutex_t *mutex;
+	struct mutex *mutex;
 	struct stat st;
 
 	/* A removed file. */
@@ -30,8 +31,8 @@ static int disk_close(const struct sys *sys, int fd)
 	    st.st_nlink == 0) {
 		mutex = &sr_store->repos.mutex;
 		nr_closed++;
-		if (pthread_mutex_trylock(mutex) == 0)
-			pthread_mutex_unlock(mutex);
+		if (mutex_trylock(mutex) == 0)
+			mutex_unlock(mutex);
 		else
 			nr_closed_locked++;
 	}

@@ -314,11 +314,11 @@ static int nr_before_barrier(void)
 	const struct txn *txn;
 	int nr = 0;
 
-	pthread_mutex_lock(&sr_store->barriers.mutex);
+	mutex_lock(&sr_store->barriers.mutex);
 	for (txn = sr_store->barriers.waiting.head; txn != NULL;
 	    txn = txn->next)
 		nr++;
-	pthread_mutex_unlock(&sr_store->barriers.mutex);
+	mutex_unlock(&sr_store->barriers.mutex);
 	return nr;
 }
 

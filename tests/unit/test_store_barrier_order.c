@@ -89,10 +89,10 @@ static int nr_serving(void)
 {
 	int i, nr = 0;
 
-	pthread_mutex_lock(&sr_store->barriers.mutex);
+	mutex_lock(&sr_store->barriers.mutex);
 	for (i = 0; i < BARRIERS_WORKERS; i++)
 		nr += sr_store->barriers.slots[i].fs != NULL;
-	pthread_mutex_unlock(&sr_store->barriers.mutex);
+	mutex_unlock(&sr_store->barriers.mutex);
 	return nr;
 }
 
@@ -100,9 +100,9 @@ static bool one_waits(void)
 {
 	bool waits;
 
-	pthread_mutex_lock(&sr_store->barriers.mutex);
+	mutex_lock(&sr_store->barriers.mutex);
 	waits = sr_store->barriers.waiting.head != NULL;
-	pthread_mutex_unlock(&sr_store->barriers.mutex);
+	mutex_unlock(&sr_store->barriers.mutex);
 	return waits;
 }
 

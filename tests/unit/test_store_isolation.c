@@ -321,11 +321,11 @@ START_TEST(a_batch_without_a_worker_delays_no_flush)
 	hold_batches(PIPELINE_BATCHES);
 	queued = make_batch(admit("r.git", "a"));
 	store_apply(sr_store, queued);
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	ck_assert_ptr_eq(p->to_apply.head, queued);
 	ck_assert_uint_eq(p->nr_preparing, 1);
 	ck_assert_uint_eq(p->nr_locking, 0);
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 	come_back(PIPELINE_BATCHES + 1);
 }
 END_TEST
@@ -336,9 +336,9 @@ static bool waits_at_the_barrier(void)
 	struct barriers *bs = &sr_store->barriers;
 	bool waits;
 
-	pthread_mutex_lock(&bs->mutex);
+	mutex_lock(&bs->mutex);
 	waits = bs->waiting.head != NULL && bs->source.due_ns != 0;
-	pthread_mutex_unlock(&bs->mutex);
+	mutex_unlock(&bs->mutex);
 	return waits;
 }
 

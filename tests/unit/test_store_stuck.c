@@ -195,11 +195,11 @@ static size_t nr_at_work(bool *waits)
 	const struct admission_queues *a = &sr_store->admissions->queues;
 	size_t i, nr = 0;
 
-	pthread_mutex_lock(&sr_store->admissions->mutex);
+	mutex_lock(&sr_store->admissions->mutex);
 	for (i = 0; i < ADMISSION_WORKERS; i++)
 		nr += a->slots[i].queue != NULL;
 	*waits = a->ready != NULL && !admission_queues_has_work(a);
-	pthread_mutex_unlock(&sr_store->admissions->mutex);
+	mutex_unlock(&sr_store->admissions->mutex);
 	return nr;
 }
 

@@ -24,13 +24,13 @@ static struct repo *get_repo(struct repos *repos,
 {
 	struct repo *repo;
 
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	for (repo = repos->open; repo != NULL; repo = repo->next)
 		if (!repo->doomed && repo->id == known->id)
 			break;
 	if (repo != NULL)
 		repo->refs++;
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	if (repo == NULL && repos_get_known(repos, known, &repo) < 0)
 		return NULL;
 	return repo;

@@ -271,9 +271,9 @@ static struct txn *take(struct admission_worker *w, uint64_t before)
 	struct admissions *a = w->admissions;
 	struct txn *txn;
 
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	txn = admission_queues_take(&a->queues, w->slot, before);
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 	return txn;
 }
 
@@ -281,9 +281,9 @@ static void put_back(struct admission_worker *w, struct txn *txn)
 {
 	struct admissions *a = w->admissions;
 
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	admission_queues_put_back(&a->queues, w->slot, txn);
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 }
 
 /* Admits transactions with a number below BEFORE. At least one transaction

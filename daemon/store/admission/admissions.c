@@ -58,11 +58,11 @@ static bool put(struct admissions *a, struct txn *txn)
 	bool is_wanted;
 	int r = 0;
 
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	is_wanted = !atomic_load(&txn->is_given_up);
 	if (is_wanted)
 		r = admission_queues_put(&a->queues, txn, place);
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 	if (is_wanted && r == 0)
 		return true;
 	txn_lay_out(txn);
@@ -123,9 +123,9 @@ static bool sort_some(struct admissions *a)
 	txn_fifo_move(&txns, &a->to_sort);
 	a->is_sorting = true;
 	a->sorting_ns = SYS(a->cfg->sys, now_mono);
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 	sort(a, &txns);
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	a->is_sorting = false;
 	return true;
 }
@@ -140,9 +140,9 @@ static bool look_up_one(struct admissions *a)
 		return false;
 	query = question_fifo_take(&a->to_look_up);
 	a->is_looking_up = true;
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 	lookup_answer(a, query);
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	a->is_looking_up = false;
 	return true;
 }
@@ -155,9 +155,9 @@ static bool retry_some(struct admission_worker *w)
 		return false;
 	/* The disk of a retry may hang while other work waits. */
 	workers_wake(a->cfg->workers, &a->source);
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 	admission_retry(w);
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	deferred_end_turn(a->cfg->deferred);
 	return true;
 }
@@ -173,9 +173,9 @@ static bool turn_some(struct admission_worker *w)
 		return false;
 	if (admission_queues_has_work(&a->queues))
 		workers_wake(a->cfg->workers, &a->source);
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 	admission_turn(w, q, before);
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	return true;
 }
 
@@ -187,10 +187,10 @@ static bool discard_some(struct admissions *a)
 	if (a->to_discard.head == NULL)
 		return false;
 	txn_fifo_move(&txns, &a->to_discard);
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 	while ((txn = txn_fifo_take(&txns)) != NULL)
 		txn_free(txn);
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	return true;
 }
 
@@ -202,9 +202,9 @@ static bool trim_some(struct admissions *a)
 		return false;
 	a->trim_ns = now_ns + TRIM_NS;
 	workers_wake_at(a->cfg->workers, &a->source, a->trim_ns);
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 	repos_trim(a->cfg->repos, REPO_IDLE_NS);
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	return true;
 }
 
@@ -225,7 +225,7 @@ static bool work_some(void *arg)
 	struct batch *direct;
 	bool did;
 
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	w = a->free;
 	a->free = w->next;
 	did = sort_some(a) || look_up_one(a) || retry_some(w) || turn_some(w) ||
@@ -237,7 +237,7 @@ static bool work_some(void *arg)
 		workers_wake(a->cfg->workers, &a->source);
 	w->next = a->free;
 	a->free = w;
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 	if (direct != NULL)
 		pipeline_apply_here(a->cfg->pipeline, direct);
 	return did;
@@ -269,7 +269,7 @@ struct admissions *admissions_new(const struct store_parts *cfg)
 		return NULL;
 	}
 	a->cfg = cfg;
-	pthread_mutex_init(&a->mutex, NULL);
+	mutex_init(&a->mutex, MUTEX_QUEUES);
 	for (w = a->workers; w < a->workers + ADMISSION_WORKERS; w++) {
 		w->admissions = a;
 		w->cfg = a->cfg;
@@ -292,7 +292,7 @@ void admissions_free(struct admissions *a)
 	journal_reader_close(a->reader);
 	journal_reader_close(a->query_reader);
 	txid_filter_done(&a->txid_filter);
-	pthread_mutex_destroy(&a->mutex);
+	mutex_destroy(&a->mutex);
 	free(a->workers);
 	free(a);
 }
@@ -307,39 +307,39 @@ void admissions_admit(struct admissions *a, struct txn_fifo *txns)
 	/* An earlier admission counts no more. */
 	for (txn = txns->head; txn != NULL; txn = txn->next)
 		txn->nr_checked = 0;
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	txn_fifo_move(&a->to_sort, txns);
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 	admissions_wake(a);
 }
 
 void admissions_give_up(struct admissions *a, struct txn *txn)
 {
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	atomic_store(&txn->is_given_up, true);
 	if (txn->queue != NULL) {
 		admission_queues_remove(&a->queues, txn);
 		txn_fifo_put(&a->to_sort, txn);
 		workers_wake(a->cfg->workers, &a->source);
 	}
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 	barriers_give_up(a->cfg->barriers, txn);
 	REPLICA(a->cfg->replica, give_up, txn);
 }
 
 void admissions_discard(struct admissions *a, struct txn *txn)
 {
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	txn_fifo_put(&a->to_discard, txn);
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 	admissions_wake(a);
 }
 
 void admissions_look_up(struct admissions *a, struct store_question *query)
 {
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	question_fifo_put(&a->to_look_up, query);
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 	admissions_wake(a);
 }
 
@@ -352,10 +352,10 @@ void admissions_wake(struct admissions *a)
 
 void admissions_begin_at(struct admissions *a, size_t slot, const char *path)
 {
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	admission_queues_begin_other(&a->queues, slot, path,
 	    SYS(a->cfg->sys, now_mono));
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 }
 
 bool admissions_claim(struct admissions *a, size_t slot,
@@ -363,7 +363,7 @@ bool admissions_claim(struct admissions *a, size_t slot,
 {
 	bool is_ours;
 
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	is_ours = admission_queues_claim(&a->queues, slot, repo->id);
 	if (is_ours && a->queues.slots[slot].queue != NULL)
 		a->queues.slots[slot].queue->place = repo->fs;
@@ -371,17 +371,17 @@ bool admissions_claim(struct admissions *a, size_t slot,
 	 * different queue below the root may be permitted now. */
 	if (admission_queues_has_work(&a->queues))
 		workers_wake(a->cfg->workers, &a->source);
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 	return is_ours;
 }
 
 void admissions_end(struct admissions *a, size_t slot)
 {
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	admission_queues_end(&a->queues, slot);
 	if (admission_queues_has_work(&a->queues))
 		workers_wake(a->cfg->workers, &a->source);
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 }
 
 void admissions_progress(struct admissions *a, struct store_progress *progress,
@@ -392,7 +392,7 @@ void admissions_progress(struct admissions *a, struct store_progress *progress,
 
 	progress[STORE_STAGE_ADMISSION].nr_threads =
 	    workers_reach(a->cfg->workers, &a->source);
-	pthread_mutex_lock(&a->mutex);
+	mutex_lock(&a->mutex);
 	if (a->is_sorting)
 		stage_add(&progress[STORE_STAGE_LOOKUP],
 		    &(struct stage_work){ a->cfg->state_dir, a->sorting_ns },
@@ -401,5 +401,5 @@ void admissions_progress(struct admissions *a, struct store_progress *progress,
 		stage_add(&progress[STORE_STAGE_ADMISSION],
 		    &(struct stage_work){ slot[i].path, slot[i].since_ns },
 		    before_ns);
-	pthread_mutex_unlock(&a->mutex);
+	mutex_unlock(&a->mutex);
 }

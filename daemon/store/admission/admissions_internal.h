@@ -4,8 +4,7 @@
 #ifndef STORE_ADMISSIONS_INTERNAL_H
 #define STORE_ADMISSIONS_INTERNAL_H
 
-#include <pthread.h>
-
+#include "daemon/base/mutex.h"
 #include "daemon/store/admission/admission_queues.h"
 #include "daemon/store/admission/admissions.h"
 #include "daemon/store/admission/admit.h"
@@ -25,7 +24,7 @@ struct admissions {
 
 	/* All members below: under MUTEX. The same holds for queue and nth of a
 	 * transaction. */
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	struct txn_fifo to_sort, to_discard;
 	struct question_fifo to_look_up;
 	struct admission_queues queues;

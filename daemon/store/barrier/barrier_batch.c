@@ -214,13 +214,13 @@ static bool wants_syncfs(const struct barrier_batch *b, struct fs *fs)
 			return true;
 		files += need->nr_files + 1;
 	}
-	pthread_mutex_lock(&b->cfg->repos->mutex);
+	mutex_lock(&b->cfg->repos->mutex);
 	wants_it = files > FSYNCS_MAX ||
 	    (int64_t)files * fs->fsync_took_ns > fs->syncfs_took_ns;
 	/* The estimate decays, so that cheap fsyncs are discovered again. */
 	if (wants_it)
 		fs->fsync_took_ns -= fs->fsync_took_ns / 8;
-	pthread_mutex_unlock(&b->cfg->repos->mutex);
+	mutex_unlock(&b->cfg->repos->mutex);
 	return wants_it;
 }
 
@@ -241,9 +241,9 @@ static int sync_whole(struct barrier_batch *b, struct fs *fs)
 {
 	int r;
 
-	pthread_mutex_lock(&fs->objects_sync);
+	mutex_lock(&fs->objects_sync);
 	r = fs_sync(b->cfg->repos, fs, fs->objects_fd);
-	pthread_mutex_unlock(&fs->objects_sync);
+	mutex_unlock(&fs->objects_sync);
 	b->syncs++;
 	return r;
 }
@@ -258,7 +258,7 @@ static int sync_packs(struct barrier_batch *b, const struct need *need)
 	size_t nr = 0;
 	int r;
 
-	pthread_mutex_lock(&fs->objects_sync);
+	mutex_lock(&fs->objects_sync);
 	began_ns = SYS(cfg->sys, now_mono);
 	r = fs_enter(cfg->repos, fs);
 	if (r == 0) {
@@ -270,14 +270,14 @@ static int sync_packs(struct barrier_batch *b, const struct need *need)
 			fs_fail(cfg->repos, fs, r);
 		fs_leave(cfg->repos, fs);
 	}
-	pthread_mutex_unlock(&fs->objects_sync);
+	mutex_unlock(&fs->objects_sync);
 	if (r < 0 && r != -EAGAIN)
 		return r;
 	b->fsyncs += nr + 1;
 	took_ns = (SYS(cfg->sys, now_mono) - began_ns) / (int64_t)(nr + 1);
-	pthread_mutex_lock(&cfg->repos->mutex);
+	mutex_lock(&cfg->repos->mutex);
 	fs->fsync_took_ns = took_ns;
-	pthread_mutex_unlock(&cfg->repos->mutex);
+	mutex_unlock(&cfg->repos->mutex);
 	return r == -EAGAIN ? sync_whole(b, fs) : r;
 }
 
@@ -340,11 +340,11 @@ static void end_batch(struct barrier_batch *b, struct txn_fifo *txns)
 	struct txn *txn;
 
 	for (w = b->waiters; w < b->waiters + b->nr_waiters; w++) {
-		pthread_mutex_lock(&b->barriers->mutex);
+		mutex_lock(&b->barriers->mutex);
 		txn = w->txn;
 		if (txn != NULL)
 			txn->waiter = NULL;
-		pthread_mutex_unlock(&b->barriers->mutex);
+		mutex_unlock(&b->barriers->mutex);
 		repo_put(cfg->repos, w->repo);
 		if (txn != NULL) {
 			if (w->err != 0)

@@ -73,8 +73,8 @@ bool barrier_copy(struct barriers *b, struct repo *repo,
 	if (repo->copied_since_ns != c.limit)
 		repo->copied_bytes = 0;
 	repo->copied_since_ns = c.limit;
-	pthread_mutex_lock(&b->mutex);
+	mutex_lock(&b->mutex);
 	b->nr_copied++;
-	pthread_mutex_unlock(&b->mutex);
+	mutex_unlock(&b->mutex);
 	return true;
 }

@@ -162,9 +162,9 @@ static bool serve_some(struct barriers *bs, struct barrier_slot *slot,
 	if (bs->waiting.head != NULL)
 		workers_wake(bs->cfg->workers, &bs->source);
 	if (has_begun) {
-		pthread_mutex_unlock(&bs->mutex);
+		mutex_unlock(&bs->mutex);
 		barrier_serve(&b, &txns);
-		pthread_mutex_lock(&bs->mutex);
+		mutex_lock(&bs->mutex);
 		bs->nr_served += b.nr_waiters;
 		bs->nr_syncs += b.syncs;
 		bs->nr_fsyncs += b.fsyncs;
@@ -187,7 +187,7 @@ static bool barrier_work(void *arg)
 	struct batch *direct = NULL;
 	bool did;
 
-	pthread_mutex_lock(&bs->mutex);
+	mutex_lock(&bs->mutex);
 	while (slot->fs != NULL)
 		slot++;
 	did = serve_some(bs, slot, &direct);
@@ -198,7 +198,7 @@ static bool barrier_work(void *arg)
 	/* This worker looks for the next barrier batch only after DIRECT. */
 	if (direct != NULL && bs->waiting.head != NULL)
 		workers_wake(bs->cfg->workers, &bs->source);
-	pthread_mutex_unlock(&bs->mutex);
+	mutex_unlock(&bs->mutex);
 	if (direct != NULL)
 		pipeline_apply_here(bs->cfg->pipeline, direct);
 	return did;
@@ -225,7 +225,7 @@ void barriers_put(struct barriers *bs, struct txn_fifo *txns)
 
 	if (txns->head == NULL)
 		return;
-	pthread_mutex_lock(&bs->mutex);
+	mutex_lock(&bs->mutex);
 	while ((txn = txn_fifo_take(txns)) != NULL) {
 		txn->is_at_barrier = true;
 		txn->repo->waiting_barrier++;
@@ -235,35 +235,35 @@ void barriers_put(struct barriers *bs, struct txn_fifo *txns)
 			txn_fifo_put(&bs->waiting, txn);
 	}
 	workers_wake(bs->cfg->workers, &bs->source);
-	pthread_mutex_unlock(&bs->mutex);
+	mutex_unlock(&bs->mutex);
 }
 
 bool barriers_has(struct barriers *bs, const struct repo *repo)
 {
 	bool has;
 
-	pthread_mutex_lock(&bs->mutex);
+	mutex_lock(&bs->mutex);
 	has = repo->waiting_barrier > 0;
-	pthread_mutex_unlock(&bs->mutex);
+	mutex_unlock(&bs->mutex);
 	return has;
 }
 
 void barriers_give_up(struct barriers *bs, struct txn *txn)
 {
-	pthread_mutex_lock(&bs->mutex);
+	mutex_lock(&bs->mutex);
 	if (txn->is_at_barrier && remove_txn(bs, txn))
 		return_given_up(bs, txn);
-	pthread_mutex_unlock(&bs->mutex);
+	mutex_unlock(&bs->mutex);
 }
 
 void barriers_count(struct barriers *bs, struct store_stats *stats)
 {
-	pthread_mutex_lock(&bs->mutex);
+	mutex_lock(&bs->mutex);
 	stats->barriers = bs->nr_served;
 	stats->barrier_syncs = bs->nr_syncs;
 	stats->barrier_fsyncs = bs->nr_fsyncs;
 	stats->barrier_copies = bs->nr_copied;
-	pthread_mutex_unlock(&bs->mutex);
+	mutex_unlock(&bs->mutex);
 }
 
 void barriers_progress(struct barriers *bs, struct store_progress *progress,
@@ -271,13 +271,13 @@ void barriers_progress(struct barriers *bs, struct store_progress *progress,
 {
 	size_t i;
 
-	pthread_mutex_lock(&bs->mutex);
+	mutex_lock(&bs->mutex);
 	for (i = 0; i < BARRIERS_WORKERS; i++)
 		stage_add(&progress[STORE_STAGE_BARRIER],
 		    &(struct stage_work){ bs->slots[i].path,
 			bs->slots[i].since_ns },
 		    before_ns);
-	pthread_mutex_unlock(&bs->mutex);
+	mutex_unlock(&bs->mutex);
 }
 
 void barriers_init(struct barriers *bs, const struct store_parts *cfg)
@@ -287,11 +287,11 @@ void barriers_init(struct barriers *bs, const struct store_parts *cfg)
 		.arg = bs,
 		.most = BARRIERS_WORKERS,
 		.reserved = BARRIERS_RESERVED };
-	pthread_mutex_init(&bs->mutex, NULL);
+	mutex_init(&bs->mutex, MUTEX_BARRIERS);
 	workers_add(cfg->workers, &bs->source);
 }
 
 void barriers_done(struct barriers *bs)
 {
-	pthread_mutex_destroy(&bs->mutex);
+	mutex_destroy(&bs->mutex);
 }

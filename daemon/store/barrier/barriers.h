@@ -9,10 +9,10 @@
 #ifndef STORE_BARRIERS_H
 #define STORE_BARRIERS_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/base/workers.h"
 #include "daemon/store/completions.h"
 #include "daemon/store/objects/new_objects.h"
@@ -41,7 +41,7 @@ struct barriers {
 
 	/* All members below: under MUTEX. The same holds for is_at_barrier and
 	 * waiter of a transaction and for waiting_barrier of a repository. */
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	struct txn_fifo waiting;
 	struct barrier_slot slots[BARRIERS_WORKERS];
 	struct barrier_batch *batches;

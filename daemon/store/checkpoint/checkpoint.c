@@ -80,7 +80,7 @@ static void count(struct checkpointer *c, int r, bool is_whole,
 	bool has_size =
 	    SYS(c->cfg->sys, lstatat, c->cfg->state_fd, JOURNAL_NAME, &st) == 0;
 
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	c->nr_done += r == 0 && is_whole;
 	c->nr_failed += r != 0;
 	c->took_ns = now_ns - began_ns;
@@ -88,7 +88,7 @@ static void count(struct checkpointer *c, int r, bool is_whole,
 		c->done_ns = now_ns;
 	if (has_size)
 		c->journal_bytes = (uint64_t)st.size;
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 }
 
 /* The rule for SQLite's own checkpoint. */
@@ -132,9 +132,9 @@ int checkpointer_once(struct checkpointer *c, bool now)
 	if (unflushed)
 		r = commit_log_wait(c->cfg->log, NULL, COMMIT_LOG_DURABLE);
 	if (r == 0 && (unflushed || lsn > journal_forgotten(c->journal))) {
-		pthread_mutex_lock(&c->mutex);
+		mutex_lock(&c->mutex);
 		until = checkpointer_deadline(c);
-		pthread_mutex_unlock(&c->mutex);
+		mutex_unlock(&c->mutex);
 		r = checkpoint_sync_all(c, &lsn, &until);
 	}
 	is_whole = lsn == ended;
@@ -180,19 +180,19 @@ void checkpoint_answer(struct checkpointer *c, int r)
 	struct store_question *asked, *cp;
 	uint64_t forgotten, possible, repos, members;
 
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	asked = c->asked.head;
 	c->asked.head = NULL;
 	forgotten = journal_forgotten(c->journal);
 	possible = below_deferred(c, journal_last_lsn(c->journal));
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 	deferred_count(c->cfg->deferred, &repos, &members);
 	while ((cp = asked) != NULL) {
 		asked = cp->next;
 		if (r == 0 && cp->lsn > forgotten && cp->lsn <= possible) {
-			pthread_mutex_lock(&c->mutex);
+			mutex_lock(&c->mutex);
 			question_fifo_put(&c->asked, cp);
-			pthread_mutex_unlock(&c->mutex);
+			mutex_unlock(&c->mutex);
 			continue;
 		}
 		if (r != 0 || cp->lsn > forgotten || members > 0)

@@ -21,13 +21,13 @@ static struct repo *take_touched(struct repos *repos, const struct fs *fs)
 {
 	struct repo *repo;
 
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	for (repo = repos->open; repo != NULL; repo = repo->next)
 		if (repo->fs == fs && atomic_exchange(&repo->touched, false))
 			break;
 	if (repo != NULL)
 		repo->refs++;
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	return repo;
 }
 
@@ -58,13 +58,13 @@ static void run(struct fs_sync *sync)
 	checkpoint_tidy_end(&tidy, r == 0);
 	if (r == 0)
 		packer_synced(c->cfg->packer, sync->fs);
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	sync->err = r;
 	if (r == 0)
 		sync->lasting = sync->lsn;
 	sync->work.path = NULL;
 	pthread_cond_signal(&c->cond);
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 }
 
 static struct fs_sync *find_queued(const struct checkpointer *c)
@@ -81,7 +81,7 @@ bool checkpoint_sync_next(void *arg)
 	struct checkpointer *c = arg;
 	struct fs_sync *sync;
 
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	sync = find_queued(c);
 	if (sync != NULL) {
 		sync->is_queued = false;
@@ -90,7 +90,7 @@ bool checkpoint_sync_next(void *arg)
 	}
 	if (find_queued(c) != NULL)
 		workers_wake(c->cfg->workers, &c->source);
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 	if (sync != NULL)
 		run(sync);
 	return sync != NULL;
@@ -106,12 +106,12 @@ static void start(struct fs_sync *sync, uint64_t lsn, uint64_t noted)
 	fs_path(c->cfg->repos, sync->fs, sync->path);
 	if (sync->path[0] == '\0')
 		strcpy(sync->path, "?");
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	sync->err = 0;
 	sync->is_queued = true;
 	if (c->is_started)
 		workers_wake(c->cfg->workers, &c->source);
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 	/* checkpointer_once() without the thread: the caller is the only thread
 	 * of the store. */
 	if (!c->is_started)
@@ -140,10 +140,10 @@ static struct fs_sync *find_or_add(struct checkpointer *c, struct fs *fs)
 		return NULL;
 	sync->owner = c;
 	sync->fs = fs;
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	sync->next = c->syncs;
 	c->syncs = sync;
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 	return sync;
 }
 
@@ -152,10 +152,10 @@ static bool is_clean(struct fs *fs)
 {
 	bool is_clean;
 
-	if (pthread_mutex_trylock(&fs->checkpoint) != 0)
+	if (mutex_trylock(&fs->checkpoint) != 0)
 		return false;
 	is_clean = !atomic_load(&fs->touched) && !atomic_load(&fs->promised);
-	pthread_mutex_unlock(&fs->checkpoint);
+	mutex_unlock(&fs->checkpoint);
 	return is_clean;
 }
 
@@ -187,24 +187,24 @@ static bool wait_for(struct checkpointer *c, size_t limit,
 {
 	bool is_late = false;
 
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	while (nr_running(c) >= limit && !is_late)
 		if (c->stopping)
-			pthread_cond_wait(&c->cond, &c->mutex);
+			mutex_wait(&c->cond, &c->mutex);
 		else
-			is_late = pthread_cond_timedwait(&c->cond, &c->mutex,
+			is_late = mutex_wait_until(&c->cond, &c->mutex,
 				      until) == ETIMEDOUT;
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 	return !is_late;
 }
 
 /* Nothing needs a sync there. */
 static void skip(struct fs_sync *sync, uint64_t lsn)
 {
-	pthread_mutex_lock(&sync->owner->mutex);
+	mutex_lock(&sync->owner->mutex);
 	sync->lasting = lsn;
 	sync->err = 0;
-	pthread_mutex_unlock(&sync->owner->mutex);
+	mutex_unlock(&sync->owner->mutex);
 }
 
 /* Lowers *LSN for the file systems from FIRST on. */
@@ -216,7 +216,7 @@ static int results(struct checkpointer *c, const struct fs *first,
 	uint64_t lasting;
 	int r = 0;
 
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	for (fs = first; fs != NULL; fs = fs->next) {
 		if (fs->state == FS_GONE)
 			continue;
@@ -227,7 +227,7 @@ static int results(struct checkpointer *c, const struct fs *first,
 		if (sync != NULL && sync->err < 0)
 			r = sync->err;
 	}
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 	return r;
 }
 
@@ -240,9 +240,9 @@ static int sync_fs(struct checkpointer *c, struct fs *fs, uint64_t lsn,
 
 	if (sync == NULL)
 		return -ENOMEM;
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	runs = is_running(sync);
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 	if (runs)
 		return 0;
 	if (fs->state == FS_GONE)
@@ -299,11 +299,11 @@ const char *checkpoint_sync_failed(struct checkpointer *c)
 {
 	const struct fs_sync *sync;
 
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	for (sync = c->syncs; sync != NULL; sync = sync->next)
 		if (sync->err < 0 && sync->fs->state != FS_GONE)
 			break;
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 	return sync != NULL ? sync->path : NULL;
 }
 
@@ -314,9 +314,9 @@ void checkpoint_sync_end(struct checkpointer *c)
 	/* A hanging sync stays in the reports until it ends. */
 	wait_for(c, 1, NULL);
 	while ((sync = c->syncs) != NULL) {
-		pthread_mutex_lock(&c->mutex);
+		mutex_lock(&c->mutex);
 		c->syncs = sync->next;
-		pthread_mutex_unlock(&c->mutex);
+		mutex_unlock(&c->mutex);
 		free(sync);
 	}
 }

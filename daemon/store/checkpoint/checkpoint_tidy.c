@@ -47,7 +47,7 @@ void checkpoint_tidy_begin(struct checkpoint_tidy *t, struct checkpointer *c,
 	size_t i;
 
 	*t = (struct checkpoint_tidy){ .owner = c, .fs = fs };
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	for (repo = repos->open; repo != NULL; repo = repo->next)
 		t->nr += is_wanted(repo, fs);
 	t->repos = t->nr > 0 ? calloc(t->nr, sizeof(struct repo *)) : NULL;
@@ -58,7 +58,7 @@ void checkpoint_tidy_begin(struct checkpoint_tidy *t, struct checkpointer *c,
 			repo->refs++;
 			t->repos[t->nr++] = repo;
 		}
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	for (i = 0; i < t->nr; i++)
 		stack_set_each(t->repos[i]->stacks, begin_one, NULL);
 	/* After the lists were read: a row is older than its table. */

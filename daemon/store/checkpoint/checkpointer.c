@@ -63,10 +63,10 @@ static void wait_for_round(struct checkpointer *c, struct timespec *next)
 		if (checkpoint_sync_has_ended(c))
 			*next = checkpointer_deadline(c);
 		if (c->nr_published < MANY_UPDATES)
-			pthread_cond_timedwait(&c->cond, &c->mutex, next);
+			mutex_wait_until(&c->cond, &c->mutex, next);
 		while (c->nr_published >= MANY_UPDATES && !c->stopping &&
 		    c->asked.head == NULL &&
-		    pthread_cond_timedwait(&c->cond, &c->mutex, &earliest) == 0)
+		    mutex_wait_until(&c->cond, &c->mutex, &earliest) == 0)
 			;
 	}
 	*next = checkpointer_deadline(c);
@@ -77,7 +77,7 @@ static void wait_for_batches(struct checkpointer *c)
 {
 	const struct timespec until = time_after(BATCH_NS);
 
-	pthread_cond_timedwait(&c->cond, &c->mutex, &until);
+	mutex_wait_until(&c->cond, &c->mutex, &until);
 }
 
 /* ---- the thread ---- */
@@ -115,7 +115,7 @@ static void *checkpointer_main(void *arg)
 	struct timespec next = { 0 };
 	uint64_t batches = 0;
 
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	while (!c->stopping) {
 		if (waits)
 			wait_for_batches(c);
@@ -125,12 +125,12 @@ static void *checkpointer_main(void *arg)
 			break;
 		asked = c->asked.head != NULL;
 		c->nr_published = 0;
-		pthread_mutex_unlock(&c->mutex);
+		mutex_unlock(&c->mutex);
 		run_round(c, asked, &batches);
-		pthread_mutex_lock(&c->mutex);
+		mutex_lock(&c->mutex);
 		waits = c->asked.head != NULL;
 	}
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 	return NULL;
 }
 
@@ -139,52 +139,52 @@ static void *checkpointer_main(void *arg)
 void checkpointer_set_work(struct checkpointer *c, struct stage_work *work,
     const char *path)
 {
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	*work = (struct stage_work){ path, SYS(c->cfg->sys, now_mono) };
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 }
 
 void checkpointer_set_intervals(struct checkpointer *c, int64_t checkpoint_ns,
     int64_t durability_ns)
 {
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	c->checkpoint_interval_ns = checkpoint_ns;
 	c->durability_interval_ns = durability_ns;
 	pthread_cond_signal(&c->cond);
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 }
 
 void checkpointer_published(struct checkpointer *c, size_t nr)
 {
 	bool is_enough;
 
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	c->nr_published += nr;
 	is_enough = c->nr_published >= MANY_UPDATES &&
 	    c->nr_published - nr < MANY_UPDATES;
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 	if (is_enough)
 		pthread_cond_signal(&c->cond);
 }
 
 void checkpointer_ask(struct checkpointer *c, struct store_question *cp)
 {
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	cp->lsn = journal_last_lsn(c->journal);
 	question_fifo_put(&c->asked, cp);
 	pthread_cond_signal(&c->cond);
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 }
 
 void checkpointer_stats(struct checkpointer *c, struct store_stats *stats)
 {
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	stats->checkpoints = c->nr_done;
 	stats->checkpoint_failures = c->nr_failed;
 	stats->checkpoint_ns = c->done_ns;
 	stats->checkpoint_took_ns = c->took_ns;
 	stats->journal_bytes = c->journal_bytes;
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 }
 
 void checkpointer_progress(struct checkpointer *c, int64_t before_ns,
@@ -192,11 +192,11 @@ void checkpointer_progress(struct checkpointer *c, int64_t before_ns,
 {
 	const struct fs_sync *sync;
 
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	stage_add(progress, &c->work, before_ns);
 	for (sync = c->syncs; sync != NULL; sync = sync->next)
 		stage_add(progress, &sync->work, before_ns);
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 }
 
 struct checkpointer *checkpointer_new(const struct store_parts *cfg)
@@ -208,7 +208,7 @@ struct checkpointer *checkpointer_new(const struct store_parts *cfg)
 	c->cfg = cfg;
 	c->journal = commit_log_journal(cfg->log);
 	c->wal_copied_ns = SYS(cfg->sys, now_mono);
-	pthread_mutex_init(&c->mutex, NULL);
+	mutex_init(&c->mutex, MUTEX_CHECKPOINTER);
 	time_cond_init(&c->cond);
 	c->source = (struct work_source){ .work = checkpoint_sync_next,
 		.arg = c,
@@ -224,7 +224,7 @@ void checkpointer_free(struct checkpointer *c)
 		return;
 	checkpoint_sync_end(c);
 	pthread_cond_destroy(&c->cond);
-	pthread_mutex_destroy(&c->mutex);
+	mutex_destroy(&c->mutex);
 	free(c);
 }
 
@@ -240,10 +240,10 @@ int checkpointer_start(struct checkpointer *c)
 
 void checkpointer_stop(struct checkpointer *c)
 {
-	pthread_mutex_lock(&c->mutex);
+	mutex_lock(&c->mutex);
 	c->stopping = true;
 	pthread_cond_broadcast(&c->cond);
-	pthread_mutex_unlock(&c->mutex);
+	mutex_unlock(&c->mutex);
 	if (c->is_started)
 		pthread_join(c->thread, NULL);
 	c->is_started = false;

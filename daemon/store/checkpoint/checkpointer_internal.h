@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/store/checkpoint/checkpointer.h"
 #include "daemon/store/stages.h"
 
@@ -41,7 +42,7 @@ struct checkpointer {
 	struct fs *sync_next;  /* the first to sync; NULL: any */
 
 	/* Everything below: under MUTEX. */
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	/* A question, many updates, the end of a sync, new intervals, or
 	 * STOPPING.
 	 * CLOCK_MONOTONIC: a wall clock that is set back must not stop the

@@ -124,11 +124,11 @@ static bool note(struct deferred *d, const struct journal_repo *repo,
 	struct deferred_repo *a;
 	bool is_new = false;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	a = add(d, repo, nr, &is_new);
 	if (a != NULL && err == -EUSERS)
 		set_err(d, a, err);
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	if (a == NULL)
 		d->cfg->fatal(d->cfg->store, "out of memory in recovery");
 	return a != NULL && is_new;
@@ -169,9 +169,9 @@ void deferred_add_locks(struct deferred *d, const struct repo *repo,
 	bool added;
 
 	memcpy(known.uuid, repo->uuid, sizeof(known.uuid));
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	added = add_left(d, &known, token);
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	if (!added)
 		d->cfg->fatal(d->cfg->store,
 		    "out of memory for locks that are left");
@@ -182,14 +182,14 @@ int deferred_begin_retry(struct deferred *d, uint64_t repo, uint64_t *members,
 {
 	struct deferred_repo *a;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	HASH_FIND(hh, d->repos, &repo, sizeof(repo), a);
 	*members = a != NULL ? a->nr : 0;
 	*nr = a != NULL ? a->nr_left : 0;
 	*tokens = calloc(*nr + 1, sizeof(**tokens));
 	if (*tokens != NULL && *nr > 0)
 		memcpy(*tokens, a->left, *nr * sizeof(**tokens));
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	if (*tokens == NULL)
 		return -ENOMEM;
 	array_sort_u64(*tokens, *nr);
@@ -202,14 +202,14 @@ void deferred_unlocked(struct deferred *d, uint64_t repo,
 	struct deferred_repo *a;
 	size_t i, kept = 0;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	HASH_FIND(hh, d->repos, &repo, sizeof(repo), a);
 	for (i = 0; a != NULL && i < a->nr_left; i++)
 		if (!array_has_u64(tokens, nr, a->left[i]))
 			a->left[kept++] = a->left[i];
 	if (a != NULL)
 		a->nr_left = kept;
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 }
 
 bool deferred_blocks_writes(struct deferred *d, uint64_t repo)
@@ -217,10 +217,10 @@ bool deferred_blocks_writes(struct deferred *d, uint64_t repo)
 	struct deferred_repo *a;
 	bool has;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	HASH_FIND(hh, d->repos, &repo, sizeof(repo), a);
 	has = a != NULL && a->state >= DEFERRED_SEARCH;
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	return has;
 }
 
@@ -237,10 +237,10 @@ bool deferred_is_endless(struct deferred *d, uint64_t repo)
 	struct deferred_repo *a;
 	bool is_endless;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	HASH_FIND(hh, d->repos, &repo, sizeof(repo), a);
 	is_endless = a != NULL && was_endless(d, a, ADMISSION_SEARCHES_NS);
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	return is_endless;
 }
 
@@ -249,12 +249,12 @@ bool deferred_fail_retry(struct deferred *d, uint64_t repo, int err)
 	struct deferred_repo *a;
 	bool is_new;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	HASH_FIND(hh, d->repos, &repo, sizeof(repo), a);
 	is_new = a != NULL && a->err != err;
 	if (a != NULL)
 		set_err(d, a, err);
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	return is_new;
 }
 
@@ -272,7 +272,7 @@ bool deferred_end_retry(struct deferred *d, uint64_t repo, uint64_t members,
 	struct deferred_repo *a;
 	bool is_over;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	HASH_FIND(hh, d->repos, &repo, sizeof(repo), a);
 	if (a != NULL) {
 		a->nr = a->nr - members + left;
@@ -284,7 +284,7 @@ bool deferred_end_retry(struct deferred *d, uint64_t repo, uint64_t members,
 		HASH_DEL(d->repos, a);
 	else
 		a = NULL;
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	if (a != NULL)
 		free_one(a);
 	return is_over;
@@ -305,7 +305,7 @@ size_t deferred_next(struct deferred *d, struct journal_repo *repos, size_t nr)
 	struct deferred_repo *a;
 	size_t i, found = 0;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	for (i = HASH_COUNT(d->repos); i > 0 && found < nr; i--) {
 		/* A moves to the end, so other repositories have the next
 		 * turn. */
@@ -315,13 +315,13 @@ size_t deferred_next(struct deferred *d, struct journal_repo *repos, size_t nr)
 		HASH_ADD(hh, d->repos, repo, sizeof(a->repo), a);
 		if (a->hh.tbl == NULL) {
 			free_one(a);
-			pthread_mutex_unlock(&d->mutex);
+			mutex_unlock(&d->mutex);
 			d->cfg->fatal(d->cfg->store,
 			    "out of memory in recovery");
 			return found;
 		}
 	}
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	return found;
 }
 
@@ -330,12 +330,12 @@ void deferred_count(struct deferred *d, uint64_t *repos, uint64_t *members)
 	struct deferred_repo *a, *next;
 
 	*repos = *members = 0;
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	HASH_ITER(hh, d->repos, a, next) {
 		*repos += a->state == DEFERRED_REDO;
 		*members += a->nr;
 	}
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 }
 
 /* ---- turns ---- */
@@ -344,9 +344,9 @@ bool deferred_begin_turn(struct deferred *d)
 {
 	bool is_due;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	is_due = d->is_turn_due = d->repos != NULL;
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	return is_due;
 }
 
@@ -354,21 +354,21 @@ bool deferred_take_turn(struct deferred *d)
 {
 	bool is_taken;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	is_taken = d->is_turn_due && !d->has_turn;
 	if (is_taken) {
 		d->is_turn_due = false;
 		d->has_turn = true;
 	}
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	return is_taken;
 }
 
 void deferred_end_turn(struct deferred *d)
 {
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	d->has_turn = false;
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 }
 
 /* ---- the list for programs that write without the daemon ---- */
@@ -382,7 +382,7 @@ static char *list_of(struct deferred *d)
 	struct deferred_repo *a, *next;
 	char hex[33], *text, *to;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	to = text = calloc(HASH_COUNT(d->repos) + 1, line);
 	HASH_ITER(hh, d->repos, a, next) {
 		if (a->state != DEFERRED_REDO || text == NULL)
@@ -390,7 +390,7 @@ static char *list_of(struct deferred *d)
 		repo_id_hex(a->uuid, hex);
 		to += snprintf(to, line, LINE, hex);
 	}
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	return text;
 }
 
@@ -402,11 +402,11 @@ void deferred_publish(struct deferred *d)
 	if (cfg->awaiting == NULL)
 		return;
 	/* Under TELLING, so that a newer list is told after an older list. */
-	pthread_mutex_lock(&d->telling);
+	mutex_lock(&d->telling);
 	list = list_of(d);
 	if (list != NULL)
 		cfg->awaiting(cfg->awaiting_arg, list);
-	pthread_mutex_unlock(&d->telling);
+	mutex_unlock(&d->telling);
 	if (list == NULL)
 		d->cfg->fatal(d->cfg->store, "out of memory in recovery");
 	free(list);
@@ -421,9 +421,9 @@ struct deferred *deferred_new(const struct store_parts *cfg)
 	if (d == NULL)
 		return NULL;
 	d->cfg = cfg;
-	pthread_mutex_init(&d->rows, NULL);
-	pthread_mutex_init(&d->telling, NULL);
-	pthread_mutex_init(&d->mutex, NULL);
+	mutex_init(&d->rows, MUTEX_DEFERRED_ROWS);
+	mutex_init(&d->telling, MUTEX_DEFERRED_TELLING);
+	mutex_init(&d->mutex, MUTEX_INNER);
 	return d;
 }
 
@@ -438,8 +438,8 @@ void deferred_free(struct deferred *d)
 		free_one(a);
 	}
 	deferred_free_updates(d);
-	pthread_mutex_destroy(&d->mutex);
-	pthread_mutex_destroy(&d->telling);
-	pthread_mutex_destroy(&d->rows);
+	mutex_destroy(&d->mutex);
+	mutex_destroy(&d->telling);
+	mutex_destroy(&d->rows);
 	free(d);
 }

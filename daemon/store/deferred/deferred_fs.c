@@ -113,11 +113,11 @@ static bool is_open_elsewhere(struct repos *repos, const struct repo *repo)
 {
 	const struct repo *other;
 
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	for (other = repos->open; other != NULL; other = other->next)
 		if (other != repo && other->id == repo->id && other->refs > 0)
 			break;
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	return other != NULL;
 }
 
@@ -126,11 +126,11 @@ uint64_t deferred_fs_first_batch(struct deferred *d, struct repo *repo)
 	struct repos *repos = d->cfg->repos;
 	uint64_t first;
 
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	if (repo->fs->first_batch == 0)
 		repo->fs->first_batch = d->cfg->next_token(d->cfg->store);
 	first = repo->fs->first_batch;
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	/* If REPO is open by another path, FIRST is unknown: on some file
 	 * systems only the mount tells two apart, and older batches may still
 	 * work in the same directories. */
@@ -167,13 +167,13 @@ int deferred_fs_check(struct deferred *d, struct repo *repo)
 
 	if (repo->is_looked_at)
 		return 0;
-	pthread_mutex_lock(&d->rows);
+	mutex_lock(&d->rows);
 	r = journal_is_elsewhere(commit_log_journal(d->cfg->log), repo->id,
 	    repo->fs->mount, &is_elsewhere);
 	if (r == 0 && is_elsewhere)
 		r = is_open_elsewhere(d->cfg->repos, repo) ? -EAGAIN :
 							     defer(&p);
-	pthread_mutex_unlock(&d->rows);
+	mutex_unlock(&d->rows);
 	if (r == 0 && is_elsewhere && deferred_blocks_writes(d, repo->id))
 		tell(d, STORE_FS_OTHER, repo->path, "");
 	if (r == 0)
@@ -189,7 +189,7 @@ void deferred_fs_let_go(struct deferred *d)
 	char path[REFD_PATH_MAX];
 	struct fs *fs;
 
-	pthread_mutex_lock(&d->rows);
+	mutex_lock(&d->rows);
 	for (fs = fs_first(repos); fs != NULL; fs = fs->next) {
 		p.fs = fs;
 		if (fs->state != FS_FAILED || fs_is_in_use(repos, fs) ||
@@ -200,5 +200,5 @@ void deferred_fs_let_go(struct deferred *d)
 		fs_let_go(repos, fs);
 		tell(d, STORE_FS_LET_GO, path, "");
 	}
-	pthread_mutex_unlock(&d->rows);
+	mutex_unlock(&d->rows);
 }

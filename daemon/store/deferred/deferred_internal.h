@@ -5,8 +5,7 @@
 #ifndef STORE_DEFERRED_INTERNAL_H
 #define STORE_DEFERRED_INTERNAL_H
 
-#include <pthread.h>
-
+#include "daemon/base/mutex.h"
 #include "daemon/store/deferred/deferred.h"
 
 struct deferred_repo;
@@ -14,10 +13,10 @@ struct deferred_update;
 
 struct deferred {
 	const struct store_parts *cfg;
-	pthread_mutex_t rows, telling; /* order of locks: deferred.h */
+	struct mutex rows, telling; /* order of locks: deferred.h */
 
 	/* Everything below: under MUTEX. */
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	struct deferred_repo *repos;     /* a hash; NULL: none */
 	struct deferred_update *updates; /* a hash; NULL: none */
 	uint64_t nr_ended;               /* see deferred_nr_ended() */

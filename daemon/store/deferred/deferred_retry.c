@@ -308,9 +308,9 @@ int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 		return -EUSERS;
 	/* deferred_fs.c notes members before they are in the journal. ROWS
 	 * makes this retry wait until they are. */
-	pthread_mutex_lock(&d->rows);
+	mutex_lock(&d->rows);
 	r = deferred_begin_retry(d, repo->id, &members, &over, &rec.nr_over);
-	pthread_mutex_unlock(&d->rows);
+	mutex_unlock(&d->rows);
 	if (r < 0)
 		return r;
 	rec.over = over;

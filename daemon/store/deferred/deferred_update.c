@@ -54,9 +54,9 @@ void deferred_add_update(struct deferred *d, uint64_t lsn, uint32_t index)
 {
 	bool added;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	added = add(d, lsn, index);
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	if (!added)
 		d->cfg->fatal(d->cfg->store,
 		    "out of memory for deferred updates");
@@ -67,11 +67,11 @@ uint64_t deferred_lowest_lsn(struct deferred *d)
 	struct deferred_update *un, *next;
 	uint64_t lowest = 0;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	HASH_ITER(hh, d->updates, un, next)
 		if (lowest == 0 || un->update.lsn < lowest)
 			lowest = un->update.lsn;
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	return lowest;
 }
 
@@ -80,10 +80,10 @@ bool deferred_has_update(struct deferred *d, const struct journal_row *row,
 {
 	bool has;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	has = find(d, row->kind == JOURNAL_DEFERRED ? row->refers_to : row->lsn,
 		  index) != NULL;
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	return has;
 }
 
@@ -91,13 +91,13 @@ void deferred_end_update(struct deferred *d, uint64_t lsn, uint32_t index)
 {
 	struct deferred_update *un;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	un = find(d, lsn, index);
 	if (un != NULL) {
 		HASH_DEL(d->updates, un);
 		d->nr_ended++;
 	}
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	free(un);
 }
 
@@ -105,9 +105,9 @@ uint64_t deferred_nr_ended(struct deferred *d)
 {
 	uint64_t nr;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	nr = d->nr_ended;
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	return nr;
 }
 

@@ -40,6 +40,7 @@
 #include <utlist.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/base/mutex.h"
 #include "daemon/base/time.h"
 #include "daemon/store/history/history_queue.h"
 #include "daemon/store/journal/journal.h"
@@ -83,7 +84,7 @@ struct historian {
 	bool is_damage_told, is_clock_told;
 
 	/* Everything below: under MUTEX. */
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	pthread_cond_t cond;
 	struct store_question *asked; /* a list of utlist */
 	bool is_stopping;
@@ -99,17 +100,17 @@ struct historian {
 
 static void begin_work(struct historian *me, const char *path)
 {
-	pthread_mutex_lock(&me->mutex);
+	mutex_lock(&me->mutex);
 	me->work.path = path;
 	me->work.since_ns = SYS(me->cfg.history.sys, now_mono);
-	pthread_mutex_unlock(&me->mutex);
+	mutex_unlock(&me->mutex);
 }
 
 static void count_watches(struct historian *me, int more)
 {
-	pthread_mutex_lock(&me->mutex);
+	mutex_lock(&me->mutex);
 	me->nr_watches += (uint64_t)more;
-	pthread_mutex_unlock(&me->mutex);
+	mutex_unlock(&me->mutex);
 }
 
 static uint64_t visible_lsn(struct historian *me)
@@ -121,9 +122,9 @@ static bool watches_end(struct historian *me)
 {
 	bool end;
 
-	pthread_mutex_lock(&me->mutex);
+	mutex_lock(&me->mutex);
 	end = me->ends_watches || me->is_stopping;
-	pthread_mutex_unlock(&me->mutex);
+	mutex_unlock(&me->mutex);
 	return end;
 }
 
@@ -318,7 +319,7 @@ static void wait_for(struct historian *me, int64_t ns)
 {
 	const struct timespec until = time_after(ns);
 
-	pthread_cond_timedwait(&me->cond, &me->mutex, &until);
+	mutex_wait_until(&me->cond, &me->mutex, &until);
 }
 
 /* The queue can be very long. */
@@ -373,10 +374,10 @@ static void take_new(struct historian *me)
 {
 	struct store_question *came, *ask, *next;
 
-	pthread_mutex_lock(&me->mutex);
+	mutex_lock(&me->mutex);
 	came = me->asked;
 	me->asked = NULL;
-	pthread_mutex_unlock(&me->mutex);
+	mutex_unlock(&me->mutex);
 	DL_FOREACH_SAFE(came, ask, next)
 		history_queue_put(&me->queue, ask);
 }
@@ -393,7 +394,7 @@ static bool next_turn(struct historian *me, bool listens, int64_t wait_ns)
 {
 	bool goes_on;
 
-	pthread_mutex_lock(&me->mutex);
+	mutex_lock(&me->mutex);
 	me->work.path = NULL;
 	note_lsns(me);
 	me->listens = listens;
@@ -401,7 +402,7 @@ static bool next_turn(struct historian *me, bool listens, int64_t wait_ns)
 		wait_for(me, wait_ns);
 	me->is_woken = false;
 	goes_on = !me->is_stopping || !has_none(me);
-	pthread_mutex_unlock(&me->mutex);
+	mutex_unlock(&me->mutex);
 	return goes_on;
 }
 
@@ -445,7 +446,7 @@ struct historian *historian_new(const struct historian_config *cfg)
 	if (h == NULL)
 		return NULL;
 	h->cfg = *cfg;
-	pthread_mutex_init(&h->mutex, NULL);
+	mutex_init(&h->mutex, MUTEX_FLOORS);
 	time_cond_init(&h->cond);
 	return h;
 }
@@ -469,10 +470,10 @@ void historian_stop(struct historian *h)
 {
 	if (!h->is_started)
 		return;
-	pthread_mutex_lock(&h->mutex);
+	mutex_lock(&h->mutex);
 	h->is_stopping = true;
 	pthread_cond_signal(&h->cond);
-	pthread_mutex_unlock(&h->mutex);
+	mutex_unlock(&h->mutex);
 	pthread_join(h->thread, NULL);
 	h->is_started = false;
 }
@@ -482,7 +483,7 @@ void historian_free(struct historian *h)
 	if (h == NULL)
 		return;
 	pthread_cond_destroy(&h->cond);
-	pthread_mutex_destroy(&h->mutex);
+	mutex_destroy(&h->mutex);
 	free(h);
 }
 
@@ -490,46 +491,46 @@ void historian_free(struct historian *h)
 
 void historian_ask(struct historian *h, struct store_question *ask)
 {
-	pthread_mutex_lock(&h->mutex);
+	mutex_lock(&h->mutex);
 	DL_APPEND(h->asked, ask);
 	pthread_cond_signal(&h->cond);
-	pthread_mutex_unlock(&h->mutex);
+	mutex_unlock(&h->mutex);
 }
 
 void historian_end_watches(struct historian *h)
 {
-	pthread_mutex_lock(&h->mutex);
+	mutex_lock(&h->mutex);
 	h->ends_watches = h->is_woken = true;
 	pthread_cond_signal(&h->cond);
-	pthread_mutex_unlock(&h->mutex);
+	mutex_unlock(&h->mutex);
 }
 
 void historian_note_commit(struct historian *h)
 {
-	pthread_mutex_lock(&h->mutex);
+	mutex_lock(&h->mutex);
 	if (h->listens) {
 		h->is_woken = true;
 		pthread_cond_signal(&h->cond);
 	}
-	pthread_mutex_unlock(&h->mutex);
+	mutex_unlock(&h->mutex);
 }
 
 void historian_stats(struct historian *h, struct store_stats *stats)
 {
-	pthread_mutex_lock(&h->mutex);
+	mutex_lock(&h->mutex);
 	stats->watching = h->nr_watches;
 	stats->indexed_lsn = h->indexed_lsn;
 	stats->trimmed_lsn = h->trimmed_lsn;
 	if (h->chain.lsn > 0)
 		journal_chain_text(journal_uuid(h->cfg.history.journal),
 		    &h->chain, stats->head);
-	pthread_mutex_unlock(&h->mutex);
+	mutex_unlock(&h->mutex);
 }
 
 void historian_progress(struct historian *h, int64_t before_ns,
     struct store_progress *progress)
 {
-	pthread_mutex_lock(&h->mutex);
+	mutex_lock(&h->mutex);
 	stage_add(progress, &h->work, before_ns);
-	pthread_mutex_unlock(&h->mutex);
+	mutex_unlock(&h->mutex);
 }

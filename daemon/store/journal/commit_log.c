@@ -11,11 +11,11 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/store/journal/journal_internal.h"
 
 /* How often one wait opens a broken journal again. */
@@ -27,10 +27,10 @@ struct commit_log {
 	struct journal *journal;
 	/* Write-locked while the journal is opened again: an append then waits
 	 * and does not meet a broken journal. */
-	pthread_rwlock_t lock;
-	pthread_mutex_t mutex; /* the members below */
-	size_t nr_calls;       /* appends and waits at work */
-	int64_t moved_ns;      /* when the last call began or returned */
+	struct rwlock lock;
+	struct mutex mutex; /* the members below */
+	size_t nr_calls;    /* appends and waits at work */
+	int64_t moved_ns;   /* when the last call began or returned */
 };
 
 int commit_log_open(const struct commit_log_config *cfg,
@@ -49,8 +49,8 @@ int commit_log_open(const struct commit_log_config *cfg,
 		free(log);
 		return r;
 	}
-	pthread_rwlock_init(&log->lock, NULL);
-	pthread_mutex_init(&log->mutex, NULL);
+	rwlock_init(&log->lock, MUTEX_LOG);
+	mutex_init(&log->mutex, MUTEX_INNER);
 	*out = log;
 	return 0;
 }
@@ -65,8 +65,8 @@ void commit_log_close(struct commit_log *log)
 	if (log == NULL)
 		return;
 	journal_close(log->journal);
-	pthread_rwlock_destroy(&log->lock);
-	pthread_mutex_destroy(&log->mutex);
+	rwlock_destroy(&log->lock);
+	mutex_destroy(&log->mutex);
 	free(log);
 }
 
@@ -79,18 +79,22 @@ struct journal *commit_log_journal(struct commit_log *log)
 
 static void entered(struct commit_log *log)
 {
-	pthread_mutex_lock(&log->mutex);
+	const int64_t now_ns = SYS(log->sys, now_mono);
+
+	mutex_lock(&log->mutex);
 	if (log->nr_calls++ == 0)
-		log->moved_ns = SYS(log->sys, now_mono);
-	pthread_mutex_unlock(&log->mutex);
+		log->moved_ns = now_ns;
+	mutex_unlock(&log->mutex);
 }
 
 static void left(struct commit_log *log)
 {
-	pthread_mutex_lock(&log->mutex);
+	const int64_t now_ns = SYS(log->sys, now_mono);
+
+	mutex_lock(&log->mutex);
 	log->nr_calls--;
-	log->moved_ns = SYS(log->sys, now_mono);
-	pthread_mutex_unlock(&log->mutex);
+	log->moved_ns = now_ns;
+	mutex_unlock(&log->mutex);
 }
 
 int64_t commit_log_stuck_ns(struct commit_log *log)
@@ -98,10 +102,10 @@ int64_t commit_log_stuck_ns(struct commit_log *log)
 	/* Appends, and waits without a flush, go on beside a hanging flush. */
 	int64_t ns = 0, flush_ns = journal_flush_hangs_ns(log->journal);
 
-	pthread_mutex_lock(&log->mutex);
+	mutex_lock(&log->mutex);
 	if (log->nr_calls > 0)
 		ns = SYS(log->sys, now_mono) - log->moved_ns;
-	pthread_mutex_unlock(&log->mutex);
+	mutex_unlock(&log->mutex);
 	return flush_ns > ns ? flush_ns : ns;
 }
 
@@ -114,12 +118,12 @@ int commit_log_append(struct commit_log *log, struct journal_row *rows,
 
 	assert(journal_this_start(log->journal) != 0);
 	entered(log);
-	pthread_rwlock_rdlock(&log->lock);
+	rwlock_read(&log->lock);
 	*mark = (struct commit_log_mark){ .rows = rows,
 		.nr = nr,
 		.before = journal_last_lsn(log->journal) };
 	r = journal_append(log->journal, rows, nr, &mark->at);
-	pthread_rwlock_unlock(&log->lock);
+	rwlock_unlock(&log->lock);
 	left(log);
 	mark->is_unknown = r == JOURNAL_UNKNOWN;
 	return mark->is_unknown ? 0 : r;
@@ -130,9 +134,9 @@ int commit_log_read(struct commit_log *log, uint64_t after,
 {
 	int r;
 
-	pthread_rwlock_rdlock(&log->lock);
+	rwlock_read(&log->lock);
 	r = journal_scan(log->journal, after, cb, arg);
-	pthread_rwlock_unlock(&log->lock);
+	rwlock_unlock(&log->lock);
 	return r;
 }
 
@@ -143,11 +147,11 @@ static int mend(struct commit_log *log)
 	char *why = NULL, text[512];
 	int r = 0;
 
-	pthread_rwlock_wrlock(&log->lock);
+	rwlock_write(&log->lock);
 	/* Another thread may have mended the journal. */
 	if (journal_is_broken(log->journal))
 		r = journal_reopen(log->journal, &why);
-	pthread_rwlock_unlock(&log->lock);
+	rwlock_unlock(&log->lock);
 	if (r != 0) {
 		snprintf(text, sizeof(text),
 		    "failed and can't be opened again: %s",

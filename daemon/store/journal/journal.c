@@ -47,26 +47,26 @@ bool journal_is_broken(struct journal *j)
 {
 	bool is_broken;
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	is_broken = j->is_broken;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return is_broken;
 }
 
 void journal_break(struct journal *j)
 {
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	j->is_broken = true;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 }
 
 uint64_t journal_guarded(struct journal *j, const uint64_t *number)
 {
 	uint64_t value;
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	value = *number;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return value;
 }
 
@@ -102,12 +102,12 @@ static void txn_committed(struct journal *j)
 	if (wal_began)
 		journal_wal_began(j);
 	j->is_unmarked = true;
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	j->is_caught_up = false;
 	j->wal_frames = (uint64_t)j->frames;
 	j->stats.commits++;
 	j->stats.flushes += wal_began;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 }
 
 static bool failed_in_write(int rc)
@@ -142,14 +142,14 @@ struct journal_mark journal_mark(struct journal *j)
 {
 	struct journal_mark mark;
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	j->lsn.last_row = j->last_written;
 	j->lsn.last = j->next_lsn - 1;
 	j->lsn.forgotten = j->meta.forgotten;
 	j->shared = j->meta.shared;
 	j->counts.written += j->is_unmarked;
 	mark = (struct journal_mark){ j->counts.written, j->counts.epoch };
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	j->is_unmarked = false;
 	return mark;
 }
@@ -251,10 +251,10 @@ static int write_together(struct journal *j, const struct journal_commit *first)
 	size_t nr = 0;
 	int r = 0, rc;
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	meta.forgotten = j->lsn.forget_wanted;
 	memcpy(wanted, j->shared_wanted, sizeof(wanted));
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	for (c = first; c != NULL && r == 0; c = c->next) {
 		nr += c->nr;
 		r = journal_add_shared(j, &meta.shared, wanted, c);
@@ -328,11 +328,11 @@ static struct journal_commit *take_waiting(struct journal *j)
 {
 	struct journal_commit *first;
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	first = j->waiting;
 	j->waiting = NULL;
 	j->waiting_end = &j->waiting;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return first;
 }
 
@@ -351,15 +351,15 @@ int journal_append(struct journal *j, struct journal_row *rows, size_t nr,
 {
 	struct journal_commit me = { .rows = rows, .nr = nr };
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	*j->waiting_end = &me;
 	j->waiting_end = &me.next;
-	pthread_mutex_unlock(&j->hand_lock);
-	pthread_mutex_lock(&j->commit_lock);
+	mutex_unlock(&j->hand_lock);
+	mutex_lock(&j->commit_lock);
 	/* Another caller may have committed these rows. */
 	if (!me.is_over)
 		commit_all(j, take_waiting(j));
-	pthread_mutex_unlock(&j->commit_lock);
+	mutex_unlock(&j->commit_lock);
 	*mark = me.mark;
 	return clear_lsns(rows, nr, me.r);
 }
@@ -379,13 +379,13 @@ int journal_forget(struct journal *j, uint64_t lsn, bool now)
 {
 	int r = 0;
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	/* Only written rows can be forgotten. */
 	if (lsn > j->lsn.last)
 		lsn = j->lsn.last;
 	if (lsn > j->lsn.forget_wanted)
 		j->lsn.forget_wanted = lsn;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	if (now)
 		r = journal_commit(j, NULL, 0, true);
 	return r;
@@ -393,11 +393,11 @@ int journal_forget(struct journal *j, uint64_t lsn, bool now)
 
 void journal_unforget(struct journal *j)
 {
-	pthread_mutex_lock(&j->commit_lock);
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->commit_lock);
+	mutex_lock(&j->hand_lock);
 	j->lsn.forget_wanted = j->meta.forgotten;
-	pthread_mutex_unlock(&j->hand_lock);
-	pthread_mutex_unlock(&j->commit_lock);
+	mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->commit_lock);
 }
 
 /* ---- numbers ---- */
@@ -440,11 +440,11 @@ void journal_stats(struct journal *j, struct journal_stats *stats)
 {
 	const struct journal_commit *c;
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	*stats = j->stats;
 	stats->wal_bytes = j->wal_frames * JOURNAL_FRAME_BYTES;
 	stats->waiting = j->flush.waiting;
 	for (c = j->waiting; c != NULL; c = c->next)
 		stats->waiting++;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 }

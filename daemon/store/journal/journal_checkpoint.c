@@ -69,10 +69,10 @@ static int passive(struct journal *j)
 	int rc, log = -1, copied = -1;
 	bool may_start;
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	may_start = !j->is_caught_up;
 	rc = j->is_broken;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	if (rc)
 		return JOURNAL_UNKNOWN;
 	if (!may_start)
@@ -86,11 +86,11 @@ static int passive(struct journal *j)
 		return -EIO;
 	if (!journal_fs_lives(j))
 		return failed(j, SQLITE_IOERR);
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	j->is_caught_up = has_caught_up(j, copied);
 	j->frames_left = j->is_caught_up ? 0 : j->wal_frames - (uint64_t)copied;
 	j->stats.checkpoints++;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return 0;
 }
 
@@ -112,10 +112,10 @@ static bool is_beyond(struct journal *j, uint64_t wal_max_bytes)
 {
 	bool is_beyond;
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	is_beyond = !j->is_caught_up &&
 	    j->wal_frames * JOURNAL_FRAME_BYTES > wal_max_bytes;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return is_beyond;
 }
 
@@ -131,9 +131,9 @@ static int catch_up(struct journal *j)
 			r = sync_database(j);
 	}
 	if (r == 0) {
-		pthread_mutex_lock(&j->commit_lock);
+		mutex_lock(&j->commit_lock);
 		r = passive(j);
-		pthread_mutex_unlock(&j->commit_lock);
+		mutex_unlock(&j->commit_lock);
 	}
 	return r;
 }
@@ -152,7 +152,7 @@ int journal_checkpoint(struct journal *j, uint64_t wal_max_bytes)
 {
 	int r, fd;
 
-	pthread_mutex_lock(&j->ckpt_lock);
+	mutex_lock(&j->ckpt_lock);
 	r = lock_wal(j, is_beyond(j, wal_max_bytes), &fd);
 	if (r == 0)
 		r = passive(j);
@@ -160,7 +160,7 @@ int journal_checkpoint(struct journal *j, uint64_t wal_max_bytes)
 		r = catch_up(j);
 	if (fd >= 0)
 		SYS(j->sys, close, fd);
-	pthread_mutex_unlock(&j->ckpt_lock);
+	mutex_unlock(&j->ckpt_lock);
 	return r == -EAGAIN ? 0 : r;
 }
 
@@ -182,10 +182,10 @@ int journal_truncate_wal(struct journal *j)
 		rc = SQLITE_IOERR;
 	if (rc == SQLITE_OK) {
 		j->frames = 0;
-		pthread_mutex_lock(&j->hand_lock);
+		mutex_lock(&j->hand_lock);
 		j->wal_frames = 0;
 		j->is_caught_up = true;
-		pthread_mutex_unlock(&j->hand_lock);
+		mutex_unlock(&j->hand_lock);
 	}
 	return rc;
 }

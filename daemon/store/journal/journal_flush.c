@@ -135,9 +135,9 @@ static void wait_until(struct journal *j, int64_t until_ns)
 
 	j->flush.waiting++;
 	if (until_ns == 0)
-		pthread_cond_wait(&j->flush.cond, &j->hand_lock);
+		mutex_wait(&j->flush.cond, &j->hand_lock);
 	else
-		pthread_cond_timedwait(&j->flush.cond, &j->hand_lock, &until);
+		mutex_wait_until(&j->flush.cond, &j->hand_lock, &until);
 	j->flush.waiting--;
 }
 
@@ -174,11 +174,11 @@ static void flush_once(struct journal *j, struct journal_flusher *f)
 	j->flush.began_ns = began_ns;
 	j->flush.commits = written;
 	PROBE_FLUSH_BEGIN(nr, written - j->counts.flushed);
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	is_well = sync_wal(j, f, end, &lasts);
 	took_ns = time_now_ns(CLOCK_MONOTONIC) - began_ns;
 	PROBE_FLUSH_END(nr, took_ns, is_well);
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	j->flush.took_ns += (took_ns - j->flush.took_ns) / 8;
 	while (j->flush.over + 1 != nr)
 		wait_until(j, 0);
@@ -223,9 +223,9 @@ int journal_flush_to(struct journal *j, const struct journal_mark *mark)
 {
 	int r;
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	r = flush_to(j, mark);
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return r;
 }
 
@@ -234,32 +234,32 @@ int journal_flush(struct journal *j)
 	struct journal_mark mark;
 
 	/* Marks all commits visible to readers. */
-	pthread_mutex_lock(&j->commit_lock);
+	mutex_lock(&j->commit_lock);
 	mark = journal_mark(j);
-	pthread_mutex_unlock(&j->commit_lock);
+	mutex_unlock(&j->commit_lock);
 	return journal_is_broken(j) ? JOURNAL_UNKNOWN :
 				      journal_flush_to(j, &mark);
 }
 
 void journal_flush_end(struct journal *j)
 {
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	j->is_broken = true;
 	j->counts.epoch++;
 	pthread_cond_broadcast(&j->flush.cond);
 	while (j->flush.over != j->flush.begun)
-		pthread_cond_wait(&j->flush.cond, &j->hand_lock);
-	pthread_mutex_unlock(&j->hand_lock);
+		mutex_wait(&j->flush.cond, &j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 }
 
 bool journal_repos_are_durable(struct journal *j, uint64_t epoch)
 {
 	bool last;
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	last = !j->is_broken && j->counts.flushed >= j->counts.repos_written &&
 	    j->counts.epoch == epoch;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return last;
 }
 
@@ -268,13 +268,13 @@ int journal_flush_repos(struct journal *j, uint64_t epoch)
 	struct journal_mark mark = { .epoch = epoch };
 	int r;
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	mark.written = j->counts.repos_written;
 	if (j->is_broken)
 		r = JOURNAL_UNKNOWN;
 	else
 		r = j->counts.epoch != epoch ? -ESTALE : flush_to(j, &mark);
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return r;
 }
 
@@ -284,9 +284,9 @@ bool journal_is_unflushed(struct journal *j)
 {
 	bool is_unflushed;
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	is_unflushed = j->lsn.durable < j->lsn.last_row;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return is_unflushed;
 }
 
@@ -301,13 +301,13 @@ int64_t journal_flush_hangs_ns(struct journal *j)
 	const struct journal_flusher *f;
 	int i;
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	for (i = 0; i < JOURNAL_FLUSHERS; i++) {
 		f = &j->flush.flushers[i];
 		if (f->is_busy && now - f->began_ns > ns)
 			ns = now - f->began_ns;
 	}
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return ns;
 }
 
@@ -315,8 +315,8 @@ int64_t journal_flush_ns(struct journal *j)
 {
 	int64_t ns;
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	ns = j->flush.took_ns;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return ns;
 }

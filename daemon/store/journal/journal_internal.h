@@ -32,6 +32,7 @@
 #include <sqlite3.h>
 #include <sys/queue.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/store/journal/journal.h"
 
 /* PRAGMA user_version. Every other format is refused. */
@@ -109,10 +110,9 @@ struct journal_reader {
 	struct journal *journal;
 	sqlite3 *db;
 	sqlite3_stmt *stmts[JOURNAL_READER_STMTS];
-	/* Of a view: its files, reads at work (one within the other), and why
-	 * the last read did not begin. */
+	unsigned nr_reads; /* at work, one within the other */
+	/* Of a view: its files, and why the last read did not begin. */
 	struct journal_sight sight;
-	unsigned nr_reads;
 	int failed;
 	LIST_ENTRY(journal_reader) link;
 };
@@ -238,12 +238,12 @@ struct journal {
 	/* Read-locked by readers with a separate connection. An open connection
 	 * keeps the WAL's index alive, and SQLite would not read the disk
 	 * again. */
-	pthread_rwlock_t use_lock;
+	struct rwlock use_lock;
 
-	pthread_mutex_t ckpt_lock;
+	struct mutex ckpt_lock;
 	sqlite3 *ckpt;
 
-	pthread_mutex_t commit_lock;
+	struct mutex commit_lock;
 	sqlite3 *db;
 	struct journal_stmts stmts;
 	uint64_t next_lsn;
@@ -254,7 +254,7 @@ struct journal {
 	bool salt_known;
 	uint8_t salt[8]; /* of the present WAL */
 
-	pthread_mutex_t hand_lock;
+	struct mutex hand_lock;
 	bool is_broken; /* only journal_reopen() helps */
 	/* A checkpoint completed and no commit has ended since: none may
 	 * start. */

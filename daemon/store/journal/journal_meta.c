@@ -95,10 +95,10 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 		    "checksum that was stored with it; nothing was "
 		    "changed: " JOURNAL_WHAT_HELPS,
 		    j->cfg.path);
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	j->lsn.trimmed = j->meta.trimmed;
 	j->shared = j->meta.shared;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return 0;
 }
 
@@ -168,9 +168,9 @@ int journal_read_last(struct journal *j, char **why)
 		    j->cfg.path, (unsigned long long)last,
 		    (unsigned long long)durable);
 	j->last_written = (uint64_t)last;
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	if ((uint64_t)last > j->lsn.last)
 		j->lsn.last = (uint64_t)last;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return 0;
 }

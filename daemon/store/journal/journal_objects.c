@@ -44,9 +44,9 @@ int journal_write_objects(struct journal *j, uint64_t lsn,
 	    SQLITE_STATIC);
 	/* If the transaction fails, the sum is too large until it is read
 	 * again. */
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	j->lsn.objects_bytes += row->objects_len;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return rc == SQLITE_OK ? journal_run(s) : rc;
 }
 
@@ -80,10 +80,10 @@ static int read_bytes(struct journal *j)
 	rc = journal_query(j->db,
 	    "SELECT coalesce(sum(length(bytes)), 0) FROM " JOURNAL_OBJECTS, 0,
 	    0, &bytes);
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	if (rc == SQLITE_OK)
 		j->lsn.objects_bytes = (uint64_t)bytes;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return journal_errno(rc);
 }
 
@@ -143,10 +143,10 @@ int journal_drop_objects(struct journal *j)
 	int r = 0;
 
 	while (more && r == 0) {
-		pthread_mutex_lock(&j->commit_lock);
+		mutex_lock(&j->commit_lock);
 		r = journal_is_broken(j) ? JOURNAL_UNKNOWN :
 					   drop_some(j, &more);
-		pthread_mutex_unlock(&j->commit_lock);
+		mutex_unlock(&j->commit_lock);
 	}
 	return r;
 }

@@ -120,7 +120,7 @@ static int finish_connecting(struct journal *j)
 	if (rc != SQLITE_OK)
 		return rc;
 	sqlite3_wal_hook(j->db, note_frames, j);
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	j->lsn.last_row = j->lsn.durable = j->last_written;
 	/* Rows that were never flushed may be gone now: their numbers are not
 	 * given out again while somebody may remember them. */
@@ -131,7 +131,7 @@ static int finish_connecting(struct journal *j)
 	j->lsn.forgotten = j->lsn.forgotten_durable = j->meta.forgotten;
 	if (j->lsn.forget_wanted < j->meta.forgotten)
 		j->lsn.forget_wanted = j->meta.forgotten;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return SQLITE_OK;
 }
 
@@ -223,10 +223,10 @@ static void disconnect_all(struct journal *j)
 void journal_free(struct journal *j)
 {
 	disconnect_all(j);
-	pthread_rwlock_destroy(&j->use_lock);
-	pthread_mutex_destroy(&j->ckpt_lock);
-	pthread_mutex_destroy(&j->commit_lock);
-	pthread_mutex_destroy(&j->hand_lock);
+	rwlock_destroy(&j->use_lock);
+	mutex_destroy(&j->ckpt_lock);
+	mutex_destroy(&j->commit_lock);
+	mutex_destroy(&j->hand_lock);
 	pthread_cond_destroy(&j->flush.cond);
 	free(j->cfg.dir);
 	free(j->cfg.path);
@@ -245,10 +245,10 @@ struct journal *journal_new(const struct journal_config *cfg, const char *vfs)
 	j->sys = cfg->sys;
 	j->wal_fd = j->view.lock = -1;
 	time_cond_init(&j->flush.cond);
-	pthread_rwlock_init(&j->use_lock, NULL);
-	pthread_mutex_init(&j->ckpt_lock, NULL);
-	pthread_mutex_init(&j->commit_lock, NULL);
-	pthread_mutex_init(&j->hand_lock, NULL);
+	rwlock_init(&j->use_lock, MUTEX_JOURNAL_USE);
+	mutex_init(&j->ckpt_lock, MUTEX_JOURNAL_CHECKPOINT);
+	mutex_init(&j->commit_lock, MUTEX_JOURNAL_COMMIT);
+	mutex_init(&j->hand_lock, MUTEX_INNER);
 	LIST_INIT(&j->readers);
 	j->waiting_end = &j->waiting;
 	snprintf(j->cfg.boot_id, sizeof(j->cfg.boot_id), "%s", cfg->boot_id);
@@ -275,11 +275,11 @@ static int write_machine(struct journal *j)
 {
 	int r;
 
-	pthread_mutex_lock(&j->commit_lock);
+	mutex_lock(&j->commit_lock);
 	journal_machine_id(j, j->machine);
 	if ((r = journal_txn_begin(j)) == 0)
 		r = journal_txn_end(j, journal_write_meta(j, &j->meta));
-	pthread_mutex_unlock(&j->commit_lock);
+	mutex_unlock(&j->commit_lock);
 	return r;
 }
 
@@ -358,9 +358,9 @@ int journal_reopen(struct journal *j, char **why)
 
 	*why = NULL;
 	journal_break(j);
-	pthread_rwlock_wrlock(&j->use_lock);
-	pthread_mutex_lock(&j->ckpt_lock);
-	pthread_mutex_lock(&j->commit_lock);
+	rwlock_write(&j->use_lock);
+	mutex_lock(&j->ckpt_lock);
+	mutex_lock(&j->commit_lock);
 	journal_flush_end(j);
 	disconnect_all(j);
 	if ((r = journal_drop_caches(j)) == 0)
@@ -374,14 +374,14 @@ int journal_reopen(struct journal *j, char **why)
 		    strerror(-r));
 	if (r < 0)
 		disconnect_all(j);
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	j->is_broken = r < 0;
 	/* All rows that were read are on disk. */
 	j->counts.repos_written = j->counts.flushed;
-	pthread_mutex_unlock(&j->hand_lock);
-	pthread_mutex_unlock(&j->commit_lock);
-	pthread_mutex_unlock(&j->ckpt_lock);
-	pthread_rwlock_unlock(&j->use_lock);
+	mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->commit_lock);
+	mutex_unlock(&j->ckpt_lock);
+	rwlock_unlock(&j->use_lock);
 	return r;
 }
 

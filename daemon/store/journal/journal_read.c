@@ -33,10 +33,10 @@ static uint64_t column_u64(sqlite3_stmt *s, int column)
 
 void journal_note_damage(struct journal *j, uint64_t lsn)
 {
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	if (j->lsn.damaged == 0)
 		j->lsn.damaged = lsn;
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 }
 
 bool journal_is_damaged(struct journal *j)
@@ -136,7 +136,7 @@ static int scan_open(struct row_scan *scan, struct journal *j, const char *sql)
 	int r = 0, rc;
 
 	*scan = (struct row_scan){ .journal = j };
-	pthread_rwlock_rdlock(&j->use_lock);
+	rwlock_read(&j->use_lock);
 	if (journal_is_broken(j))
 		return JOURNAL_UNKNOWN;
 	if (j->view.is_view && (r = journal_view_lock(j)) != 0)
@@ -153,7 +153,7 @@ static int scan_close(struct row_scan *scan, int r)
 	journal_disconnect(&scan->db);
 	if (scan->journal->view.is_view)
 		r = journal_view_unlock(scan->journal, r);
-	pthread_rwlock_unlock(&scan->journal->use_lock);
+	rwlock_unlock(&scan->journal->use_lock);
 	return r;
 }
 

@@ -75,18 +75,18 @@ int journal_reader_open(struct journal *j, struct journal_reader **reader)
 	if (opened == NULL)
 		return -ENOMEM;
 	opened->journal = j;
-	pthread_rwlock_rdlock(&j->use_lock);
+	rwlock_read(&j->use_lock);
 	rc = j->view.is_view ? SQLITE_OK : journal_reader_connect(opened);
 	if (rc == SQLITE_OK) {
-		pthread_mutex_lock(&j->hand_lock);
+		mutex_lock(&j->hand_lock);
 		LIST_INSERT_HEAD(&j->readers, opened, link);
-		pthread_mutex_unlock(&j->hand_lock);
+		mutex_unlock(&j->hand_lock);
 		*reader = opened;
 	} else {
 		journal_reader_disconnect(opened);
 		free(opened);
 	}
-	pthread_rwlock_unlock(&j->use_lock);
+	rwlock_unlock(&j->use_lock);
 	return journal_errno(rc);
 }
 
@@ -97,13 +97,13 @@ void journal_reader_close(struct journal_reader *reader)
 	if (reader == NULL)
 		return;
 	j = reader->journal;
-	pthread_rwlock_rdlock(&j->use_lock);
-	pthread_mutex_lock(&j->hand_lock);
+	rwlock_read(&j->use_lock);
+	mutex_lock(&j->hand_lock);
 	LIST_REMOVE(reader, link);
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	journal_reader_disconnect(reader);
 	free(reader);
-	pthread_rwlock_unlock(&j->use_lock);
+	rwlock_unlock(&j->use_lock);
 }
 
 /* ---- reading ---- */
@@ -114,8 +114,6 @@ static int begin_view(struct journal_reader *reader, bool old_row)
 	struct journal *j = reader->journal;
 	int r;
 
-	if (reader->nr_reads++ > 0)
-		return 0;
 	r = journal_view_lock(j);
 	if (r == 0 && reader->db != NULL &&
 	    !journal_view_stands(j, &reader->sight, old_row))
@@ -135,12 +133,16 @@ static sqlite3_stmt *begin(struct journal_reader *reader,
     enum journal_reader_stmt which, bool old_row)
 {
 	struct journal *j = reader->journal;
+	const bool is_first = reader->nr_reads++ == 0;
 	int r = 0;
 
-	pthread_rwlock_rdlock(&j->use_lock);
+	/* A thread that has the lock must not wait for it again: a writer may
+	 * wait in between. */
+	if (is_first)
+		rwlock_read(&j->use_lock);
 	if (journal_is_broken(j))
 		r = JOURNAL_UNKNOWN;
-	else if (j->view.is_view)
+	else if (is_first && j->view.is_view)
 		r = begin_view(reader, old_row);
 	reader->failed = r;
 	return r == 0 ? reader->stmts[which] : NULL;
@@ -150,13 +152,15 @@ static sqlite3_stmt *begin(struct journal_reader *reader,
 static int end(struct journal_reader *reader, sqlite3_stmt *s, int r)
 {
 	struct journal *j = reader->journal;
+	const bool is_last = --reader->nr_reads == 0;
 
 	sqlite3_reset(s);
 	if (s == NULL)
 		r = reader->failed;
-	if (j->view.is_view && --reader->nr_reads == 0)
+	if (is_last && j->view.is_view)
 		r = journal_view_unlock(j, r);
-	pthread_rwlock_unlock(&j->use_lock);
+	if (is_last)
+		rwlock_unlock(&j->use_lock);
 	return r;
 }
 

@@ -21,13 +21,13 @@ int journal_register_start(struct journal *j)
 		return journal_errno(rc);
 	sqlite3_bind_text(s, 1, j->cfg.boot_id, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(s, 2, SYS(j->sys, now_wall) / 1000);
-	pthread_mutex_lock(&j->commit_lock);
+	mutex_lock(&j->commit_lock);
 	if ((r = journal_txn_begin(j)) == 0)
 		r = journal_txn_end(j, journal_run(s));
 	if (r == 0)
 		j->start = (uint64_t)sqlite3_last_insert_rowid(j->db);
 	mark = journal_mark(j);
-	pthread_mutex_unlock(&j->commit_lock);
+	mutex_unlock(&j->commit_lock);
 	sqlite3_finalize(s);
 	return r == 0 ? journal_flush_to(j, &mark) : r;
 }
@@ -74,7 +74,7 @@ int journal_register_repo(struct journal *j, struct journal_repo *repo)
 	bool is_new = false;
 	int r = JOURNAL_UNKNOWN;
 
-	pthread_mutex_lock(&j->commit_lock);
+	mutex_lock(&j->commit_lock);
 	if (!journal_is_broken(j))
 		r = journal_errno(run_repo(j, find_repo, repo, &id));
 	if (r == 0 && id == 0 && (r = journal_txn_begin(j)) == 0) {
@@ -82,14 +82,14 @@ int journal_register_repo(struct journal *j, struct journal_repo *repo)
 		is_new = r == 0;
 	}
 	mark = journal_mark(j);
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	if (is_new) {
 		j->counts.repos_written = mark.written;
 		j->stats.repos++;
 	}
 	repo->epoch = mark.epoch;
-	pthread_mutex_unlock(&j->hand_lock);
-	pthread_mutex_unlock(&j->commit_lock);
+	mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->commit_lock);
 	if (r == 0)
 		repo->id = id;
 	return r;
@@ -100,7 +100,7 @@ int journal_drop_deferred(struct journal *j, uint64_t repo, uint64_t *nr)
 	struct journal_mark mark;
 	int r, rc;
 
-	pthread_mutex_lock(&j->commit_lock);
+	mutex_lock(&j->commit_lock);
 	if ((r = journal_txn_begin(j)) == 0) {
 		rc = journal_query(j->db,
 		    "DELETE FROM " JOURNAL_OPEN_DEFERRED " WHERE repo = ?",
@@ -109,6 +109,6 @@ int journal_drop_deferred(struct journal *j, uint64_t repo, uint64_t *nr)
 		r = journal_txn_end(j, rc);
 	}
 	mark = journal_mark(j);
-	pthread_mutex_unlock(&j->commit_lock);
+	mutex_unlock(&j->commit_lock);
 	return r == 0 ? journal_flush_to(j, &mark) : r;
 }

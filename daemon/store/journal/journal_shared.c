@@ -32,16 +32,16 @@ uint64_t journal_joined_ms(struct journal *j)
 
 void journal_shared_uuid(struct journal *j, uint8_t uuid[16])
 {
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	memcpy(uuid, j->shared.uuid, sizeof(j->shared.uuid));
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 }
 
 void journal_set_shared(struct journal *j, const uint8_t uuid[16])
 {
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	memcpy(j->shared_wanted, uuid, sizeof(j->shared_wanted));
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 }
 
 static bool has_left(const struct journal_shared *shared)
@@ -55,9 +55,9 @@ bool journal_shares_rows(struct journal *j)
 {
 	bool is_in;
 
-	pthread_mutex_lock(&j->hand_lock);
+	mutex_lock(&j->hand_lock);
 	is_in = j->shared.lsn > 0 && !has_left(&j->shared);
-	pthread_mutex_unlock(&j->hand_lock);
+	mutex_unlock(&j->hand_lock);
 	return is_in;
 }
 
@@ -138,7 +138,7 @@ static int write_shared(struct journal *j, const struct journal_shared *shared,
 	struct journal_meta meta;
 	int r, rc;
 
-	pthread_mutex_lock(&j->commit_lock);
+	mutex_lock(&j->commit_lock);
 	meta = j->meta;
 	meta.shared = *shared;
 	r = journal_txn_begin(j);
@@ -154,7 +154,7 @@ static int write_shared(struct journal *j, const struct journal_shared *shared,
 	if (r == 0)
 		j->meta = meta;
 	mark = journal_mark(j);
-	pthread_mutex_unlock(&j->commit_lock);
+	mutex_unlock(&j->commit_lock);
 	return r == 0 ? journal_flush_to(j, &mark) : r;
 }
 

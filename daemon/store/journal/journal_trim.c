@@ -119,17 +119,17 @@ int journal_trim(struct journal *j, const struct journal_chain *upto,
 {
 	int r;
 
-	pthread_mutex_lock(&j->commit_lock);
+	mutex_lock(&j->commit_lock);
 	if (upto->lsn > j->meta.forgotten)
 		r = -EBUSY;
 	else
 		r = trim(j, upto, keep, nr, expired);
 	if (r == 0) {
-		pthread_mutex_lock(&j->hand_lock);
+		mutex_lock(&j->hand_lock);
 		j->lsn.trimmed = j->meta.trimmed;
-		pthread_mutex_unlock(&j->hand_lock);
+		mutex_unlock(&j->hand_lock);
 	}
-	pthread_mutex_unlock(&j->commit_lock);
+	mutex_unlock(&j->commit_lock);
 	return r;
 }
 

@@ -131,12 +131,12 @@ int journal_find_value(struct journal *j, uint64_t repo, const char *ref,
 	int r = JOURNAL_UNKNOWN;
 
 	*value = (struct journal_value){ .target = NULL };
-	pthread_mutex_lock(&j->commit_lock);
+	mutex_lock(&j->commit_lock);
 	if (!journal_is_broken(j)) {
 		r = read_value(j->stmts.find_value, repo, ref, value);
 		sqlite3_reset(j->stmts.find_value);
 	}
-	pthread_mutex_unlock(&j->commit_lock);
+	mutex_unlock(&j->commit_lock);
 	return r;
 }
 
@@ -186,13 +186,13 @@ int journal_find_value_around(struct journal *j, uint64_t repo, const char *ref,
 {
 	int r = JOURNAL_UNKNOWN;
 
-	pthread_mutex_lock(&j->commit_lock);
+	mutex_lock(&j->commit_lock);
 	if (!journal_is_broken(j)) {
 		r = find_above(j, repo, ref, found);
 		if (r == 0)
 			r = find_below(j, repo, ref, found);
 	}
-	pthread_mutex_unlock(&j->commit_lock);
+	mutex_unlock(&j->commit_lock);
 	return r;
 }
 
@@ -209,13 +209,13 @@ int journal_next_value(struct journal *j, struct journal_place *at,
 	int r = JOURNAL_UNKNOWN;
 
 	*value = (struct journal_value){ .target = NULL };
-	pthread_mutex_lock(&j->commit_lock);
+	mutex_lock(&j->commit_lock);
 	if (!journal_is_broken(j)) {
 		r = read_value(j->stmts.next_value, at->repo, at->ref, value);
 		if (r == 1)
 			take_place(j->stmts.next_value, at);
 		sqlite3_reset(j->stmts.next_value);
 	}
-	pthread_mutex_unlock(&j->commit_lock);
+	mutex_unlock(&j->commit_lock);
 	return r;
 }

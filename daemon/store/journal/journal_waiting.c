@@ -87,7 +87,7 @@ int journal_each_waiting(struct journal *j,
 	sqlite3_stmt *s;
 	int r;
 
-	pthread_mutex_lock(&j->commit_lock);
+	mutex_lock(&j->commit_lock);
 	r = prepare(j,
 	    "SELECT min(lsn), repo, has_place FROM " JOURNAL_WAITING_ROWS
 	    " GROUP BY repo ORDER BY 1",
@@ -95,7 +95,7 @@ int journal_each_waiting(struct journal *j,
 	while (r == 0 && (r = step(s, &row)) == 1)
 		r = cb(arg, &row);
 	sqlite3_finalize(s);
-	pthread_mutex_unlock(&j->commit_lock);
+	mutex_unlock(&j->commit_lock);
 	return r;
 }
 
@@ -127,7 +127,7 @@ int journal_read_waiting(struct journal *j, const uint8_t repo[UUID_BYTES],
 	int r;
 
 	*row = (struct journal_waiting){ .bytes = NULL };
-	pthread_mutex_lock(&j->commit_lock);
+	mutex_lock(&j->commit_lock);
 	r = prepare(j,
 	    "SELECT lsn, repo, has_place, checksum, bytes"
 	    " FROM " JOURNAL_WAITING_ROWS " WHERE repo = ?"
@@ -136,7 +136,7 @@ int journal_read_waiting(struct journal *j, const uint8_t repo[UUID_BYTES],
 	if (r == 0)
 		r = read_waiting(s, repo, row);
 	sqlite3_finalize(s);
-	pthread_mutex_unlock(&j->commit_lock);
+	mutex_unlock(&j->commit_lock);
 	return r;
 }
 
@@ -187,7 +187,7 @@ int journal_take_place(struct journal *j, const uint8_t repo[UUID_BYTES],
 	sqlite3_stmt *s[NR_TAKING] = { NULL };
 	int i, r = 0;
 
-	pthread_mutex_lock(&j->commit_lock);
+	mutex_lock(&j->commit_lock);
 	for (i = 0; i < NR_TAKING && r == 0; i++)
 		r = prepare(j, taking[i], &s[i]);
 	if (r == 0)
@@ -198,6 +198,6 @@ int journal_take_place(struct journal *j, const uint8_t repo[UUID_BYTES],
 	}
 	for (i = 0; i < NR_TAKING; i++)
 		sqlite3_finalize(s[i]);
-	pthread_mutex_unlock(&j->commit_lock);
+	mutex_unlock(&j->commit_lock);
 	return r;
 }

@@ -21,6 +21,7 @@
 #include <utlist.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/base/mutex.h"
 #include "daemon/store/looking/seen_refs.h"
 #include "daemon/store/stages.h"
 #include "proto/lib/array.h"
@@ -28,7 +29,7 @@
 struct looker {
 	const struct store_parts *cfg;
 	struct work_source source;
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	/* Everything below: under MUTEX. */
 	struct store_look *waiting, *working; /* lists of utlist */
 };
@@ -234,19 +235,19 @@ static bool work_some(void *arg)
 	struct looker *l = arg;
 	struct store_look *look;
 
-	pthread_mutex_lock(&l->mutex);
+	mutex_lock(&l->mutex);
 	look = begin(l);
 	if (look != NULL && l->waiting != NULL)
 		workers_wake(l->cfg->workers, &l->source);
-	pthread_mutex_unlock(&l->mutex);
+	mutex_unlock(&l->mutex);
 	if (look == NULL)
 		return false;
 	work_on(l, look);
-	pthread_mutex_lock(&l->mutex);
+	mutex_lock(&l->mutex);
 	DL_DELETE(l->working, look);
 	if (l->waiting != NULL)
 		workers_wake(l->cfg->workers, &l->source);
-	pthread_mutex_unlock(&l->mutex);
+	mutex_unlock(&l->mutex);
 	completions_put_question(l->cfg->completions, &look->ask);
 	return true;
 }
@@ -255,10 +256,10 @@ static bool work_some(void *arg)
 
 void looker_ask(struct looker *l, struct store_look *look)
 {
-	pthread_mutex_lock(&l->mutex);
+	mutex_lock(&l->mutex);
 	DL_APPEND(l->waiting, look);
 	workers_wake(l->cfg->workers, &l->source);
-	pthread_mutex_unlock(&l->mutex);
+	mutex_unlock(&l->mutex);
 }
 
 void looker_progress(struct looker *l, int64_t before_ns,
@@ -267,14 +268,14 @@ void looker_progress(struct looker *l, int64_t before_ns,
 	const struct store_look *look;
 	struct stage_work work;
 
-	pthread_mutex_lock(&l->mutex);
+	mutex_lock(&l->mutex);
 	DL_FOREACH(l->working, look) {
 		if (look->step == LOOK_FREE)
 			continue;
 		work = (struct stage_work){ look->repo->path, look->since_ns };
 		stage_add(progress, &work, before_ns);
 	}
-	pthread_mutex_unlock(&l->mutex);
+	mutex_unlock(&l->mutex);
 }
 
 struct looker *looker_new(const struct store_parts *cfg)
@@ -284,7 +285,7 @@ struct looker *looker_new(const struct store_parts *cfg)
 	if (l == NULL)
 		return NULL;
 	l->cfg = cfg;
-	pthread_mutex_init(&l->mutex, NULL);
+	mutex_init(&l->mutex, MUTEX_JOBS);
 	l->source = (struct work_source){ .work = work_some,
 		.arg = l,
 		.most = LOOKER_WORKERS,
@@ -297,6 +298,6 @@ void looker_free(struct looker *l)
 {
 	if (l == NULL)
 		return;
-	pthread_mutex_destroy(&l->mutex);
+	mutex_destroy(&l->mutex);
 	free(l);
 }

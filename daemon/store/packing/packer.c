@@ -26,6 +26,7 @@
 #include <utlist.h>
 
 #include "daemon/base/busy_cause.h"
+#include "daemon/base/mutex.h"
 #include "daemon/store/packing/pack_round.h"
 #include "daemon/store/recovery/returned.h"
 #include "daemon/store/stages.h"
@@ -63,7 +64,7 @@ struct packer {
 	const struct store_parts *cfg;
 	struct work_source source; /* a round */
 	atomic_uint_fast64_t threshold;
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	/* Everything below: under MUTEX. */
 	struct job *jobs;  /* a list of utlist, in the order of their turns */
 	bool is_forbidden; /* see packer_allow() */
@@ -325,10 +326,10 @@ static bool work_some(void *arg)
 	bool goes_again;
 	int r = -ECANCELED;
 
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	job = next_job(p, SYS(p->cfg->sys, now_mono));
 	if (job == NULL) {
-		pthread_mutex_unlock(&p->mutex);
+		mutex_unlock(&p->mutex);
 		return false;
 	}
 	job->work =
@@ -336,7 +337,7 @@ static bool work_some(void *arg)
 	if (!p->is_forbidden) {
 		if (job->next != NULL)
 			workers_wake(p->cfg->workers, &p->source);
-		pthread_mutex_unlock(&p->mutex);
+		mutex_unlock(&p->mutex);
 		if (job->compares) {
 			compare(p, job);
 			r = 0;
@@ -346,7 +347,7 @@ static bool work_some(void *arg)
 		/* Before the round is counted, and others go by the count. */
 		if (job->ask == NULL && !job->compares)
 			set_rest(p, job, r);
-		pthread_mutex_lock(&p->mutex);
+		mutex_lock(&p->mutex);
 		p->nr_refs += round.nr_packed;
 		p->nr_failed += r < 0;
 	} else if (job->ask == NULL && !job->compares) {
@@ -362,7 +363,7 @@ static bool work_some(void *arg)
 		p->nr_automatic -= job->ask == NULL;
 	if (p->jobs != NULL)
 		workers_wake(p->cfg->workers, &p->source);
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 	if (!goes_again)
 		end_job(p, job, r);
 	return true;
@@ -386,9 +387,9 @@ void packer_ask(struct packer *p, struct store_question *ask)
 		return;
 	}
 	*job = (struct job){ .repo = repo, .ask = ask };
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	put(p, job);
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 }
 
 static bool is_due(const struct packer *p, const struct repo *repo,
@@ -434,8 +435,8 @@ void packer_synced(struct packer *p, const struct fs *fs)
 	struct repo *repo;
 	struct job *job;
 
-	pthread_mutex_lock(&p->mutex);
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&p->mutex);
+	mutex_lock(&repos->mutex);
 	for (repo = repos->open;
 	    repo != NULL && !p->is_forbidden && p->nr_automatic < AUTOMATIC_MAX;
 	    repo = repo->next) {
@@ -451,8 +452,8 @@ void packer_synced(struct packer *p, const struct fs *fs)
 		/* Until the end of the job. */
 		atomic_store(&repo->pack_after_ns, INT64_MAX);
 	}
-	pthread_mutex_unlock(&repos->mutex);
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&repos->mutex);
+	mutex_unlock(&p->mutex);
 }
 
 void packer_set_threshold(struct packer *p, uint64_t refs)
@@ -462,18 +463,18 @@ void packer_set_threshold(struct packer *p, uint64_t refs)
 
 void packer_allow(struct packer *p, bool allowed)
 {
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	p->is_forbidden = !allowed;
 	workers_wake(p->cfg->workers, &p->source);
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 }
 
 void packer_stats(struct packer *p, struct store_stats *stats)
 {
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	stats->packed_refs = p->nr_refs;
 	stats->pack_failures = p->nr_failed;
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 }
 
 void packer_progress(struct packer *p, int64_t before_ns,
@@ -481,10 +482,10 @@ void packer_progress(struct packer *p, int64_t before_ns,
 {
 	const struct job *job;
 
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	DL_FOREACH(p->jobs, job)
 		stage_add(progress, &job->work, before_ns);
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 }
 
 struct packer *packer_new(const struct store_parts *cfg)
@@ -494,7 +495,7 @@ struct packer *packer_new(const struct store_parts *cfg)
 	if (p == NULL)
 		return NULL;
 	p->cfg = cfg;
-	pthread_mutex_init(&p->mutex, NULL);
+	mutex_init(&p->mutex, MUTEX_JOBS);
 	p->source = (struct work_source){ .work = work_some,
 		.arg = p,
 		.most = PACKER_WORKERS,
@@ -514,6 +515,6 @@ void packer_free(struct packer *p)
 		repo_put(p->cfg->repos, job->repo);
 		free(job);
 	}
-	pthread_mutex_destroy(&p->mutex);
+	mutex_destroy(&p->mutex);
 	free(p);
 }

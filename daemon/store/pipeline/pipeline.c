@@ -67,7 +67,7 @@ static void batch_prepared(void *arg, struct batch *b)
 	bool wake;
 	size_t i;
 
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	wake = one_less_prepares(p);
 	for (i = 0; i < PIPELINE_SLOTS; i++) {
 		if (p->slots[i].batch != b)
@@ -75,7 +75,7 @@ static void batch_prepared(void *arg, struct batch *b)
 		p->slots[i].is_prepared = true;
 		p->slots[i].work.since_ns = SYS(p->cfg->sys, now_mono);
 	}
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 	if (wake)
 		p->cfg->wake(p->cfg->store);
 }
@@ -86,9 +86,9 @@ static bool is_awaited(void *arg)
 	struct pipeline *p = arg;
 	bool is_it;
 
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	is_it = p->has_refused || p->nr_gathering > 0;
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 	return is_it;
 }
 
@@ -112,13 +112,13 @@ static void end_batch(struct pipeline *p, struct commit_slot *slot,
 	uint64_t lsn;
 
 	b->done_ns = SYS(p->cfg->sys, now_mono);
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	if (!b->is_prepared)
 		one_less_prepares(p);
 	memset(slot, 0, sizeof(*slot));
 	p->nr_ended++;
 	lsn = ended_shared(p);
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 	/* Only now the refs have the rows, so another machine can copy them. */
 	REPLICA(p->cfg->replica, ended, b, lsn);
 }
@@ -142,13 +142,13 @@ static bool apply_next(void *arg)
 	struct pipeline *p = arg;
 	struct batch *b;
 
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	b = batch_fifo_take(&p->to_apply);
 	if (b != NULL)
 		slot = begin_batch(p, b);
 	if (p->to_apply.head != NULL)
 		workers_wake(p->cfg->workers, &p->source);
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 	if (b == NULL)
 		return false;
 	apply_batch(&p->applier, b);
@@ -168,13 +168,13 @@ static void gather(struct pipeline *p)
 	if (ns > GATHER_MAX_NS)
 		ns = GATHER_MAX_NS;
 	until = time_after(ns);
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	p->nr_gathering++;
 	while (p->nr_locking > 0 &&
-	    pthread_cond_timedwait(&p->gathered, &p->mutex, &until) == 0)
+	    mutex_wait_until(&p->gathered, &p->mutex, &until) == 0)
 		;
 	p->nr_gathering--;
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 }
 
 int pipeline_append(struct replica *replica, struct journal_row *rows,
@@ -258,7 +258,7 @@ struct pipeline *pipeline_new(const struct store_parts *cfg)
 	p->cfg = cfg;
 	p->journal = commit_log_journal(cfg->log);
 	init_applier(p);
-	pthread_mutex_init(&p->mutex, NULL);
+	mutex_init(&p->mutex, MUTEX_FLOORS);
 	time_cond_init(&p->gathered);
 	p->source = (struct work_source){ .work = apply_next,
 		.arg = p,
@@ -273,7 +273,7 @@ void pipeline_free(struct pipeline *p)
 	if (p == NULL)
 		return;
 	pthread_cond_destroy(&p->gathered);
-	pthread_mutex_destroy(&p->mutex);
+	mutex_destroy(&p->mutex);
 	flusher_free(p->applier.flusher);
 	free(p);
 }
@@ -286,11 +286,11 @@ void pipeline_apply(struct pipeline *p, struct batch *b)
 	 * a session was here before and may still be marked. */
 	b->is_prepared = b->session == BATCH_COMMIT ||
 	    b->session == BATCH_ABORT || b->session == BATCH_LOOK;
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	if (!b->is_prepared)
 		p->nr_preparing++;
 	batch_fifo_put(&p->to_apply, b);
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 	/* Without MUTEX, which the woken worker needs at once. */
 	workers_wake(p->cfg->workers, &p->source);
 }
@@ -299,10 +299,10 @@ bool pipeline_takes(struct pipeline *p)
 {
 	bool takes;
 
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	takes = p->nr_preparing < PIPELINE_PREPARERS;
 	p->has_refused = !takes;
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 	return takes;
 }
 
@@ -315,10 +315,10 @@ static struct commit_slot *apply_now(struct pipeline *p, struct batch *b)
 {
 	struct commit_slot *slot;
 
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	p->nr_preparing++;
 	slot = begin_batch(p, b);
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 	apply_batch(&p->applier, b);
 	return slot;
 }
@@ -355,9 +355,9 @@ uint64_t pipeline_visible_lsn(struct pipeline *p)
 {
 	uint64_t lsn;
 
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	lsn = below_floors(p, journal_durable_lsn(p->journal));
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 	return lsn;
 }
 
@@ -367,9 +367,9 @@ uint64_t pipeline_ended_lsn(struct pipeline *p)
 {
 	uint64_t lsn;
 
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	lsn = below_floors(p, journal_last_lsn(p->journal));
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 	return lsn;
 }
 
@@ -377,9 +377,9 @@ uint64_t pipeline_batches(struct pipeline *p)
 {
 	uint64_t nr;
 
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	nr = p->nr_ended;
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 	return nr;
 }
 
@@ -392,13 +392,13 @@ void pipeline_progress(struct pipeline *p, int64_t before_ns,
 	const struct commit_slot *slot;
 	struct store_progress *of;
 
-	pthread_mutex_lock(&p->mutex);
+	mutex_lock(&p->mutex);
 	for (slot = p->slots; slot < p->slots + PIPELINE_SLOTS; slot++) {
 		of = slot->is_prepared ? commit : prepare;
 		if (stage_add(of, &slot->work, before_ns))
 			of->has_more = slot->has_more;
 	}
-	pthread_mutex_unlock(&p->mutex);
+	mutex_unlock(&p->mutex);
 	/* Both stages share the workers: these are left to the commit. */
 	commit->nr_threads =
 	    reach > prepare->nr_stuck + 1 ? reach - prepare->nr_stuck : 1;

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/store/batch/apply.h"
 #include "daemon/store/pipeline/pipeline.h"
 #include "daemon/store/stages.h"
@@ -30,7 +31,7 @@ struct pipeline {
 	struct work_source source; /* apply_next(): a batch */
 
 	/* All members below: under MUTEX. */
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	pthread_cond_t gathered; /* NR_LOCKING is 0 */
 	struct batch_fifo to_apply;
 	/* Batches without their locks: all batches handed over, and the batches

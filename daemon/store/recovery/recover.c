@@ -463,10 +463,10 @@ int recover_deferred(struct store_recovery *rec, struct repo *repo,
 	*deferred = 0;
 	memset(&rows, 0, sizeof(rows));
 	r = recover_starts_read(&starts, journal, rec->boot_id);
-	pthread_mutex_lock(rec->rows_mutex);
+	mutex_lock(rec->rows_mutex);
 	if (r == 0)
 		r = recover_rows_read_deferred(journal, repo->id, &rows);
-	pthread_mutex_unlock(rec->rows_mutex);
+	mutex_unlock(rec->rows_mutex);
 	if (r == 0)
 		r = recover_replay(rec, &rp, &starts,
 		    recover_rows_of(&rows, repo->id), &unlocked);

@@ -7,8 +7,7 @@
 #ifndef STORE_RECOVER_H
 #define STORE_RECOVER_H
 
-#include <pthread.h>
-
+#include "daemon/base/mutex.h"
 #include "daemon/store/recovery/replay.h"
 
 struct store_recovery {
@@ -37,7 +36,7 @@ struct store_recovery {
 	 * that appends deferred rows holds the mutex until the rows are
 	 * durable. So a row that was read stays, even if the log is opened
 	 * again. */
-	pthread_mutex_t *rows_mutex;
+	struct mutex *rows_mutex;
 	/* recover_deferred: update INDEX of row LSN has ended, with any
 	 * outcome. May be NULL. */
 	void (*ended)(void *arg, uint64_t lsn, uint32_t index);

@@ -18,6 +18,7 @@
 
 #include <utlist.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/base/workers.h"
 
 /* The maximum of workers at a time, besides the caller. The first few workers
@@ -30,7 +31,7 @@ struct flusher {
 	struct work_source source; /* one file */
 
 	/* All members below: under MUTEX. */
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	pthread_cond_t done;
 	struct flush_file *files; /* a list of utlist */
 };
@@ -49,22 +50,22 @@ static bool flusher_work(void *arg)
 	struct flush_file *file;
 	int err;
 
-	pthread_mutex_lock(&fl->mutex);
+	mutex_lock(&fl->mutex);
 	file = fl->files;
 	if (file == NULL) {
-		pthread_mutex_unlock(&fl->mutex);
+		mutex_unlock(&fl->mutex);
 		return false;
 	}
 	DL_DELETE(fl->files, file);
 	if (fl->files != NULL)
 		workers_wake(fl->workers, &fl->source);
-	pthread_mutex_unlock(&fl->mutex);
+	mutex_unlock(&fl->mutex);
 	err = sync_file(fl->sys, file);
-	pthread_mutex_lock(&fl->mutex);
+	mutex_lock(&fl->mutex);
 	file->err = err;
 	if (--*file->left == 0)
 		pthread_cond_broadcast(&fl->done);
-	pthread_mutex_unlock(&fl->mutex);
+	mutex_unlock(&fl->mutex);
 	return true;
 }
 
@@ -79,7 +80,7 @@ struct flusher *flusher_new(const struct sys *sys, struct workers *workers)
 	fl->source = (struct work_source){ .work = flusher_work,
 		.arg = fl,
 		.most = FLUSH_WORKERS };
-	pthread_mutex_init(&fl->mutex, NULL);
+	mutex_init(&fl->mutex, MUTEX_FLOORS);
 	pthread_cond_init(&fl->done, NULL);
 	workers_add(workers, &fl->source);
 	return fl;
@@ -90,7 +91,7 @@ void flusher_free(struct flusher *fl)
 	if (fl == NULL)
 		return;
 	pthread_cond_destroy(&fl->done);
-	pthread_mutex_destroy(&fl->mutex);
+	mutex_destroy(&fl->mutex);
 	free(fl);
 }
 
@@ -135,12 +136,12 @@ void flush_add(struct flush *f, int fd, enum flush_how how, void *what)
 
 static void hand_over(struct flusher *fl, struct flush_file *file, size_t *left)
 {
-	pthread_mutex_lock(&fl->mutex);
+	mutex_lock(&fl->mutex);
 	file->left = left;
 	++*left;
 	DL_APPEND(fl->files, file);
 	workers_wake(fl->workers, &fl->source);
-	pthread_mutex_unlock(&fl->mutex);
+	mutex_unlock(&fl->mutex);
 }
 
 /* Takes back a file of this caller (LEFT) that no worker has begun. */
@@ -161,20 +162,20 @@ static void wait_for(struct flusher *fl, size_t *left)
 	struct flush_file *file;
 	int err;
 
-	pthread_mutex_lock(&fl->mutex);
+	mutex_lock(&fl->mutex);
 	while (*left > 0) {
 		file = take_back(fl, left);
 		if (file == NULL) {
-			pthread_cond_wait(&fl->done, &fl->mutex);
+			mutex_wait(&fl->done, &fl->mutex);
 			continue;
 		}
-		pthread_mutex_unlock(&fl->mutex);
+		mutex_unlock(&fl->mutex);
 		err = sync_file(fl->sys, file);
-		pthread_mutex_lock(&fl->mutex);
+		mutex_lock(&fl->mutex);
 		file->err = err;
 		--*left;
 	}
-	pthread_mutex_unlock(&fl->mutex);
+	mutex_unlock(&fl->mutex);
 }
 
 void flush_end(struct flush *f)

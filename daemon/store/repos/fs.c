@@ -134,9 +134,9 @@ static int fs_add(struct repos *repos, struct fs *fs, int r, struct fs **out)
 		free(fs);
 		return r;
 	}
-	pthread_mutex_init(&fs->checkpoint, NULL);
-	pthread_mutex_init(&fs->objects_sync, NULL);
-	pthread_mutex_lock(&repos->mutex);
+	mutex_init(&fs->checkpoint, MUTEX_FS);
+	mutex_init(&fs->objects_sync, MUTEX_FS);
+	mutex_lock(&repos->mutex);
 	other = find_fs(repos, fs->dev, fs->mount);
 	if (other != NULL) {
 		take_marker(other, fs);
@@ -144,13 +144,13 @@ static int fs_add(struct repos *repos, struct fs *fs, int r, struct fs **out)
 		fs->next = repos->fs;
 		repos->fs = fs;
 	}
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	*out = fs;
 	if (other == NULL)
 		return 0;
 	/* Another thread opened the file system first. */
-	pthread_mutex_destroy(&fs->checkpoint);
-	pthread_mutex_destroy(&fs->objects_sync);
+	mutex_destroy(&fs->checkpoint);
+	mutex_destroy(&fs->objects_sync);
 	fs_close(repos, fs);
 	free(fs);
 	*out = other;
@@ -180,9 +180,9 @@ int fs_attach(struct repos *repos, struct repo *repo)
 	r = SYS(repos->sys, mount_id, repo->fd, &mount);
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	fs = find_fs(repos, repo->dev, mount);
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	if (fs != NULL && fs->state != FS_OPEN)
 		return -EIO;
 	if ((fs == NULL || fs->marker_fd < 0) &&
@@ -217,9 +217,9 @@ int fs_of(struct repos *repos, int fd, struct fs **out)
 		r = SYS(repos->sys, mount_id, fd, &mount);
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	found = find_fs(repos, st.dev, mount);
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	if (found == NULL)
 		return fs_new_plain(repos, fd, st.dev, mount, out);
 	if (found->state != FS_OPEN)
@@ -232,9 +232,9 @@ struct fs *fs_first(struct repos *repos)
 {
 	struct fs *fs;
 
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	fs = repos->fs;
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	return fs;
 }
 
@@ -244,7 +244,7 @@ void fs_path(struct repos *repos, const struct fs *fs, char path[REFD_PATH_MAX])
 {
 	const struct repo *repo;
 
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	for (repo = repos->open; repo != NULL; repo = repo->next)
 		if (repo->fs == fs)
 			break;
@@ -253,7 +253,7 @@ void fs_path(struct repos *repos, const struct fs *fs, char path[REFD_PATH_MAX])
 	else if (fs->state == FS_GONE ||
 	    SYS(repos->sys, fd_path, fs->fd, path, REFD_PATH_MAX) < 0)
 		path[0] = '\0';
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 }
 
 /* The table is in fs.h. Under MUTEX. */
@@ -269,7 +269,7 @@ void fs_fail(struct repos *repos, struct fs *fs, int err)
 	struct repo *repo;
 	bool is_first;
 
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	repos->has_failed = true;
 	is_first = fs->state == FS_OPEN;
 	if (is_first)
@@ -277,7 +277,7 @@ void fs_fail(struct repos *repos, struct fs *fs, int err)
 	for (repo = repos->open; repo != NULL; repo = repo->next)
 		if (repo->fs == fs)
 			repo->doomed = true;
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	sync_failures_add(repos->sync_failures, fs->mount);
 	if (!is_first || repos->report.fs_failed == NULL)
 		return;
@@ -290,12 +290,12 @@ bool fs_is_in_use(struct repos *repos, const struct fs *fs)
 	const struct repo *repo;
 	bool is_syncing;
 
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	is_syncing = fs->nr_syncing > 0;
 	for (repo = repos->open; repo != NULL; repo = repo->next)
 		if (repo->fs == fs && repo->refs > 0)
 			break;
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	return repo != NULL || is_syncing;
 }
 
@@ -317,14 +317,14 @@ int64_t fs_synced_ns(struct repos *repos, uint64_t dev)
 	int64_t offset = fs_clock_offset(repos->sys), ns, synced = 0;
 	const struct fs *fs;
 
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	for (fs = repos->fs; fs != NULL; fs = fs->next) {
 		if (fs->dev != dev || fs->state != FS_OPEN)
 			continue;
 		ns = synced_ns(fs, offset);
 		synced = ns > synced ? ns : synced;
 	}
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	return synced;
 }
 
@@ -333,20 +333,20 @@ int fs_enter(struct repos *repos, struct fs *fs)
 	int64_t offset = fs_clock_offset(repos->sys), since = 0;
 	int r = 0;
 
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	if (fs->state != FS_OPEN) {
 		r = -EIO;
 	} else {
 		fs->nr_syncing++;
 		since = synced_ns(fs, offset);
 	}
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	if (r == 0 &&
 	    (r = sync_failures_begin(repos->sync_failures, fs->mount, since)) <
 		0) {
-		pthread_mutex_lock(&repos->mutex);
+		mutex_lock(&repos->mutex);
 		fs->nr_syncing--;
-		pthread_mutex_unlock(&repos->mutex);
+		mutex_unlock(&repos->mutex);
 	}
 	return r;
 }
@@ -354,16 +354,16 @@ int fs_enter(struct repos *repos, struct fs *fs)
 void fs_leave(struct repos *repos, struct fs *fs)
 {
 	sync_failures_end(repos->sync_failures, fs->mount);
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	fs->nr_syncing--;
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 }
 
 void fs_let_go(struct repos *repos, struct fs *fs)
 {
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	set_state(fs, FS_GONE);
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	fs_close(repos, fs);
 }
 
@@ -375,8 +375,8 @@ void fs_free_all(struct repos *repos)
 		repos->fs = fs->next;
 		if (fs->state != FS_GONE)
 			fs_close(repos, fs);
-		pthread_mutex_destroy(&fs->checkpoint);
-		pthread_mutex_destroy(&fs->objects_sync);
+		mutex_destroy(&fs->checkpoint);
+		mutex_destroy(&fs->objects_sync);
 		free(fs);
 	}
 }

@@ -13,11 +13,11 @@
 #ifndef STORE_FS_H
 #define STORE_FS_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/base/sys.h"
 #include "proto/limits.h"
 
@@ -69,10 +69,10 @@ struct fs {
 	atomic_bool promised;  /* and an answer promised durability */
 	bool fsync_covers_all; /* sys->fsync_covers_all */
 	/* Held through the sync of a checkpoint. */
-	pthread_mutex_t checkpoint;
+	struct mutex checkpoint;
 	/* Held through a sync of objects, until its failure is noted: the
 	 * kernel does not report the failure to a second thread. */
-	pthread_mutex_t objects_sync;
+	struct mutex objects_sync;
 	_Atomic enum fs_state state; /* changed under repos->mutex */
 	unsigned nr_syncing;         /* threads; under repos->mutex */
 	/* The first batch that may have locks there; 0: not asked for yet.

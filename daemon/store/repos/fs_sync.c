@@ -21,11 +21,11 @@ void fs_sync_watch_clock(struct repos *repos)
 	int64_t offset = fs_clock_offset(repos->sys);
 	struct fs *fs;
 
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	for (fs = repos->fs; fs != NULL; fs = fs->next)
 		if (offset < fs->synced_offset_ns - FS_SLACK_NS / 2)
 			fs->synced_ns = 0;
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 }
 
 /* The marker's ctime. A file system with objects only has no marker: the
@@ -72,11 +72,11 @@ static int sync_entered(struct repos *repos, struct fs *fs, int fd)
 		return r;
 	}
 	took_ns = SYS(sys, now_mono) - began_ns;
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	fs->syncfs_took_ns = took_ns;
 	fs->synced_ns = ns;
 	fs->synced_offset_ns = offset;
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	return 0;
 }
 
@@ -126,7 +126,7 @@ int fs_sync_published(struct repos *repos, struct fs *fs)
 	bool promised;
 	int r = 0;
 
-	pthread_mutex_lock(&fs->checkpoint);
+	mutex_lock(&fs->checkpoint);
 	promised = atomic_exchange(&fs->promised, false);
 	if (atomic_exchange(&fs->touched, false)) {
 		r = fs_enter(repos, fs);
@@ -140,7 +140,7 @@ int fs_sync_published(struct repos *repos, struct fs *fs)
 		if (promised)
 			atomic_store(&fs->promised, true);
 	}
-	pthread_mutex_unlock(&fs->checkpoint);
+	mutex_unlock(&fs->checkpoint);
 	return r;
 }
 

@@ -22,6 +22,7 @@
 #include <stdbool.h>
 
 #include "daemon/base/fs_type.h"
+#include "daemon/base/mutex.h"
 #include "daemon/base/sys.h"
 #include "daemon/store/files/format/packed.h"
 #include "daemon/store/files/format/reflog.h"
@@ -146,7 +147,7 @@ struct repos {
 	struct replica *replica;
 	repo_configure_fn *configure;
 
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	/* Repositories being opened or closed. Other threads wait. */
 	struct repo_busy *busy;
 	pthread_cond_t not_busy;

@@ -29,7 +29,7 @@ void repos_init(struct repos *repos, const struct sys *sys,
 	repos->nr_roots = nr_roots;
 	repos->max_open = max_open;
 	repos->replica = &alone;
-	pthread_mutex_init(&repos->mutex, NULL);
+	mutex_init(&repos->mutex, MUTEX_QUEUES);
 	pthread_cond_init(&repos->not_busy, NULL);
 }
 
@@ -56,7 +56,7 @@ void repos_done(struct repos *repos)
 	}
 	fs_free_all(repos);
 	pthread_cond_destroy(&repos->not_busy);
-	pthread_mutex_destroy(&repos->mutex);
+	mutex_destroy(&repos->mutex);
 }
 
 /* ---- one thread per repository ---- */
@@ -76,7 +76,7 @@ static bool is_busy(const struct repos *repos, uint64_t dev, uint64_t ino)
 static void busy_begin(struct repos *repos, struct repo_busy *busy)
 {
 	while (is_busy(repos, busy->dev, busy->ino))
-		pthread_cond_wait(&repos->not_busy, &repos->mutex);
+		mutex_wait(&repos->not_busy, &repos->mutex);
 	busy->next = repos->busy;
 	repos->busy = busy;
 }
@@ -85,12 +85,12 @@ static void busy_end(struct repos *repos, const struct repo_busy *busy)
 {
 	struct repo_busy **at = &repos->busy;
 
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	while (*at != busy)
 		at = &(*at)->next;
 	*at = busy->next;
 	pthread_cond_broadcast(&repos->not_busy);
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 }
 
 /* ---- new loose refs ---- */
@@ -147,7 +147,7 @@ static int enlist(struct repos *repos, struct repo *repo)
 	if (r < 0)
 		return r;
 	repo->refs = 1;
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	if (repo->fs->state == FS_OPEN) {
 		recall_loose(repos, repo);
 		repo->next = repos->open;
@@ -156,7 +156,7 @@ static int enlist(struct repos *repos, struct repo *repo)
 	} else {
 		r = -EIO;
 	}
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	return r;
 }
 
@@ -167,7 +167,7 @@ static struct repo *take_out(struct repos *repos, int64_t before_ns,
 {
 	struct repo **at = &repos->open, *repo;
 
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	while ((repo = *at) != NULL) {
 		if (repo->refs == 0 && !is_busy(repos, repo->dev, repo->ino) &&
 		    (repo->doomed || repo->last_used_ns <= before_ns ||
@@ -182,7 +182,7 @@ static struct repo *take_out(struct repos *repos, int64_t before_ns,
 		*busy = (struct repo_busy){ repo->dev, repo->ino, NULL };
 		busy_begin(repos, busy);
 	}
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	return repo;
 }
 
@@ -196,17 +196,17 @@ void repos_trim(struct repos *repos, int64_t idle_ns)
 		repo_close(repos, repo);
 		busy_end(repos, &busy);
 	}
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	for (repo = repos->open; repo != NULL; repo = repo->next) {
 		/* The last close of a removed file may block on the disk. With
 		 * a reference the repository stays in the list. */
 		repo->refs++;
-		pthread_mutex_unlock(&repos->mutex);
+		mutex_unlock(&repos->mutex);
 		packed_trim(repo->packed);
-		pthread_mutex_lock(&repos->mutex);
+		mutex_lock(&repos->mutex);
 		repo->refs--;
 	}
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 }
 
 const struct fs *repos_place(struct repos *repos, const char *git_dir)
@@ -214,11 +214,11 @@ const struct fs *repos_place(struct repos *repos, const char *git_dir)
 	const struct fs *place = NULL;
 	const struct repo *repo;
 
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	for (repo = repos->open; repo != NULL; repo = repo->next)
 		if (!repo->doomed && strcmp(repo->path, git_dir) == 0)
 			place = repo->fs;
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	return place;
 }
 
@@ -318,11 +318,11 @@ static struct repo *begin_at(struct repos *repos,
 
 	busy->dev = place->st.dev;
 	busy->ino = place->st.ino;
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	busy_begin(repos, busy);
 	repo = find_open(repos, place, lock, &other);
 	*is_full = repos->nr_open >= repos->max_open;
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	doom_moved(repos, other);
 	if (repo == NULL || repo_is_same(repos, repo))
 		return repo;
@@ -381,9 +381,9 @@ int repos_get_known(struct repos *repos, const struct journal_repo *known,
 		return -ENOENT;
 	busy.dev = st.dev;
 	busy.ino = st.ino;
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	busy_begin(repos, &busy);
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 	r = repo_open_known(repos, known, &repo);
 	if (r == 0) {
 		/* Only recovery may use the repository: git's checks were not
@@ -401,19 +401,19 @@ int repos_get_known(struct repos *repos, const struct journal_repo *known,
 
 void repo_hold(struct repos *repos, struct repo *repo)
 {
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	assert(repo->refs > 0);
 	repo->refs++;
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 }
 
 void repo_put(struct repos *repos, struct repo *repo)
 {
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	assert(repo->refs > 0);
 	repo->refs--;
 	repo->last_used_ns = SYS(repos->sys, now_mono);
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 }
 
 bool repo_is_there(const struct repos *repos, const struct repo *repo)
@@ -450,7 +450,7 @@ bool repo_has_reftable(const struct sys *sys, const struct repo *repo)
 
 void repo_doom(struct repos *repos, struct repo *repo)
 {
-	pthread_mutex_lock(&repos->mutex);
+	mutex_lock(&repos->mutex);
 	repo->doomed = true;
-	pthread_mutex_unlock(&repos->mutex);
+	mutex_unlock(&repos->mutex);
 }

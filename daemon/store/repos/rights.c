@@ -79,14 +79,14 @@ static void free_prefixes(char **list, size_t nr)
 void rights_init(struct rights *rules, enum refd_durability general)
 {
 	*rules = (struct rights){ .general = general };
-	pthread_mutex_init(&rules->mutex, NULL);
+	mutex_init(&rules->mutex, MUTEX_INNER);
 }
 
 void rights_done(struct rights *rules)
 {
 	free_list(rules->list, rules->nr);
 	free_prefixes(rules->reserved, rules->nr_reserved);
-	pthread_mutex_destroy(&rules->mutex);
+	mutex_destroy(&rules->mutex);
 }
 
 int rights_set(struct rights *rules, enum refd_durability general,
@@ -102,13 +102,13 @@ int rights_set(struct rights *rules, enum refd_durability general,
 			free_list(copy, i + 1);
 			return -ENOMEM;
 		}
-	pthread_mutex_lock(&rules->mutex);
+	mutex_lock(&rules->mutex);
 	before = rules->list;
 	nr_before = rules->nr;
 	rules->list = copy;
 	rules->nr = nr;
 	rules->general = general;
-	pthread_mutex_unlock(&rules->mutex);
+	mutex_unlock(&rules->mutex);
 	free_list(before, nr_before);
 	return 0;
 }
@@ -127,12 +127,12 @@ int rights_reserve(struct rights *rules, const char *const *prefixes, size_t nr)
 			return -ENOMEM;
 		}
 	}
-	pthread_mutex_lock(&rules->mutex);
+	mutex_lock(&rules->mutex);
 	before = rules->reserved;
 	nr_before = rules->nr_reserved;
 	rules->reserved = copy;
 	rules->nr_reserved = nr;
-	pthread_mutex_unlock(&rules->mutex);
+	mutex_unlock(&rules->mutex);
 	free_prefixes(before, nr_before);
 	return 0;
 }
@@ -156,10 +156,10 @@ bool rights_is_reserved(struct rights *rules, const char *name)
 	bool is = false;
 	size_t i;
 
-	pthread_mutex_lock(&rules->mutex);
+	mutex_lock(&rules->mutex);
 	for (i = 0; i < rules->nr_reserved && !is; i++)
 		is = is_below(name, rules->reserved[i]);
-	pthread_mutex_unlock(&rules->mutex);
+	mutex_unlock(&rules->mutex);
 	return is;
 }
 
@@ -191,7 +191,7 @@ bool rights_allow(struct rights *rules, const char *path,
 	const struct rights_rule *rule;
 	bool may = true;
 
-	pthread_mutex_lock(&rules->mutex);
+	mutex_lock(&rules->mutex);
 	*given = (struct rights_given){ .least = rules->general };
 	rule = find(rules, path);
 	if (rule != NULL) {
@@ -199,7 +199,7 @@ bool rights_allow(struct rights *rules, const char *path,
 		given->limits = rule->limits;
 		may = rights_peer_is_among(&rule->peers, peer);
 	}
-	pthread_mutex_unlock(&rules->mutex);
+	mutex_unlock(&rules->mutex);
 	return may;
 }
 
@@ -208,11 +208,11 @@ enum refd_durability rights_weakest(struct rights *rules)
 	enum refd_durability weakest;
 	size_t i;
 
-	pthread_mutex_lock(&rules->mutex);
+	mutex_lock(&rules->mutex);
 	weakest = rules->general;
 	for (i = 0; i < rules->nr; i++)
 		if (rules->list[i].durability < weakest)
 			weakest = rules->list[i].durability;
-	pthread_mutex_unlock(&rules->mutex);
+	mutex_unlock(&rules->mutex);
 	return weakest;
 }

@@ -8,9 +8,9 @@
 #ifndef STORE_RIGHTS_H
 #define STORE_RIGHTS_H
 
-#include <pthread.h>
 #include <stdbool.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/store/txn.h"
 
 /* The users and groups of a list; borrowed. */
@@ -37,7 +37,7 @@ struct rights_given {
 };
 
 struct rights {
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	struct rights_rule *list; /* owns all its members */
 	size_t nr;
 	enum refd_durability general; /* if no rule fits */

@@ -271,9 +271,9 @@ int suspect_store_read_back(struct sync_failures *d,
 	int r;
 
 	*why = NULL;
-	pthread_mutex_lock(&d->lacking_lock);
+	mutex_lock(&d->lacking_lock);
 	r = read_back(d, one, report, why);
-	pthread_mutex_unlock(&d->lacking_lock);
+	mutex_unlock(&d->lacking_lock);
 	return r;
 }
 

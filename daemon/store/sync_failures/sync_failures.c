@@ -264,8 +264,8 @@ int sync_failures_open(const struct sys *sys, int state_fd, const char *boot_id,
 		return -ENOMEM;
 	d->sys = sys;
 	d->fd = -1;
-	pthread_mutex_init(&d->mutex, NULL);
-	pthread_mutex_init(&d->lacking_lock, NULL);
+	mutex_init(&d->mutex, MUTEX_INNER);
+	mutex_init(&d->lacking_lock, MUTEX_FS);
 	snprintf(head, sizeof(head), HEAD, boot_id);
 	pad(head);
 	r = read_file(d, state_fd, head, is_first);
@@ -304,8 +304,8 @@ void sync_failures_free(struct sync_failures *d)
 	free(d->lives);
 	if (d->fd >= 0)
 		SYS(d->sys, close, d->fd);
-	pthread_mutex_destroy(&d->lacking_lock);
-	pthread_mutex_destroy(&d->mutex);
+	mutex_destroy(&d->lacking_lock);
+	mutex_destroy(&d->mutex);
 	free(d);
 }
 
@@ -333,7 +333,7 @@ int sync_failures_begin(struct sync_failures *d, uint64_t life,
 
 	if (d == NULL)
 		return 0;
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	nr = d->nr;
 	l = add(d, life);
 	if (l != NULL && note_begin(l, since_ns)) {
@@ -346,7 +346,7 @@ int sync_failures_begin(struct sync_failures *d, uint64_t life,
 	}
 	r = l == NULL ? -ENOMEM : r;
 	atomic_store(&d->unmarked, r);
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	return r;
 }
 
@@ -367,7 +367,7 @@ void sync_failures_add(struct sync_failures *d, uint64_t life)
 
 	if (d == NULL)
 		return;
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	l = find(d, life);
 	if (l != NULL) {
 		raise_unsure(d, l, UNSURE_RECORDS, l->since_ns);
@@ -375,7 +375,7 @@ void sync_failures_add(struct sync_failures *d, uint64_t life)
 		forget_read_back(l);
 		write_life(d, l);
 	}
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 }
 
 void sync_failures_end(struct sync_failures *d, uint64_t life)
@@ -384,11 +384,11 @@ void sync_failures_end(struct sync_failures *d, uint64_t life)
 
 	if (d == NULL)
 		return;
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	l = find(d, life);
 	if (l != NULL && --l->nr_syncing == 0)
 		write_life(d, l);
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 }
 
 /* ---- records ---- */
@@ -401,10 +401,10 @@ static bool is_at_least(struct sync_failures *d, uint64_t life,
 
 	if (!sync_failures_any(d))
 		return false;
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	l = find_failed(d, life);
 	is = l != NULL && l->unsure >= unsure;
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	return is;
 }
 
@@ -424,13 +424,13 @@ void sync_failures_deferred(struct sync_failures *d, uint64_t life)
 
 	if (!sync_failures_any(d))
 		return;
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	l = find(d, life);
 	if (l != NULL && l->unsure == UNSURE_RECORDS) {
 		l->unsure = UNSURE_OBJECTS;
 		write_life(d, l);
 	}
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 }
 
 void sync_failures_recovered(struct sync_failures *d)
@@ -456,10 +456,10 @@ size_t sync_failures_count(struct sync_failures *d)
 
 	if (!sync_failures_any(d))
 		return 0;
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	for (i = 0; i < d->nr; i++)
 		nr += d->lives[i].unsure != UNSURE_NOTHING;
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	return nr;
 }
 
@@ -481,14 +481,14 @@ int64_t sync_failures_since(struct sync_failures *d, uint64_t life,
 
 	if (!sync_failures_any(d))
 		return SYNC_FAILURES_NONE;
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	l = find_failed(d, life);
 	if (l != NULL && l->unsure != UNSURE_NOTHING &&
 	    !was_read_back(l, dev, ino)) {
 		since_ns = l->since_ns;
 		*nth = l->nth;
 	}
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	return since_ns;
 }
 
@@ -498,7 +498,7 @@ void sync_failures_read_back(struct sync_failures *d, uint64_t life,
 	struct read_back *p = malloc(sizeof(*p));
 	struct life *l;
 
-	pthread_mutex_lock(&d->mutex);
+	mutex_lock(&d->mutex);
 	l = find(d, life);
 	if (p != NULL && l != NULL && l->nth == nth &&
 	    !was_read_back(l, dev, ino)) {
@@ -506,6 +506,6 @@ void sync_failures_read_back(struct sync_failures *d, uint64_t life,
 		l->read_back = p;
 		p = NULL;
 	}
-	pthread_mutex_unlock(&d->mutex);
+	mutex_unlock(&d->mutex);
 	free(p);
 }

@@ -20,11 +20,11 @@
 #ifndef STORE_SYNC_FAILURES_H
 #define STORE_SYNC_FAILURES_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/base/sys.h"
 
 struct lacking;
@@ -40,7 +40,7 @@ struct sync_failures {
 	atomic_int unmarked;      /* sync_failures_unmarked() */
 	atomic_int told_unmarked; /* the last UNMARKED in the log */
 	/* Under MUTEX. */
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	struct life *lives; /* in the order of their lines */
 	size_t nr;
 
@@ -48,7 +48,7 @@ struct sync_failures {
 	 * protects the list, and is held while a store is read from the disk,
 	 * for minutes. A thread with LACKING_LOCK may take MUTEX, but never the
 	 * other way round. */
-	pthread_mutex_t lacking_lock;
+	struct mutex lacking_lock;
 	struct lacking *lacking;
 	atomic_uint_fast64_t round; /* of the barrier */
 };

@@ -223,7 +223,7 @@ struct packed *packed_new(const struct sys *sys, int dirfd,
 	packed->dirfd = dirfd;
 	packed->format = format;
 	packed->new_fd = packed->replaced_fd = -1;
-	pthread_mutex_init(&packed->lock, NULL);
+	mutex_init(&packed->lock, MUTEX_INNER);
 	time_cond_init(&packed->turn_given);
 	return packed;
 }
@@ -240,7 +240,7 @@ void packed_free(struct packed *packed)
 		SYS(packed->sys, close, packed->retired[i].fd);
 	free(packed->retired);
 	pthread_cond_destroy(&packed->turn_given);
-	pthread_mutex_destroy(&packed->lock);
+	mutex_destroy(&packed->lock);
 	free(packed);
 }
 
@@ -252,7 +252,7 @@ int packed_trim(struct packed *packed)
 	size_t past = 0;
 	int held;
 
-	if (pthread_mutex_trylock(&packed->lock) != 0)
+	if (mutex_trylock(&packed->lock) != 0)
 		return 0;
 	first = packed->retired;
 	while (past < packed->nr_retired && first[past].until_ns <= now)
@@ -264,7 +264,7 @@ int packed_trim(struct packed *packed)
 	held = (int)packed->nr_retired;
 	if (packed->cache != NULL && packed->cache->fd >= 0)
 		held++;
-	pthread_mutex_unlock(&packed->lock);
+	mutex_unlock(&packed->lock);
 	return held;
 }
 
@@ -373,7 +373,7 @@ int packed_snapshot(struct packed *packed, struct packed_snapshot **out)
 	struct packed_snapshot *snap = NULL;
 	int r = 0;
 
-	pthread_mutex_lock(&packed->lock);
+	mutex_lock(&packed->lock);
 	if (packed->cache != NULL)
 		r = is_current(packed, packed->cache);
 	if (r == 0) {
@@ -389,6 +389,6 @@ int packed_snapshot(struct packed *packed, struct packed_snapshot **out)
 		atomic_fetch_add(&packed->cache->holders, 1);
 		*out = packed->cache;
 	}
-	pthread_mutex_unlock(&packed->lock);
+	mutex_unlock(&packed->lock);
 	return r < 0 ? r : 0;
 }

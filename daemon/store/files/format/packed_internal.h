@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/store/files/format/packed.h"
 
 #define PACKED_FILE "packed-refs"
@@ -48,7 +49,7 @@ struct packed {
 	int dirfd;
 	const enum refd_object_format *format; /* borrowed */
 
-	pthread_mutex_t lock; /* guards the members below, up to new_fd */
+	struct mutex lock; /* guards the members below, up to new_fd */
 	struct packed_snapshot *cache;
 	struct packed_retired *retired;
 	size_t nr_retired, room_retired;

@@ -38,29 +38,28 @@ bool packed_turn_take(struct packed *packed, unsigned wait_ms)
 	int64_t until_ns;
 	bool taken;
 
-	pthread_mutex_lock(&packed->lock);
+	mutex_lock(&packed->lock);
 	while (packed->turn_taken) {
 		until_ns = packed->turn_since_ns + wait_ms * NS_PER_MS;
 		if (time_now_ns(CLOCK_MONOTONIC) >= until_ns)
 			break;
 		until = time_spec(until_ns);
-		pthread_cond_timedwait(&packed->turn_given, &packed->lock,
-		    &until);
+		mutex_wait_until(&packed->turn_given, &packed->lock, &until);
 	}
 	taken = !packed->turn_taken;
 	if (taken)
 		packed->turn_since_ns = time_now_ns(CLOCK_MONOTONIC);
 	packed->turn_taken = true;
-	pthread_mutex_unlock(&packed->lock);
+	mutex_unlock(&packed->lock);
 	return taken;
 }
 
 void packed_turn_give(struct packed *packed)
 {
-	pthread_mutex_lock(&packed->lock);
+	mutex_lock(&packed->lock);
 	packed->turn_taken = false;
 	pthread_cond_signal(&packed->turn_given);
-	pthread_mutex_unlock(&packed->lock);
+	mutex_unlock(&packed->lock);
 }
 
 /*
@@ -297,12 +296,12 @@ static int reserve_retired(struct packed *packed)
 {
 	struct packed_retired *grown;
 
-	pthread_mutex_lock(&packed->lock);
+	mutex_lock(&packed->lock);
 	grown = array_room(packed->retired, packed->nr_retired,
 	    &packed->room_retired, sizeof(*grown));
 	if (grown != NULL)
 		packed->retired = grown;
-	pthread_mutex_unlock(&packed->lock);
+	mutex_unlock(&packed->lock);
 	return grown == NULL ? -ENOMEM : 0;
 }
 
@@ -342,10 +341,10 @@ static bool claim(struct packed *packed)
 {
 	bool is_free;
 
-	pthread_mutex_lock(&packed->lock);
+	mutex_lock(&packed->lock);
 	is_free = !packed->rewriting;
 	packed->rewriting = true;
-	pthread_mutex_unlock(&packed->lock);
+	mutex_unlock(&packed->lock);
 	return is_free;
 }
 
@@ -357,9 +356,9 @@ static void release(struct packed *packed)
 	if (packed->replaced_fd >= 0)
 		SYS(packed->sys, close, packed->replaced_fd);
 	packed->new_fd = packed->replaced_fd = -1;
-	pthread_mutex_lock(&packed->lock);
+	mutex_lock(&packed->lock);
 	packed->rewriting = false;
-	pthread_mutex_unlock(&packed->lock);
+	mutex_unlock(&packed->lock);
 }
 
 static int by_name(const void *va, const void *vb)
@@ -416,7 +415,7 @@ int packed_rewrite_finish(struct packed *packed)
 	/* If this fails, the file counts as foreign. */
 	if (SYS(packed->sys, fstat, packed->new_fd, &own) < 0)
 		own.ino = 0;
-	pthread_mutex_lock(&packed->lock);
+	mutex_lock(&packed->lock);
 	packed->own = own;
 	packed_snapshot_put(packed->cache);
 	packed->cache = NULL;
@@ -426,7 +425,7 @@ int packed_rewrite_finish(struct packed *packed)
 		last->until_ns = SYS(packed->sys, now_mono) + RETIRED_NS;
 		packed->replaced_fd = -1;
 	}
-	pthread_mutex_unlock(&packed->lock);
+	mutex_unlock(&packed->lock);
 	release(packed);
 	packed_trim(packed);
 	return 0;

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/store/files/format/packed_internal.h"
 
 /* Remembered nodes of the tree of halvings, numbered as in a heap. Longer names
@@ -35,7 +36,7 @@
 #define NO_BLOCK SIZE_MAX
 
 struct packed_search {
-	pthread_mutex_t lock;
+	struct mutex lock;
 	enum refd_object_format format;
 	size_t nr_blocks;
 	char *fences[FENCES];
@@ -55,7 +56,7 @@ struct packed_search *packed_search_new(const struct packed_snapshot *snap)
 
 	if (s == NULL)
 		return NULL;
-	pthread_mutex_init(&s->lock, NULL);
+	mutex_init(&s->lock, MUTEX_INNER);
 	s->format = snap->format;
 	s->block = NO_BLOCK;
 	s->nr_blocks = (snap->size + PACKED_BLOCK - 1) / PACKED_BLOCK;
@@ -70,7 +71,7 @@ void packed_search_free(struct packed_search *s)
 		return;
 	for (i = 0; i < FENCES; i++)
 		free(s->fences[i]);
-	pthread_mutex_destroy(&s->lock);
+	mutex_destroy(&s->lock);
 	free(s);
 }
 
@@ -237,13 +238,13 @@ int packed_lookup(const struct packed_snapshot *snap, const char *name,
 
 	if (s == NULL)
 		return 0;
-	pthread_mutex_lock(&s->lock);
+	mutex_lock(&s->lock);
 	r = lower_bound(snap, s, name, &rec);
 	if (r > 0)
 		r = packed_record_order(&rec, name) == 0;
 	if (r > 0 && oid != NULL)
 		refd_oid_parse(rec.start, s->format, oid);
-	pthread_mutex_unlock(&s->lock);
+	mutex_unlock(&s->lock);
 	return r;
 }
 
@@ -257,7 +258,7 @@ int packed_find_below(const struct packed_snapshot *snap, const char *dir,
 
 	if (s == NULL)
 		return 0;
-	pthread_mutex_lock(&s->lock);
+	mutex_lock(&s->lock);
 	r = lower_bound(snap, s, dir, &rec);
 	if (r > 0)
 		r = rec.name_len >= len && memcmp(rec.name, dir, len) == 0;
@@ -265,7 +266,7 @@ int packed_find_below(const struct packed_snapshot *snap, const char *dir,
 		memcpy(found, rec.name, rec.name_len);
 		found[rec.name_len] = '\0';
 	}
-	pthread_mutex_unlock(&s->lock);
+	mutex_unlock(&s->lock);
 	return r;
 }
 

@@ -40,7 +40,7 @@ static int make(const struct sys *sys, int dirfd,
 	s->dev = st.dev;
 	s->ino = st.ino;
 	s->format = format;
-	pthread_mutex_init(&s->mutex, NULL);
+	mutex_init(&s->mutex, MUTEX_INNER);
 	time_cond_init(&s->turn_given);
 	*stack = s;
 	return 0;
@@ -88,7 +88,7 @@ void stack_put(struct stack *s)
 	free(s->unmerged);
 	SYS(s->sys, close, s->dirfd);
 	pthread_cond_destroy(&s->turn_given);
-	pthread_mutex_destroy(&s->mutex);
+	mutex_destroy(&s->mutex);
 	free(s);
 }
 
@@ -112,13 +112,12 @@ bool stack_turn_take(struct stack *stack, unsigned wait_ms)
 	bool is_free;
 	int r = 0;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	while (stack->has_turn && wait_ms > 0 && r == 0)
-		r = pthread_cond_timedwait(&stack->turn_given, &stack->mutex,
-		    &until);
+		r = mutex_wait_until(&stack->turn_given, &stack->mutex, &until);
 	is_free = !stack->has_turn;
 	stack->has_turn = true;
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	return is_free;
 }
 
@@ -126,13 +125,13 @@ void stack_turn_give(struct stack *stack)
 {
 	struct stack_snapshot *last;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	assert(stack->has_turn);
 	stack->has_turn = false;
 	last = stack->last;
 	stack->last = NULL;
 	pthread_cond_signal(&stack->turn_given);
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	stack_snapshot_put(last);
 }
 
@@ -140,10 +139,10 @@ void stack_turn_give(struct stack *stack)
 
 void stack_spend_index(struct stack *stack, uint64_t index)
 {
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	if (stack->spent_index < index)
 		stack->spent_index = index;
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 }
 
 uint64_t stack_next_index(struct stack *stack,
@@ -151,9 +150,9 @@ uint64_t stack_next_index(struct stack *stack,
 {
 	uint64_t index;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	index = stack->spent_index;
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	if (index < snap->max_index)
 		index = snap->max_index;
 	return index < STACK_INDEX_MAX ? index + 1 : 0;
@@ -186,9 +185,9 @@ int stack_hold_name(struct stack *stack, const char *name)
 {
 	int r;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	r = add_name(&stack->held, name);
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	return r;
 }
 
@@ -205,18 +204,18 @@ static void drop_name(struct stack_name **names, const char *name)
 
 void stack_drop_name(struct stack *stack, const char *name)
 {
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	drop_name(&stack->held, name);
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 }
 
 bool stack_is_held(struct stack *stack, const char *name)
 {
 	struct stack_name *n;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	HASH_FIND_STR(stack->held, name, n);
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	return n != NULL;
 }
 
@@ -224,17 +223,17 @@ bool stack_is_held(struct stack *stack, const char *name)
 
 void stack_retire(struct stack *stack, const char *table)
 {
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	add_name(&stack->retired, table);
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 }
 
 void stack_unretire(struct stack *stack, const char *table)
 {
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	drop_name(&stack->retired, table);
 	drop_name(&stack->due, table);
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 }
 
 bool stack_retired_are_due(struct stack *stack)
@@ -242,14 +241,14 @@ bool stack_retired_are_due(struct stack *stack)
 	struct stack_name *n, *next;
 	bool is_due;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	HASH_ITER(hh, stack->retired, n, next) {
 		HASH_DEL(stack->retired, n);
 		add_name(&stack->due, n->name);
 		free(n);
 	}
 	is_due = stack->due != NULL;
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	return is_due;
 }
 
@@ -258,13 +257,13 @@ bool stack_take_due(struct stack *stack,
 {
 	struct stack_name *n;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	n = stack->due;
 	if (n != NULL) {
 		HASH_DEL(stack->due, n);
 		snprintf(table, REFTABLE_TABLE_NAME_MAX + 1, "%s", n->name);
 	}
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	free(n);
 	return n != NULL;
 }

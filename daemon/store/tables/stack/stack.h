@@ -36,6 +36,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "daemon/base/mutex.h"
 #include "daemon/store/tables/format/reftable_stack.h"
 
 #define STACK_DIRECTORY "reftable"
@@ -52,7 +53,7 @@ struct stack {
 	uint64_t dev, ino; /* of DIRFD */
 	const enum refd_object_format *format; /* borrowed: the repository's */
 
-	pthread_mutex_t mutex; /* the members below */
+	struct mutex mutex; /* the members below */
 	pthread_cond_t turn_given;
 	bool has_turn;               /* a batch of this daemon works here */
 	struct stack_snapshot *last; /* a reference; only during a turn */

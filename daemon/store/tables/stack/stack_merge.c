@@ -29,11 +29,11 @@ static size_t nr_unmerged(struct stack *stack, const struct stack_snapshot *s)
 {
 	size_t i, nr = 0;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	for (i = 0; stack->unmerged != NULL && i < s->tables.nr; i++)
 		if (strcmp(s->tables.tables[i].name, stack->unmerged) == 0)
 			nr = i + 1;
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	return nr;
 }
 
@@ -62,10 +62,10 @@ static void set_unmerged(struct stack *stack, const char *table)
 {
 	char *name = strdup(table), *old;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	old = stack->unmerged;
 	stack->unmerged = name;
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	free(old);
 }
 

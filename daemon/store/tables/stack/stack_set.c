@@ -4,6 +4,7 @@
  * Failures: a stack that cannot be opened is asked for again the next time.
  */
 #include "daemon/store/tables/stack/stack_set.h"
+#include "daemon/base/mutex.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ struct kept_stack {
 struct stack_set {
 	const struct sys *sys;
 	const enum refd_object_format *format;
-	pthread_mutex_t mutex;
+	struct mutex mutex;
 	struct kept_stack *entries;
 	size_t nr;
 	/* Of the closed stacks: the largest index of a row of the log. */
@@ -34,7 +35,7 @@ struct stack_set *stack_set_new(const struct sys *sys,
 		return NULL;
 	set->sys = sys;
 	set->format = format;
-	pthread_mutex_init(&set->mutex, NULL);
+	mutex_init(&set->mutex, MUTEX_STACKS);
 	return set;
 }
 
@@ -49,7 +50,7 @@ void stack_set_free(struct stack_set *set)
 		stack_put(e->stack);
 		free(e);
 	}
-	pthread_mutex_destroy(&set->mutex);
+	mutex_destroy(&set->mutex);
 	free(set);
 }
 
@@ -70,13 +71,13 @@ static struct stack *known(struct stack_set *set, const char *worktree)
 	struct stack *stack = NULL;
 	struct kept_stack *e;
 
-	pthread_mutex_lock(&set->mutex);
+	mutex_lock(&set->mutex);
 	e = find(set, worktree);
 	if (e != NULL) {
 		stack = e->stack;
 		stack_hold(stack);
 	}
-	pthread_mutex_unlock(&set->mutex);
+	mutex_unlock(&set->mutex);
 	return stack;
 }
 
@@ -84,9 +85,9 @@ static uint64_t spent_index(struct stack *stack)
 {
 	uint64_t index;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	index = stack->spent_index;
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	return index;
 }
 
@@ -122,7 +123,7 @@ static int enlist(struct stack_set *set, const char *worktree,
 	if (made == NULL)
 		return -ENOMEM;
 	memcpy(made->worktree, worktree, size);
-	pthread_mutex_lock(&set->mutex);
+	mutex_lock(&set->mutex);
 	e = find(set, worktree);
 	if (e == NULL) {
 		unused = take_unused(set);
@@ -142,7 +143,7 @@ static int enlist(struct stack_set *set, const char *worktree,
 		*stack = e->stack;
 	}
 	stack_hold(*stack);
-	pthread_mutex_unlock(&set->mutex);
+	mutex_unlock(&set->mutex);
 	free(made);
 	stack_put(drop);
 	stack_put(unused != NULL ? unused->stack : NULL);
@@ -179,13 +180,13 @@ static struct stack **hold_all(struct stack_set *set, size_t *nr)
 	struct kept_stack *e;
 
 	*nr = 0;
-	pthread_mutex_lock(&set->mutex);
+	mutex_lock(&set->mutex);
 	all = calloc(set->nr + 1, sizeof(struct stack *));
 	for (e = set->entries; all != NULL && e != NULL; e = e->next) {
 		stack_hold(e->stack);
 		all[(*nr)++] = e->stack;
 	}
-	pthread_mutex_unlock(&set->mutex);
+	mutex_unlock(&set->mutex);
 	return all;
 }
 

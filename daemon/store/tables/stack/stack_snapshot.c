@@ -28,11 +28,11 @@ static struct stack_snapshot *last_of(struct stack *stack)
 {
 	struct stack_snapshot *last;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	last = stack->last;
 	if (last != NULL)
 		stack_snapshot_hold(last);
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	return last;
 }
 
@@ -42,14 +42,14 @@ static void set_last(struct stack *stack, struct stack_snapshot *snap)
 {
 	struct stack_snapshot *old;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	if (!stack->has_turn)
 		snap = NULL;
 	if (snap != NULL)
 		stack_snapshot_hold(snap);
 	old = stack->last;
 	stack->last = snap;
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	stack_snapshot_put(old);
 }
 
@@ -58,11 +58,11 @@ void stack_note_durable(struct stack *stack, char *list,
 {
 	char *old;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	old = stack->durable_list;
 	stack->durable_list = list;
 	stack->durable_stat = *st;
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	free(old);
 }
 
@@ -99,7 +99,7 @@ static int mark_durable(struct stack *stack, const struct stack_snapshot *last,
 	    calloc(snap->tables.nr + 1, sizeof(*snap->is_durable));
 	if (snap->is_durable == NULL)
 		return -ENOMEM;
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	for (i = 0; i < snap->tables.nr; i++) {
 		name = snap->tables.tables[i].name;
 		atomic_init(&snap->is_durable[i],
@@ -107,7 +107,7 @@ static int mark_durable(struct stack *stack, const struct stack_snapshot *last,
 			(stack->durable_list != NULL &&
 			    reftable_stack_lists(stack->durable_list, name)));
 	}
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	return 0;
 }
 

@@ -46,9 +46,9 @@ bool stack_tidy_begin(struct stack *stack)
 
 	if (stack_snapshot(stack, &snap, &fault) < 0)
 		return is_due;
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	stack->begun_index = snap->max_index;
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	stack_snapshot_put(snap);
 	return is_due;
 }
@@ -62,13 +62,13 @@ void stack_tidy_end(struct stack *stack, uint64_t last_lsn,
 	struct stack_snapshot *snap;
 	struct reftable_fault fault;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	if (stack->synced_lsn <= forgotten_lsn) {
 		stack->forgotten_index = stack->synced_index;
 		stack->synced_index = stack->begun_index;
 		stack->synced_lsn = last_lsn;
 	}
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	if (stack_snapshot(stack, &snap, &fault) < 0)
 		return;
 	while (stack_take_due(stack, table))

@@ -38,12 +38,12 @@ static bool is_known_list(struct stack_update *u)
 	struct stack *stack = u->stack;
 	bool is;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	is = stack->durable_list != NULL &&
 	    strcmp(stack->durable_list, u->base->tables.list) == 0 &&
 	    stack_is_same_file(&stack->durable_stat,
 		&u->base->tables.list_stat);
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	return is;
 }
 

@@ -256,9 +256,9 @@ static uint64_t forgotten_index(struct stack *stack)
 {
 	uint64_t index;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	index = stack->forgotten_index;
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	return index;
 }
 

@@ -186,10 +186,10 @@ static void search(struct stack_update *u)
 	struct stack_snapshot *snap;
 	bool is_searched;
 
-	pthread_mutex_lock(&stack->mutex);
+	mutex_lock(&stack->mutex);
 	is_searched = stack->is_searched;
 	stack->is_searched = true;
-	pthread_mutex_unlock(&stack->mutex);
+	mutex_unlock(&stack->mutex);
 	if (is_searched || stack_snapshot(stack, &snap, &u->fault) < 0)
 		return;
 	stack_sweep_retire(stack, snap);

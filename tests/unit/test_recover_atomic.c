@@ -167,6 +167,19 @@ START_TEST(what_was_taken_back_stays_away)
 }
 END_TEST
 
+/* Only the record tells that the ref is none. A checkpoint needs it until its
+ * sync has made the removal durable, too. */
+START_TEST(what_was_taken_back_stays_away_after_a_checkpoint)
+{
+	take_back();
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	ck_assert_int_eq(
+	    scripted_power_loss(w, (enum memfs_data)(_i % 5), _i / 5), 0);
+	ck_assert_int_eq(world_ref(w, "x"), '0');
+	ck_assert_int_eq(world_ref(w, "p"), '1');
+}
+END_TEST
+
 /* No file is deleted behind a link in the place of the log's directory. */
 START_TEST(what_was_taken_back_has_no_log_behind_a_link)
 {
@@ -231,6 +244,8 @@ int main(void)
 	    2);
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, what_was_taken_back_stays_away, 0, 205);
+	tcase_add_loop_test(tc,
+	    what_was_taken_back_stays_away_after_a_checkpoint, 0, 200);
 	tcase_add_test(tc, what_was_taken_back_has_no_log_behind_a_link);
 	tcase_add_loop_test(tc, a_doubtful_rename_keeps_all, 0, 2);
 	suite_add_tcase(suite, tc);

@@ -144,6 +144,10 @@ void change_take_back(struct pass *p, struct change *c, int err)
 static void end_abort(struct pass *p, struct change *c, int r)
 {
 	if (r == 0) {
+		/* What was taken back could come back with the disk. So the
+		 * records are needed until the next sync. */
+		atomic_store(&c->slice->repo->touched, true);
+		atomic_store(&c->slice->repo->fs->touched, true);
 		txn_decide(c->u, c->abort.status, c->abort.text);
 		return;
 	}

@@ -291,6 +291,46 @@ static bool git_ends(struct foreign *f)
 	return false;
 }
 
+/* The refs that a transaction has taken out of packed-refs again stay out, even
+ * if the disk has only a part of the renames. */
+static void power_loss_beside_git(struct foreign *f, const char *spec,
+    const char *name, bool atomic, long keep)
+{
+	unsigned nr_gits = 0;
+	unsigned long n;
+	struct txn *txn;
+	bool ok, is_o;
+
+	f->came = true;
+	for (n = 0; f->came; n++) {
+		start(3, HEADER KEEP);
+		f->came = false;
+		memfs_between(w->fs, n, git_begins, f);
+		txn = world_apply(w, spec, atomic);
+		ok = txn->updates[0].status == REFD_OK;
+		is_o = txn->updates[1].status == REFD_OK;
+		world_done(w, txn);
+		f->has_lock = false;
+		nr_gits += !ok;
+		ck_assert_int_eq(scripted_power_loss(w, MEMFS_DATA_NONE, keep),
+		    0);
+		/* Recovery waits for a lock that git has left. */
+		ck_assert_msg(world_ref(w, name) == (ok ? '1' : '0') ||
+			(ok && w->deferred == 1),
+		    "at %lu: %s is at '%c'", n, name, world_ref(w, name));
+		ck_assert_int_eq(world_ref(w, "o"), is_o ? '1' : '0');
+		ck_assert_int_eq(world_ref(w, "keep"), '1');
+		world_free(w);
+	}
+	ck_assert_uint_gt(nr_gits, 0);
+}
+
+START_TEST(power_is_lost_after_git_came_below)
+{
+	power_loss_beside_git(&below, "n=1:0;o=1:0;r=1:0", "n", _i & 1, _i / 2);
+}
+END_TEST
+
 /* A transaction makes three refs. git goes below "n", or above "m/q". */
 static void beside_git(struct foreign *f, const char *spec, const char *name,
     bool atomic, bool by_kill)
@@ -476,6 +516,7 @@ int main(void)
 	tcase_add_test(tc, names_in_the_way_fail_as_ever);
 	tcase_add_test(tc, one_rewrite_with_deletions_of_others);
 	tcase_add_test(tc, a_session_stays_loose);
+	tcase_add_loop_test(tc, power_is_lost_after_git_came_below, 0, 40);
 	tcase_add_loop_test(tc, git_below_a_name, 0, 4);
 	tcase_add_loop_test(tc, git_above_a_name, 0, 4);
 	tcase_add_loop_test(tc, crashed_with_git_below_a_name, 0, 2);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/store/checkpoint/checkpointer_internal.h"
 #include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
 
@@ -215,6 +216,49 @@ START_TEST(each_call_of_a_checkpoint_fails)
 		hit = one_tick(n, errs[_i], false);
 		one_tick(n, errs[_i], true);
 	}
+	ck_assert_uint_gt(n, 10);
+}
+END_TEST
+
+static void disks_come_back(void *unused)
+{
+	(void)unused;
+	memfs_fail_none(w->fs);
+}
+
+/* From call N of a checkpoint on, the disks are gone, until the daemon tells
+ * that it can't open the journal again. */
+static bool flush_without_disks(unsigned long n)
+{
+	bool hit;
+
+	w = world_new(memfs_new(), true);
+	w->mode = REFD_DURABILITY_PERIODIC;
+	ck_assert_int_eq(world_start(w), 0);
+	w->asked = REFD_DURABILITY_JOURNAL;
+	ok("x=1");
+	w->asked = REFD_DURABILITY_DEFAULT;
+	ok("y=1");
+	w->store.cfg.wake = disks_come_back;
+	w->store.checkpointer->wal_copied_ns =
+	    SYS(w->sys, now_mono) - INT64_C(600) * 1000000000;
+	memfs_die(w->fs, n, -EIO);
+	checkpointer_once(w->store.checkpointer, true);
+	hit = memfs_was_hit(w->fs);
+	memfs_fail_none(w->fs);
+	cut();
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	teardown();
+	return hit;
+}
+
+/* No file system was synced, although the journal works again. */
+START_TEST(a_checkpoint_without_a_flush_forgets_nothing)
+{
+	unsigned long n = 0;
+
+	while (flush_without_disks(n))
+		n++;
 	ck_assert_uint_gt(n, 10);
 }
 END_TEST
@@ -477,6 +521,7 @@ int main(void)
 	suite_add_tcase(suite, tc);
 	tcase_set_timeout(sweep, 60);
 	tcase_add_loop_test(sweep, a_journal_that_is_gone_is_fatal, 0, 2);
+	tcase_add_test(sweep, a_checkpoint_without_a_flush_forgets_nothing);
 	tcase_add_loop_test(sweep, each_call_of_a_checkpoint_fails, 0, 3);
 	suite_add_tcase(suite, sweep);
 	return suite_run(suite);

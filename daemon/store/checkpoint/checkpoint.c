@@ -117,7 +117,7 @@ int checkpointer_once(struct checkpointer *c, bool now)
 	bool unflushed, is_whole;
 	struct timespec until;
 	uint64_t ended, lsn;
-	int r = 0;
+	int failed, r = 0;
 
 	deferred_fs_let_go(c->cfg->deferred);
 	lsn = ended = highest_ended(c);
@@ -137,8 +137,12 @@ int checkpointer_once(struct checkpointer *c, bool now)
 		mutex_unlock(&c->mutex);
 		r = checkpoint_sync_all(c, &lsn, &until);
 	}
+	/* What was not flushed or synced is known to last nowhere. */
+	if (r != 0)
+		lsn = 0;
 	is_whole = lsn == ended;
 	count(c, r, is_whole, began_ns);
+	failed = r > 0 ? -EIO : r;
 	if (r == 0 && (now || lsn > journal_forgotten(c->journal)))
 		r = journal_forget(c->journal, lsn, now);
 	if (r == 0 && journal_drop_objects(c->journal) == JOURNAL_UNKNOWN)
@@ -151,6 +155,8 @@ int checkpointer_once(struct checkpointer *c, bool now)
 	/* The note of forgotten rows may have been lost. */
 	if (r == 0 && now)
 		r = journal_forget(c->journal, lsn, true);
+	if (failed < 0)
+		return failed;
 	return r > 0 ? -EIO : r;
 }
 

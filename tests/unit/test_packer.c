@@ -7,7 +7,9 @@
  * ref back is noticed.
  */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,6 +239,54 @@ START_TEST(rests_after_a_closing)
 }
 END_TEST
 
+static atomic_bool has_failed;
+/* The first line in the list of failed syncs after the failure. */
+static char first_mark[65];
+
+/* The file of another writer. */
+static int fail_packed_refs(const struct sys *sys, int fd)
+{
+	char proc[64], path[4200] = "";
+
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	if (readlink(proc, path, sizeof(path) - 1) < 0 ||
+	    strcmp(strrchr(path, '/'), "/packed-refs") != 0)
+		return sys_kernel.fsync(sys, fd);
+	has_failed = true;
+	return -EIO;
+}
+
+static ssize_t note_mark(const struct sys *sys, int fd, const void *bytes,
+    size_t len, off_t at)
+{
+	/* Not the line of a sync that begins meanwhile. */
+	if (len == sizeof(first_mark) - 1 && at >= (off_t)len && has_failed &&
+	    *(const char *)bytes != 's' && first_mark[0] == '\0')
+		memcpy(first_mark, bytes, len);
+	return sys_kernel.pwrite(sys, fd, bytes, len, at);
+}
+
+/* A kill may come after any line. So no line says that the sync went well. */
+START_TEST(a_failed_sync_is_noted_first)
+{
+	struct txn *txn;
+
+	disk.fsync = fail_packed_refs;
+	disk.pwrite = note_mark;
+	has_failed = false;
+	first_mark[0] = '\0';
+	make_ref();
+	tmp_run("git -C r.git pack-refs --all");
+	make_refs(THRESHOLD);
+	txn = admit();
+	checkpoint();
+	await_stats(0, 1);
+	ck_assert(has_failed);
+	ck_assert_msg(first_mark[1] == 'r', "'%.30s'", first_mark);
+	sr_done_with(txn);
+}
+END_TEST
+
 /* Git takes no lock there, and removes the old files of the refs. */
 START_TEST(leaves_a_migration_alone)
 {
@@ -309,6 +359,7 @@ int main(void)
 	tcase_add_test(tc, counts_on_after_a_closing);
 	tcase_add_test(tc, rests_for_a_minute);
 	tcase_add_test(tc, tries_again_after_a_failure);
+	tcase_add_test(tc, a_failed_sync_is_noted_first);
 	tcase_add_loop_test(tc, rests_after_a_closing, 0, 2);
 	tcase_add_test(tc, leaves_a_migration_alone);
 	tcase_add_test(tc, packs_nothing_while_not_allowed);

@@ -118,6 +118,10 @@ static int run_round(struct packer *p, struct pack_round *round)
 		r = fs_enter(repos, repo->fs);
 	if (r == 0) {
 		r = pack_round(round);
+		/* First: leaving takes the mark of a sync away, by which the
+		 * next start would know of the failure. */
+		if (round->sync_err < 0)
+			fs_fail(repos, repo->fs, round->sync_err);
 		fs_leave(repos, repo->fs);
 	}
 	odb_free(odb);
@@ -148,8 +152,6 @@ static int work_on(struct packer *p, struct job *job, struct pack_round *round)
 	if (!pays(job))
 		return 0;
 	r = run_round(p, round);
-	if (round->sync_err < 0)
-		fs_fail(p->cfg->repos, job->repo->fs, round->sync_err);
 	if (round->leaves_locks)
 		deferred_add_locks(p->cfg->deferred, job->repo,
 		    round->token_id);

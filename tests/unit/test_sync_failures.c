@@ -111,6 +111,17 @@ START_TEST(what_failed)
 }
 END_TEST
 
+/* A flush of one file failed, and nothing was synced before. */
+START_TEST(what_failed_outside_of_a_sync)
+{
+	sync_failures_add(d, A);
+	kill_it();
+	ck_assert(sync_failures_has_rows(d, A));
+	ck_assert_int_eq(since(A), 0);
+	ck_assert(!sync_failures_has_rows(d, B));
+}
+END_TEST
+
 /* The daemon crashed before anybody knew the result. */
 START_TEST(crashed_in_a_sync)
 {
@@ -401,6 +412,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, what_went_well);
 	tcase_add_test(tc, what_failed);
+	tcase_add_test(tc, what_failed_outside_of_a_sync);
 	tcase_add_test(tc, crashed_in_a_sync);
 	tcase_add_test(tc, deferred_and_recovered);
 	tcase_add_test(tc, read_back);

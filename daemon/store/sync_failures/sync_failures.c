@@ -368,7 +368,8 @@ void sync_failures_add(struct sync_failures *d, uint64_t life)
 	if (d == NULL)
 		return;
 	mutex_lock(&d->mutex);
-	l = find(d, life);
+	/* A flush of one file can fail before the first sync of the life. */
+	l = add(d, life);
 	if (l != NULL) {
 		raise_unsure(d, l, UNSURE_RECORDS, l->since_ns);
 		l->nth++;

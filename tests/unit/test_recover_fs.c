@@ -390,6 +390,44 @@ START_TEST(what_came_back_as_another_mount_is_redone)
 }
 END_TEST
 
+static uint64_t life;
+
+static int same_life(const struct sys *sys, int fd, uint64_t *id)
+{
+	(void)sys;
+	(void)fd;
+	*id = life;
+	return 0;
+}
+
+/* Subvolumes of a btrfs have several devices and one life. One of them failed,
+ * and work goes on in the other one. */
+START_TEST(another_subvolume_defers_nothing_here)
+{
+	struct sys *sys = (struct sys *)(uintptr_t)w->sys;
+	struct repos *repos = &w->store.repos;
+	struct repo *repo = get_repo();
+	struct fs *other;
+	int fd;
+
+	life = repo->fs->mount;
+	sys->mount_id = same_life;
+	fd = SYS(sys, openat, AT_FDCWD, "/state", O_RDONLY | O_DIRECTORY, 0);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(fs_of(repos, fd, &other), 0);
+	SYS(sys, close, fd);
+	ck_assert_ptr_ne(other, repo->fs);
+	wr_ok("x=1");
+	fs_fail(repos, other, -EIO);
+	deferred_fs_let_go(w->store.deferred);
+	ck_assert_int_eq(other->state, FS_GONE);
+	wr_ok("-x:1");
+	repo_put(repos, repo);
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_int_eq(world_ref(w, "x"), '0');
+}
+END_TEST
+
 static void remount(void)
 {
 	wr_remount();
@@ -547,6 +585,7 @@ int main(void)
 	tcase_add_test(tc, a_crash_anywhere_forgets_no_failure);
 	tcase_add_test(tc, what_came_after_a_failure_is_as_ever);
 	tcase_add_test(tc, a_start_whose_sync_fails_is_not_believed);
+	tcase_add_test(tc, another_subvolume_defers_nothing_here);
 	tcase_add_loop_test(tc, what_came_back_as_another_mount_is_redone, 0,
 	    2);
 	tcase_add_loop_test(tc, a_line_that_is_owed_hides_no_value, 0, 2);

@@ -48,6 +48,7 @@ struct deferring {
 	struct deferred *deferred;
 	const struct fs *fs;     /* all records on FS; or NULL */
 	const struct repo *repo; /* all records of REPO on a different mount */
+	bool has_skipped;        /* a repository on another subvolume */
 	struct recover_rows rows;
 	struct recover_notes notes;
 };
@@ -62,18 +63,51 @@ static bool is_wanted(const struct deferring *p, const struct replay_row *row)
 			       row->row.mount != p->repo->fs->mount;
 }
 
+static bool is_open_elsewhere(struct repos *repos, const struct repo *repo)
+{
+	const struct repo *other;
+
+	mutex_lock(&repos->mutex);
+	for (other = repos->open; other != NULL; other = other->next)
+		if (other != repo && other->id == repo->id && other->refs > 0)
+			break;
+	mutex_unlock(&repos->mutex);
+	return other != NULL;
+}
+
+/* Subvolumes of a btrfs are several struct fs with one life. Does KNOWN lie on
+ * another one than FS, which is not gone? */
+static bool is_on_other_subvolume(struct repos *repos, const struct fs *fs,
+    const struct journal_repo *known)
+{
+	const struct fs *other;
+
+	for (other = fs_first(repos); other != NULL; other = other->next)
+		if (other != fs && other->mount == fs->mount &&
+		    other->dev == known->dev && other->state != FS_GONE)
+			return true;
+	return false;
+}
+
 static int defer_repo(void *arg, const struct journal_repo *known)
 {
 	struct deferring *p = arg;
 	struct replay_row *row;
 	uint64_t nr = 0;
+	bool skip;
 	int r = 0;
 
 	if (p->repo != NULL && p->repo->id != known->id)
 		return 0;
+	/* More of its records may come, and an earlier one alone must not be
+	 * redone. A failure over there defers them. */
+	skip = p->fs != NULL &&
+	    is_on_other_subvolume(p->deferred->cfg->repos, p->fs, known);
 	for (row = recover_rows_of(&p->rows, known->id); row != NULL && r == 0;
 	    row = row->next)
-		if (is_wanted(p, row))
+		if (is_wanted(p, row) && skip)
+			p->has_skipped = true;
+		else if (is_wanted(p, row))
 			r = recover_notes_defer_row(&p->notes, row,
 			    JOURNAL_MOUNT_LOST, &nr);
 	if (r == 0 && nr > 0)
@@ -107,18 +141,6 @@ static int defer(struct deferring *p)
 	if (r == 0)
 		deferred_publish(d);
 	return r > 0 ? -EIO : r;
-}
-
-static bool is_open_elsewhere(struct repos *repos, const struct repo *repo)
-{
-	const struct repo *other;
-
-	mutex_lock(&repos->mutex);
-	for (other = repos->open; other != NULL; other = other->next)
-		if (other != repo && other->id == repo->id && other->refs > 0)
-			break;
-	mutex_unlock(&repos->mutex);
-	return other != NULL;
 }
 
 uint64_t deferred_fs_first_batch(struct deferred *d, struct repo *repo)
@@ -192,11 +214,14 @@ void deferred_fs_let_go(struct deferred *d)
 	mutex_lock(&d->rows);
 	for (fs = fs_first(repos); fs != NULL; fs = fs->next) {
 		p.fs = fs;
+		p.has_skipped = false;
 		if (fs->state != FS_FAILED || fs_is_in_use(repos, fs) ||
 		    defer(&p) < 0)
 			continue;
 		fs_path(repos, fs, path);
-		sync_failures_deferred(repos->sync_failures, fs->mount);
+		/* After a kill, the next start must doubt what was skipped. */
+		if (!p.has_skipped)
+			sync_failures_deferred(repos->sync_failures, fs->mount);
 		fs_let_go(repos, fs);
 		tell(d, STORE_FS_LET_GO, path, "");
 	}

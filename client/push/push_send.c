@@ -531,11 +531,15 @@ static void refuse_by_hook(const struct push_send *d,
 	push_request_refuse(p->commands, p->req.nr_updates, hooks_reason(d));
 }
 
+/* The hook may have taken all the time. The daemon does what it was told even
+ * if nobody waits, so without its answer the outcome would be unknown. */
 static void end_session(const struct push_send *d, const struct push_request *p,
     enum refd_verb verb, struct refd_answer *ans)
 {
+	const uint32_t left_ms = connect_ms_left(d->deadline);
+
 	connect_end_session(d->daemon, &p->req, verb,
-	    (int)connect_ms_left(d->deadline), ans);
+	    left_ms > GRACE_MS ? (int)left_ms : GRACE_MS, ans);
 }
 
 static void abort_session(struct push_send *d, struct push_request *p)

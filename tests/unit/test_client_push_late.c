@@ -44,8 +44,8 @@ int poll(struct pollfd *fds, nfds_t nr, int timeout_ms)
 	return 0;
 }
 
-/* Returns with the COMMIT of refs/heads/a. */
-static void prepare_a(struct fake *f, struct refd_request *session,
+/* Returns with the COMMIT of refs/heads/a. The hook agrees after HOOK_MS. */
+static void prepare_a(struct fake *f, int hook_ms, struct refd_request *session,
     struct refd_request *commit)
 {
 	fake_serve(f);
@@ -54,6 +54,7 @@ static void prepare_a(struct fake *f, struct refd_request *session,
 	    session->verb == REFD_VERB_SESSION && session->nr_updates == 1,
 	    "not a session for one ref");
 	fake_answer_prepared(f, session);
+	later_ms = hook_ms;
 	fake_read(f, commit);
 	fake_expect(f, commit->verb == REFD_VERB_COMMIT, "not a commit");
 }
@@ -72,7 +73,7 @@ static void hangs_in_the_commit(struct fake *f)
 {
 	struct refd_request session, commit;
 
-	prepare_a(f, &session, &commit);
+	prepare_a(f, 0, &session, &commit);
 	is_silent = true;
 	fake_send(f, "0", 1);
 	expect_end(f);
@@ -85,9 +86,24 @@ static void commits_late(struct fake *f)
 {
 	struct refd_request session, commit;
 
-	prepare_a(f, &session, &commit);
+	prepare_a(f, 0, &session, &commit);
 	later_ms = REFD_HOOK_DEADLINE_MS - 4000;
 	/* A commit has no updates on the wire. */
+	session.request_id = commit.request_id;
+	fake_answer_ok(f, &session);
+	expect_end(f);
+	refd_request_done(&session);
+	refd_request_done(&commit);
+}
+
+/* The hook had all the time. The daemon does not need it, too. */
+static void commits_after_the_hook(struct fake *f)
+{
+	const struct timespec nap = { .tv_nsec = 100000000 };
+	struct refd_request session, commit;
+
+	prepare_a(f, REFD_HOOK_DEADLINE_MS + 1000, &session, &commit);
+	nanosleep(&nap, NULL);
 	session.request_id = commit.request_id;
 	fake_answer_ok(f, &session);
 	expect_end(f);
@@ -99,7 +115,7 @@ static void commits_late(struct fake *f)
 static char *push_three(void (*script)(struct fake *f))
 {
 	tmp_run("cd repo.git && echo " A " >refs/heads/a && cd hooks && "
-		"echo '#!/bin/sh' >reference-transaction && "
+		"printf '#!/bin/sh\nsleep 0.1' >reference-transaction && "
 		"chmod +x reference-transaction");
 	later_ms = 0;
 	is_silent = false;
@@ -126,7 +142,7 @@ END_TEST
 
 START_TEST(test_commits_late)
 {
-	char *got = push_three(commits_late);
+	char *got = push_three(_i == 0 ? commits_late : commits_after_the_hook);
 
 	ck_assert_str_eq(got,
 	    "ok refs/heads/a\n"
@@ -144,7 +160,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, hook_setup, hook_teardown);
 	tcase_add_test(tc, test_hangs_in_the_commit);
-	tcase_add_test(tc, test_commits_late);
+	tcase_add_loop_test(tc, test_commits_late, 0, 2);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

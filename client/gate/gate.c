@@ -454,7 +454,7 @@ static bool may_leave(struct gate_call *g, const char *reason)
 
 static bool is_admitted(struct gate_call *g, const struct refd_answer *ans)
 {
-	const char *unserved = unserved_push(ans, &g->gd);
+	const char *unserved = unserved_push(ans, &g->gd, &g->config);
 
 	if (ans->kind == REFD_ANSWER_PONG)
 		return true;

@@ -482,10 +482,7 @@ static void call(const struct push_send *d, struct push_request *p,
 /* True if the daemon does not serve the transaction. Nothing of it is done. */
 static bool is_unserved(struct push_send *d, const struct refd_answer *ans)
 {
-	const bool may =
-	    connect_fallback(d->config, FALLBACK_GIT) == FALLBACK_GIT;
-	const char *why =
-	    may ? unserved_push(ans, d->gd) : unserved_answer(ans);
+	const char *why = unserved_push(ans, d->gd, d->config);
 
 	if (!why)
 		return false;

@@ -137,9 +137,12 @@ const char *unserved_answer(const struct refd_answer *ans)
 }
 
 const char *unserved_push(const struct refd_answer *ans,
-    const struct gitdir *gd)
+    const struct gitdir *gd, const struct gitconfig *config)
 {
 	const char *why = unserved_answer(ans);
 
-	return why || !connect_is_untouched(gd) ? why : text_of(ans, is_closed);
+	if (why || connect_fallback(config, FALLBACK_GIT) != FALLBACK_GIT ||
+	    !connect_is_untouched(gd))
+		return why;
+	return text_of(ans, is_closed);
 }

@@ -29,8 +29,9 @@ const char *unserved_update(const struct refd_update *u);
 const char *unserved_answer(const struct refd_answer *ans);
 /* The same for writers who have git in place of refd: git alone would take what
  * a daemon refuses that has never served the repository GD, because its root or
- * owner is wrong. So a wrong set-up costs no push. */
+ * owner is wrong. So a wrong set-up costs no push, unless refd.fallback in
+ * CONFIG is "refuse". */
 const char *unserved_push(const struct refd_answer *ans,
-    const struct gitdir *gd);
+    const struct gitdir *gd, const struct gitconfig *config);
 
 #endif

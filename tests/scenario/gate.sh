@@ -386,6 +386,20 @@ away() {
 	two=$(new_commit two.git back)
 	check 'back: the next change' g update-ref refs/heads/alone "$two"
 	expect 'has the value before' two.git "refs/heads/alone $one $two"
+	stop_daemon
+	repo=$T/late.git
+	new_repo late.git bare
+	two=$(new_commit late.git late)
+	quiet "$REFD" enable --gate "$repo"
+	g config refd.fallback refuse
+	mkdir "$T/else"
+	SERVED=$T/else start_daemon
+	check 'not served, refd.fallback=refuse: git is refused' not \
+		g update-ref refs/heads/never "$two"
+	g config --unset refd.fallback
+	check 'not served: git goes on' g update-ref refs/heads/late "$two"
+	stop_daemon
+	start_daemon
 }
 
 # ---- names that are too long for refd ----

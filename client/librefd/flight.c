@@ -36,6 +36,10 @@ void refd_flight_free(struct flight *f)
  * have received the whole request. */
 static enum flight_state lost_state(enum refd_verb verb, bool all_sent)
 {
+	/* A daemon that has ended has nothing left to finish. The next one was
+	 * started to serve. */
+	if (verb == REFD_VERB_DRAIN && all_sent)
+		return FLIGHT_OVER;
 	switch (refd_verb_class(verb)) {
 	case REFD_CLASS_UPDATES:
 		if (!all_sent)
@@ -347,7 +351,10 @@ int refd_flight_take(struct flight *f, struct refd_answer *ans)
 
 	if (f->state == FLIGHT_OVER) {
 		err = refd_answer_refusal(f->req, REFD_ABORTED,
-		    "the session ended with its connection", ans);
+		    f->req->verb == REFD_VERB_DRAIN ?
+			"the daemon ended before it was drained" :
+			"the session ended with its connection",
+		    ans);
 		return err < 0 ? err : 1;
 	}
 	if (f->state != FLIGHT_ANSWERED)

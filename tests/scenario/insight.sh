@@ -281,6 +281,27 @@ is 'query, as JSON' "{'txn': '$(printf %032d 1)', 'outcome': 'expired'}" \
 	"$("$REFD" query --json "$(printf %032d 1)" | json D)"
 check 'and serves' update refs/heads/x "$two"
 
+# The drain ends with its daemon, and the next daemon serves.
+is_draining() { grep -q '^refd is draining' <<<"$("$REFD" status)"; }
+"$REFD" pause >/dev/null
+update refs/heads/x "$one" &
+waiter=$!
+own $waiter
+await 10 one_waits
+"$REFD" drain >"$T/drained" 2>&1 &
+drainer=$!
+own $drainer
+await 10 is_draining
+kill_daemon
+start_daemon
+wait $drainer
+is 'a drain whose daemon ended: the status' 128 $?
+reap $drainer
+check 'and the reason' grep -q 'ended before it was drained' "$T/drained"
+check 'the next daemon serves' "$REFD" status
+check 'and who waited is served' wait $waiter
+reap $waiter
+
 # ---- a token ----
 
 token=$(update --json refs/heads/x "$two" | json 'D["token"]')

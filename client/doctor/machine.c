@@ -417,11 +417,16 @@ void doctor_check_system(struct doctor *d)
 
 void doctor_check_list(struct doctor *d)
 {
+	char *file = registry_file("list");
 	struct registry r = { 0 };
 	struct stat st;
 	size_t i;
 
-	registry_read(&r);
+	if (!registry_read(&r))
+		doctor_found(d, FOUND_LIST_UNREADABLE, file ? file : "", "",
+		    "the list of enabled repositories can't be read, so they "
+		    "were not checked");
+	free(file);
 	for (i = 0; i < r.nr; i++)
 		if (stat(r.paths[i], &st) < 0 && errno != EACCES)
 			doctor_found(d, FOUND_LISTED_GONE, r.paths[i], "",

@@ -216,6 +216,8 @@ enum finding_repair {
 	X(LISTED_GONE, "listed-gone", NOTE, LIST,                              \
 	    "mount the missing disk, or clear the list with refd disable "     \
 	    "--all")                                                           \
+	X(LIST_UNREADABLE, "list-unreadable", ERROR, NONE,                     \
+	    "refd enable --list says why")                                     \
 	/* is a repository enabled? */                                         \
 	X(NO_REPOSITORY, "not-a-repository", ERROR, NONE,                      \
 	    "name a repository, or restore its HEAD, objects and refs")        \

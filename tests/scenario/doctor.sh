@@ -342,6 +342,13 @@ lists() {
 	"$REFD" enable --system >"$T/enabled"
 	sees_no fsync-unset "$T/srv/b.git"
 	"$REFD" disable --system >"$T/enabled"
+	cp "$STATE/enabled/list" "$T/list"
+	truncate -s 40G "$STATE/enabled/list"
+	sees list-unreadable --all
+	check_fails 'without its list, the doctor does not end well' \
+		"$REFD" doctor --all
+	cp "$T/list" "$STATE/enabled/list"
+	sees_no list-unreadable --all
 }
 
 gits() {

@@ -123,8 +123,12 @@ void daemons_add_root_command(const char *socket, const char *root,
 {
 	char *config = daemons_config(socket), *unit = daemons_unit(socket);
 
-	text_addf(out, "git config -f %s --add daemon.root ",
-	    config ? config : "<the daemon's configuration>");
+	text_adds(out, "git config -f ");
+	if (config)
+		quote_shell(config, out);
+	else
+		text_adds(out, "<the daemon's configuration>");
+	text_adds(out, " --add daemon.root ");
 	quote_shell(root, out);
 	if (unit) {
 		text_addf(out,

@@ -12,11 +12,19 @@
 /* A row is a dead letter if died_ms is set. Positions in the feed: lsn and nr
  * of PROTOCOL.md, "History". At its start the service reads the index "waiting"
  * and no rows: a million rows must not delay the start. */
+/* A service that still has an endpoint adds changes after the endpoint was
+ * forgotten. So no other endpoint gets its number, and the next start of a
+ * service drops these changes. */
+static const char unowned[] =
+    "DELETE FROM change WHERE seq IN (SELECT seq FROM change WHERE"
+    " died_ms IS NULL AND endpoint NOT IN (SELECT id FROM endpoint));"
+    "DELETE FROM change WHERE seq IN (SELECT seq FROM change WHERE"
+    " died_ms IS NOT NULL AND endpoint NOT IN (SELECT id FROM endpoint));";
 static const char schema[] =
     "PRAGMA journal_mode=WAL;"
     "BEGIN IMMEDIATE;"
     "CREATE TABLE IF NOT EXISTS endpoint("
-    " id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,"
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,"
     " journal BLOB, lsn INTEGER NOT NULL DEFAULT 0,"
     " nr INTEGER NOT NULL DEFAULT 0,"
     " delivered INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0,"
@@ -249,6 +257,8 @@ struct outbox *outbox_open(const char *dir, bool may_create)
 		run_script(o, schema);
 	else if (version != atoi(VERSION))
 		die("'%s' is of another version of refd-deliver", path);
+	if (may_create)
+		run_script(o, unowned);
 	free(path);
 	outbox_changed(o);
 	return o;

@@ -245,6 +245,40 @@ START_TEST(another_process_is_noticed)
 }
 END_TEST
 
+/* Also in a transaction, which keeps other processes out afterwards. */
+START_TEST(another_process_is_noticed_in_a_transaction)
+{
+	struct outbox *other = outbox_open(tmp_root, false);
+	struct outbox_position p;
+
+	ck_assert(!outbox_changed(outbox));
+	outbox_endpoint(other, "two", &p);
+	outbox_begin(outbox);
+	ck_assert(outbox_changed(outbox));
+	outbox_commit(outbox);
+	ck_assert(!outbox_changed(outbox));
+	outbox_close(other);
+}
+END_TEST
+
+/* The service still has the endpoint, and adds a change. */
+START_TEST(nobody_inherits_from_a_forgotten_endpoint)
+{
+	struct outbox_position p;
+	int64_t one = outbox_endpoint(outbox, "one", &p), two;
+	struct outbox_row row;
+
+	outbox_begin(outbox);
+	outbox_forget(outbox, "one");
+	outbox_commit(outbox);
+	add(one, "a", "1");
+	two = outbox_endpoint(outbox, "two", &p);
+	ck_assert(!outbox_head(outbox, two, "a", &row));
+	reopen();
+	ck_assert(!outbox_head(outbox, one, "a", &row));
+}
+END_TEST
+
 /* ---- answers of the feed ---- */
 
 static struct refd_record record = { .lsn = 7, .repo = "/a.git" };
@@ -360,6 +394,8 @@ int main(void)
 	tcase_add_test(disk, the_outbox_survives);
 	tcase_add_test(disk, dead_letters_leave_the_stream);
 	tcase_add_test(disk, another_process_is_noticed);
+	tcase_add_test(disk, another_process_is_noticed_in_a_transaction);
+	tcase_add_test(disk, nobody_inherits_from_a_forgotten_endpoint);
 	tcase_add_test(disk, a_long_stream_ends_with_a_gap);
 	tcase_add_test(disk, a_full_endpoint_takes_nothing);
 	tcase_add_test(disk, a_gap_of_history_is_delivered);

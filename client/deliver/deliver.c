@@ -474,6 +474,11 @@ static void write_down(struct deliverer *d)
 	if (!look_after(d) && !has_answer)
 		return;
 	outbox_begin(d->outbox);
+	/* A command of the administrator may have put a dead letter in front of
+	 * the change that the stream was known to begin with. Its attempt is
+	 * recorded below, and has to be counted first. */
+	if (outbox_changed(d->outbox))
+		load(d);
 	if (has_answer) {
 		intake_take(d->outbox, d->receivers, d->nr, &d->asked, &ans);
 		refd_answer_done(&ans);

@@ -312,14 +312,14 @@ static int forget(struct store *store, const char *repo)
 
 /* ---- joining other nodes ---- */
 
-static bool parse_lsn(const char *text, uint64_t *lsn)
+static bool parse_number(const char *text, uint64_t *number)
 {
 	char *end;
 
 	errno = 0;
-	*lsn = strtoull(text, &end, 10);
+	*number = strtoull(text, &end, 10);
 	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 &&
-	    *lsn <= INT64_MAX;
+	    *number <= INT64_MAX;
 }
 
 /*
@@ -327,7 +327,8 @@ static bool parse_lsn(const char *text, uint64_t *lsn)
  * record ends with a NUL, because a path can have any other byte. git adds
  * newlines, which stand before the next record:
  *
- *	<LSN>				the last row that the copies can have
+ *	<LSN> <ms>			the last row that the copies can have,
+ *					and the time of the database
  *	repository <uuid> <path>	of the next values
  *	<id> <ref> <target, or nothing>
  *
@@ -336,7 +337,7 @@ static bool parse_lsn(const char *text, uint64_t *lsn)
 struct copies {
 	char *record, *path;
 	size_t size;
-	uint64_t lsn;
+	uint64_t lsn, joined_ms;
 };
 
 static int begin_repository(struct copies *v, const char *uuid,
@@ -397,15 +398,23 @@ static int next_value(void *arg, struct journal_given *given)
 	return r == 0 && ferror(stdin) ? -EIO : r;
 }
 
+static bool take_first(struct copies *v)
+{
+	char *ms = v->record, *lsn = strsep(&ms, " ");
+
+	return parse_number(lsn, &v->lsn) && ms != NULL &&
+	    parse_number(ms, &v->joined_ms);
+}
+
 static int join(struct store *store, const struct recover_options *opt)
 {
 	struct copies v = { .record = NULL };
 	int r = -EINVAL;
 
 	/* A person who gives the position by hand has no values. */
-	if (isatty(STDIN_FILENO) || !read_record(&v) ||
-	    parse_lsn(v.record, &v.lsn))
-		r = store_join(store, opt->join_lsn, next_value, &v);
+	if (isatty(STDIN_FILENO) || !read_record(&v) || take_first(&v))
+		r = store_join(store, opt->join_lsn, v.joined_ms, next_value,
+		    &v);
 	free(v.record);
 	free(v.path);
 	if (r < 0)
@@ -542,7 +551,7 @@ static int run(struct recover_options *opt)
 		admin_say("--yes is for --leave");
 		return 129;
 	}
-	if (opt->join != NULL && !parse_lsn(opt->join, &opt->join_lsn)) {
+	if (opt->join != NULL && !parse_number(opt->join, &opt->join_lsn)) {
 		admin_say("--join has '%s': it needs the LSN in 'refd status "
 			  "-v' of the copied node",
 		    opt->join);

@@ -184,8 +184,8 @@ bool store_shares_rows(struct store *store, uint64_t *lsn);
 /* As journal_joined_ms(). */
 uint64_t store_joined_ms(struct store *store);
 /* After store_recover(), offline: as journal_join(). */
-int store_join(struct store *store, uint64_t lsn, journal_given_fn *next,
-    void *arg);
+int store_join(struct store *store, uint64_t lsn, uint64_t joined_ms,
+    journal_given_fn *next, void *arg);
 /* After store_recover(), offline: the node leaves the others, and its
  * repositories are no longer marked. UUID: of the journal, to begin anew
  * (proto/left_log.h). 0; negative errno: the call may be repeated. */

@@ -308,9 +308,10 @@ uint64_t store_joined_ms(struct store *s)
 	return journal_joined_ms(s->journal);
 }
 
-int store_join(struct store *s, uint64_t lsn, journal_given_fn *next, void *arg)
+int store_join(struct store *s, uint64_t lsn, uint64_t joined_ms,
+    journal_given_fn *next, void *arg)
 {
-	int r = journal_join(s->journal, lsn, next, arg);
+	int r = journal_join(s->journal, lsn, joined_ms, next, arg);
 
 	return r > 0 ? -EIO : r;
 }

@@ -353,8 +353,8 @@ def values_of(node):
         uuid = f.readline().split()[1]
     refs = node.git(REPO, 'for-each-ref',
                     '--format=%(objectname) %(refname) %(symref)%00')
-    return (f'{len(log.rows)}\0repository {uuid} {node.seen_root}/{REPO}\0'
-            f'{refs}\n')
+    return (f'{len(log.rows)} {int(time.time() * 1000)}\0'
+            f'repository {uuid} {node.seen_root}/{REPO}\0{refs}\n')
 
 
 def test_join():

@@ -53,7 +53,7 @@ static struct journal *start_with(uint64_t lsn)
 {
 	struct journal *j = help_open_here();
 
-	ck_assert_int_eq(journal_join(j, lsn, NULL, NULL), 0);
+	ck_assert_int_eq(journal_join(j, lsn, 0, NULL, NULL), 0);
 	return j;
 }
 
@@ -376,6 +376,20 @@ static uint64_t now_ms(void)
 	return (uint64_t)(SYS(&sys_kernel, now_wall) / 1000000);
 }
 
+/* The clock of this machine may be ahead, or behind. */
+START_TEST(a_journal_joins_at_the_time_of_the_others)
+{
+	struct journal *j = help_open_here();
+	const uint64_t at = now_ms() + (_i == 0 ? 3600000 : -3600000);
+
+	ck_assert_int_eq(journal_join(j, 70, at, NULL, NULL), 0);
+	ck_assert_uint_eq(journal_joined_ms(j), at);
+	reopen(j);
+	ck_assert_uint_eq(journal_joined_ms(j), at);
+	help_close(j);
+}
+END_TEST
+
 /* Of earlier ids, only other nodes know the outcomes. */
 START_TEST(a_journal_knows_when_it_has_joined)
 {
@@ -384,7 +398,7 @@ START_TEST(a_journal_knows_when_it_has_joined)
 	uint64_t joined;
 
 	ck_assert_uint_eq(journal_joined_ms(j), 0);
-	ck_assert_int_eq(journal_join(j, 70, NULL, NULL), 0);
+	ck_assert_int_eq(journal_join(j, 70, 0, NULL, NULL), 0);
 	joined = journal_joined_ms(j);
 	ck_assert_uint_ge(joined, before);
 	ck_assert_uint_le(joined, now_ms());
@@ -447,7 +461,7 @@ START_TEST(a_new_journal_begins_with_an_lsn)
 
 	assert_group(j, 70, none);
 	/* One journal joins once. */
-	ck_assert_int_eq(journal_join(j, 71, NULL, NULL), -EEXIST);
+	ck_assert_int_eq(journal_join(j, 71, 0, NULL, NULL), -EEXIST);
 	help_close(j);
 	j = help_open_here();
 	assert_group(j, 70, none);
@@ -465,7 +479,7 @@ START_TEST(a_journal_with_rows_does_not_begin_with_an_lsn)
 	struct journal *j = help_open_here();
 
 	ck_assert_int_eq(commit(j, 1, 0), 0);
-	ck_assert_int_eq(journal_join(j, 70, NULL, NULL), -EEXIST);
+	ck_assert_int_eq(journal_join(j, 70, 0, NULL, NULL), -EEXIST);
 	assert_group(j, 0, none);
 	help_close(j);
 }
@@ -477,7 +491,7 @@ START_TEST(a_journal_that_joins_has_the_values_of_the_copies)
 	struct journal *j = help_open_here();
 	size_t nr = 0;
 
-	ck_assert_int_eq(journal_join(j, 70, next_given, &nr), 0);
+	ck_assert_int_eq(journal_join(j, 70, 0, next_given, &nr), 0);
 	reopen(j);
 	assert_group(j, 70, none);
 	assert_value(j, 1, "refs/heads/x", 72, 4, NULL);
@@ -497,11 +511,11 @@ START_TEST(a_value_that_cannot_be_read_leaves_nothing)
 	struct journal *j = help_open_here();
 	size_t nr = 0;
 
-	ck_assert_int_lt(journal_join(j, 70, next_fails, &nr), 0);
+	ck_assert_int_lt(journal_join(j, 70, 0, next_fails, &nr), 0);
 	assert_group(j, 0, none);
 	ck_assert_int_eq(help_ask("SELECT count(*) FROM repo"), 0);
 	nr = 0;
-	ck_assert_int_eq(journal_join(j, 70, next_given, &nr), 0);
+	ck_assert_int_eq(journal_join(j, 70, 0, next_given, &nr), 0);
 	assert_group(j, 70, none);
 	help_close(j);
 }
@@ -642,6 +656,8 @@ int main(void)
 	tcase_add_test(tc, rows_give_values_to_refs);
 	tcase_add_test(tc, the_seal_covers_the_group);
 	tcase_add_test(tc, a_journal_knows_when_it_has_joined);
+	tcase_add_loop_test(tc, a_journal_joins_at_the_time_of_the_others, 0,
+	    2);
 	tcase_add_test(tc, a_new_journal_begins_with_an_lsn);
 	tcase_add_test(tc, a_journal_with_rows_does_not_begin_with_an_lsn);
 	tcase_add_test(tc, a_journal_that_joins_has_the_values_of_the_copies);

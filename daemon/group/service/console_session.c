@@ -32,7 +32,8 @@ bool console_session_find_node(struct session *s, const char *name,
 	r = session_run(s,
 	    "SELECT applied, (SELECT max(lsn) FROM refd.log WHERE grp = $1),"
 	    " greatest(0, floor(extract(epoch FROM clock_timestamp() - seen))),"
-	    " seen > clock_timestamp() - " CONSOLE_SEEN
+	    " seen > clock_timestamp() - " CONSOLE_SEEN ","
+	    " floor(extract(epoch FROM clock_timestamp()) * 1000)"
 	    " FROM refd.node WHERE grp = $1 AND node = $2",
 	    &p);
 	if (!r)
@@ -41,7 +42,7 @@ bool console_session_find_node(struct session *s, const char *name,
 	if (found)
 		*node = (struct console_node){ session_number(r, 0, 0),
 			session_number(r, 0, 1), session_number(r, 0, 2),
-			*PQgetvalue(r, 0, 3) == 't' };
+			*PQgetvalue(r, 0, 3) == 't', session_number(r, 0, 4) };
 	PQclear(r);
 	return found;
 }

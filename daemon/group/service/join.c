@@ -233,7 +233,7 @@ static void make_journal(struct joining *j)
 		    "the node '%s' has left the group meanwhile: run refd "
 		    "group join again",
 		    j->config->node);
-	text_addf(&values, "%" PRIu64, node.last);
+	text_addf(&values, "%" PRIu64 " %" PRIu64, node.last, node.now_ms);
 	text_addc(&values, '\0');
 	text_add(&values, j->values.data, j->values.len);
 	in = fetch_git_file(&values);

@@ -242,8 +242,8 @@ uint64_t journal_shared_lsn(struct journal *j);
 /* Do other machines have the rows, too? False also after
  * journal_leave(), until a shared row follows. */
 bool journal_shares_rows(struct journal *j);
-/* When journal_join() was called, in milliseconds since 1970; 0: never. Only
- * other nodes have the outcomes of some ids that were born before. */
+/* When the node joined others, in milliseconds since 1970; 0: never. Only other
+ * nodes have the outcomes of some ids that were born before. */
 uint64_t journal_joined_ms(struct journal *j);
 /* UUID: the shared log; zeros: none yet. */
 void journal_shared_uuid(struct journal *j, uint8_t uuid[16]);
@@ -262,12 +262,14 @@ struct journal_given {
  * more values; negative errno. */
 typedef int journal_given_fn(void *arg, struct journal_given *given);
 /* The node joins with copies of another node, which have the shared rows up to
- * LSN, and may have later rows. NEXT gives the values of their refs, each with
- * the LSN of the last row that it can be of; NULL: they are not known. Only
- * while nothing else uses the journal. 0: durable, all of it. Negative errno:
- * nothing happened; -EEXIST: the journal has rows. JOURNAL_UNKNOWN. */
-int journal_join(struct journal *j, uint64_t lsn, journal_given_fn *next,
-    void *arg);
+ * LSN, and may have later rows. JOINED_MS: the time by the clock of the shared
+ * log, because the clock of this machine may differ; 0: now. NEXT gives the
+ * values of their refs, each with the LSN of the last row that it can be of;
+ * NULL: they are not known. Only while nothing else uses the journal. 0:
+ * durable, all of it. Negative errno: nothing happened; -EEXIST: the journal
+ * has rows. JOURNAL_UNKNOWN. */
+int journal_join(struct journal *j, uint64_t lsn, uint64_t joined_ms,
+    journal_given_fn *next, void *arg);
 /* The node leaves the others: the uuid becomes one of proto/left_log.h. A
  * repeated call changes nothing. Only while nothing else uses the journal. 0:
  * durable. Negative errno: nothing happened; -EBUSY: a row waits; -ERANGE: the

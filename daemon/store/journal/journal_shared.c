@@ -158,11 +158,13 @@ static int write_shared(struct journal *j, const struct journal_shared *shared,
 	return r == 0 ? journal_flush_to(j, &mark) : r;
 }
 
-int journal_join(struct journal *j, uint64_t lsn, journal_given_fn *next,
-    void *arg)
+int journal_join(struct journal *j, uint64_t lsn, uint64_t joined_ms,
+    journal_given_fn *next, void *arg)
 {
 	const struct journal_shared shared = { .lsn = lsn,
-		.joined_ms = (uint64_t)(SYS(j->sys, now_wall) / 1000000) };
+		.joined_ms = joined_ms != 0 ?
+		    joined_ms :
+		    (uint64_t)(SYS(j->sys, now_wall) / 1000000) };
 
 	if (journal_last_lsn(j) > 0 || journal_shared_lsn(j) > 0)
 		return -EEXIST;

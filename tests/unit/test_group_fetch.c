@@ -350,6 +350,7 @@ START_TEST(a_repository_is_found_elsewhere)
 		"mkdir -p dst/x/not.git/objects dst/x/not.git/sub && "
 		"ln -s ../x dst/x/link && "
 		"mkdir -p dst/a/refd dst/b/refd dst/c/refd && "
+		"cp -r dst/x/y/z.git other/.refd-way-" UUID "-1 && "
 		"head -c 8193 /dev/zero | tr '\\0' a >dst/a/refd/id && "
 		"python3 -c 'import socket; "
 		"socket.socket(socket.AF_UNIX).bind(\"dst/b/refd/id\")' && "

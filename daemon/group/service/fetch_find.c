@@ -65,7 +65,8 @@ static int find_below(int fd, const struct fetch_wish *wish, unsigned depth)
 	}
 	while (found == -ENOENT && (entry = readdir(dir)))
 		if ((entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
-		    strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+		    strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
+		    !has_prefix(entry->d_name, FETCH_REPO_WAY))
 			found = find_entry(fd, entry->d_name, wish, depth);
 	closedir(dir);
 	return found;

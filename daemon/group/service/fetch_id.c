@@ -30,7 +30,10 @@ static int read_id(int dir, struct text *id)
 
 	if (fd < 0)
 		return fd;
-	err = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ?
+	/* As repo_id_is_own() of the daemon: who may write below the root could
+	 * have the objects of another repository brought to his own. */
+	err = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+		(st.st_uid == geteuid() || st.st_uid == 0) ?
 	    text_read(id, fd, ID_MAX) :
 	    -EINVAL;
 	close(fd);

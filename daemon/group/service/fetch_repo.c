@@ -19,7 +19,7 @@
 
 #define INIT_MS 30000
 #define ASIDE   ".refd-%s"
-#define WAY     ".refd-way-%s-%lld" /* and seconds */
+#define WAY     FETCH_REPO_WAY "%s-%lld" /* and seconds */
 
 struct opening {
 	struct fetch_repo *repo;
@@ -393,21 +393,45 @@ void fetch_repo_close(struct fetch_repo *repo)
 }
 
 /* Makes room for a copy. A link or a file stays, so the copy finds no room. */
-static void clear_place(int parent, const char *name,
+static bool clear_place(int parent, const char *name,
     const struct fetch_wish *wish)
 {
 	char hex[FETCH_ID_HEX + 1];
 	char *way = xasprintf(WAY, fetch_id_hex(wish->uuid, hex),
 	    (long long)time(NULL));
 	int fd = open_dir(parent, name);
+	bool is_moved = fd >= 0 &&
+	    renameat2(parent, name, parent, way, RENAME_NOREPLACE) == 0;
 
-	if (fd >= 0 &&
-	    renameat2(parent, name, parent, way, RENAME_NOREPLACE) == 0)
+	if (is_moved)
 		say("the old '%s' is now '%s' in the same directory",
 		    wish->path, way);
 	if (fd >= 0)
 		close(fd);
 	free(way);
+	return is_moved;
+}
+
+bool fetch_repo_leave(const struct fetch_site *site,
+    const struct fetch_wish *wish)
+{
+	const char *slash = strrchr(wish->path, '/');
+	const char *name = slash ? slash + 1 : wish->path;
+	char *above = slash ?
+	    xasprintf("%.*s", (int)(slash - wish->path), wish->path) :
+	    xstrdup(".");
+	int parent = beneath_root(site->roots[0], above);
+	int fd = parent < 0 ? parent : open_dir(parent, name);
+	bool is_gone = fd == -ENOENT ||
+	    (fd >= 0 && fetch_id_look(fd, wish) == -ESTALE) ||
+	    (fd >= 0 && clear_place(parent, name, wish));
+
+	if (fd >= 0)
+		close(fd);
+	if (parent >= 0)
+		close(parent);
+	free(above);
+	return is_gone;
 }
 
 /* The mode that mkdir() would have given. */

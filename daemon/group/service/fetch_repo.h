@@ -24,11 +24,18 @@ bool fetch_repo_open(struct fetch_repo *repo, const struct fetch_site *site,
 bool fetch_repo_open_place(struct fetch_repo *repo, const char *root,
     const struct fetch_wish *wish, struct text *why);
 void fetch_repo_close(struct fetch_repo *repo);
+/* Nothing with such a name is served any more. */
+#define FETCH_REPO_WAY ".refd-way-"
 /* Puts a repository that is aside in its place. It is complete, and visible
  * from now on. A directory in the place is moved to .refd-way-<uuid>-<seconds>
  * beside it. False: WHY is the reason. */
 bool fetch_repo_place(const struct fetch_site *site,
     const struct fetch_wish *wish, struct text *why);
+
+/* Moves the repository at wish->path below the first root to such a directory,
+ * if it has the uuid of WISH. False: it may still be there. */
+bool fetch_repo_leave(const struct fetch_site *site,
+    const struct fetch_wish *wish);
 
 /* Opens PATH beneath DIR; a link on the way is -ELOOP, and nothing waits. The
  * descriptor or negative errno. */

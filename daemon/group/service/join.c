@@ -44,6 +44,7 @@
 #include "client/program.h"
 #include "daemon/group/service/console_session.h"
 #include "daemon/group/service/fetch_git.h"
+#include "daemon/group/service/fetch_repo.h"
 #include "daemon/group/service/join_ask.h"
 #include "daemon/group/service/join_copy.h"
 #include "daemon/group/service/lease.h"
@@ -61,8 +62,7 @@ struct joining {
 	struct fetch_site site;
 	struct join_list list;
 	uint64_t lsn;
-	struct text values; /* of the copies */
-	bool is_clean;      /* prepare() */
+	bool is_clean; /* prepare() */
 };
 
 /* ---- checks ---- */
@@ -151,12 +151,39 @@ static void look(const char *dir, void *data)
 		    dir);
 }
 
+static struct fetch_wish wish_of(const struct joining *j,
+    const struct join_repo *repo, uint8_t uuid[GROUP_UUID_BYTES])
+{
+	size_t i;
+
+	for (i = 0; i < GROUP_UUID_BYTES; i++)
+		sscanf(repo->hex + 2 * i, "%2hhx", &uuid[i]);
+	return (struct fetch_wish){ .source = j->source,
+		.source_path = repo->path,
+		.path = repo->path,
+		.uuid = uuid,
+		.copies = true,
+		.format = repo->format,
+		.cancel = -1 };
+}
+
+/* The copy of a repository that the leader has renamed since. */
+static void leave_copy(const struct joining *j, const struct join_repo *repo)
+{
+	uint8_t uuid[GROUP_UUID_BYTES];
+	const struct fetch_wish wish = wish_of(j, repo, uuid);
+
+	if (!fetch_repo_leave(&j->site, &wish))
+		die("'%s' is a copy under its former path: move it away, and "
+		    "run refd group join again",
+		    repo->path);
+}
+
 /* Returns how many repositories are not copied. */
 static size_t list(struct joining *j)
 {
 	struct join_list old = j->list;
-	const struct join_repo *was;
-	struct join_repo *repo, *end;
+	struct join_repo *was, *repo, *end;
 	size_t left = 0;
 
 	j->list = (struct join_list){ .nr = 0 };
@@ -168,7 +195,16 @@ static size_t list(struct joining *j)
 			    "enable on the leader for the one that is a copy",
 			    repo->path, repo[1].path);
 		was = join_list_find(&old, repo->hex);
-		repo->is_copied = was && was->is_copied;
+		/* If the path has changed, another repository may have been at
+		 * the path while git copied. */
+		repo->is_copied =
+		    was && was->is_copied && !strcmp(was->path, repo->path);
+		if (repo->is_copied) {
+			repo->values = was->values;
+			was->values = (struct text){ 0 };
+		} else if (was && was->is_copied) {
+			leave_copy(j, was);
+		}
 		left += !repo->is_copied;
 	}
 	join_list_done(&old);
@@ -226,6 +262,7 @@ static void make_journal(struct joining *j)
 	char *lsn = xasprintf("%" PRIu64, j->lsn);
 	struct text values = { 0 };
 	struct console_node node;
+	size_t i;
 	int in;
 
 	if (!console_session_find_node(&j->s, j->config->node, &node))
@@ -235,7 +272,9 @@ static void make_journal(struct joining *j)
 		    j->config->node);
 	text_addf(&values, "%" PRIu64 " %" PRIu64, node.last, node.now_ms);
 	text_addc(&values, '\0');
-	text_add(&values, j->values.data, j->values.len);
+	for (i = 0; i < j->list.nr; i++)
+		text_add(&values, j->list.repos[i].values.data,
+		    j->list.repos[i].values.len);
 	in = fetch_git_file(&values);
 	if (!recover(j, "--join", lsn, in))
 		die("cannot make the journal in '%s'", j->state);
@@ -281,42 +320,33 @@ static void pin(struct joining *j)
 
 /* ---- the copies ---- */
 
-static void add_values(struct joining *j, const struct join_repo *repo,
+static void set_values(const struct joining *j, struct join_repo *repo,
     const struct text *refs)
 {
 	char root[PATH_MAX];
 
 	if (!realpath(j->config->roots[0], root))
 		die("'%s': %s", j->config->roots[0], strerror(errno));
-	text_addf(&j->values, "repository %s %s/%s", repo->hex, root,
+	text_addf(&repo->values, "repository %s %s/%s", repo->hex, root,
 	    repo->path);
-	text_addc(&j->values, '\0');
-	text_add(&j->values, refs->data, refs->len);
+	text_addc(&repo->values, '\0');
+	text_add(&repo->values, refs->data, refs->len);
 }
 
-static bool copy_one(struct joining *j, const struct join_repo *repo)
+static bool copy_one(struct joining *j, struct join_repo *repo)
 {
 	uint8_t uuid[GROUP_UUID_BYTES];
-	struct fetch_wish wish = { .source = j->source,
-		.source_path = repo->path,
-		.path = repo->path,
-		.uuid = uuid,
-		.copies = true,
-		.format = repo->format,
-		.cancel = -1 };
+	const struct fetch_wish wish = wish_of(j, repo, uuid);
 	struct text refs = { 0 }, why = { 0 };
-	size_t i;
 	bool ok;
 
 	if (repo->fault) {
 		say_error("'%s': %s", repo->path, repo->fault);
 		return false;
 	}
-	for (i = 0; i < sizeof(uuid); i++)
-		sscanf(repo->hex + 2 * i, "%2hhx", &uuid[i]);
 	ok = join_copy(&j->site, &wish, &refs, &why);
 	if (ok)
-		add_values(j, repo, &refs);
+		set_values(j, repo, &refs);
 	else
 		say_error("%s", why.data);
 	text_done(&refs);
@@ -402,7 +432,6 @@ int join_run(const struct group_config *config, const struct verb_options *opt)
 	    config->node, config->name);
 	session_done(&j.s);
 	join_list_done(&j.list);
-	text_done(&j.values);
 	free((char *)j.site.dir);
 	free(j.site.guard.refd);
 	free(j.state);

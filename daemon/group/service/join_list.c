@@ -33,6 +33,9 @@ static const struct {
 	{ "importing",
 	    "the group does not have its refs yet: run refd enable for it on "
 	    "the leader" },
+	{ "shallow",
+	    "it is a shallow clone on the leader, and git would leave refs out "
+	    "of the copy: run git fetch --unshallow there" },
 	{ "unreadable",
 	    "git cannot read its configuration on the leader: the log of "
 	    "refd-group there has the reason" },
@@ -125,8 +128,10 @@ void join_list_done(struct join_list *list)
 {
 	size_t i;
 
-	for (i = 0; i < list->nr; i++)
+	for (i = 0; i < list->nr; i++) {
 		free(list->repos[i].path);
+		text_done(&list->repos[i].values);
+	}
 	free(list->repos);
 	*list = (struct join_list){ .nr = 0 };
 }

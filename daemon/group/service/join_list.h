@@ -12,6 +12,7 @@ struct join_repo {
 	enum refd_object_format format;
 	const char *fault; /* why it cannot be copied; NULL: it can be */
 	bool is_copied;
+	struct text values; /* of the copy, for refd recover --join; owned */
 };
 
 struct join_list {

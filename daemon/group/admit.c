@@ -57,13 +57,25 @@ static const char *not_in_group(const struct txn *txn)
 	return NULL;
 }
 
+/* Git leaves refs out of a fetch from a shallow repository, and says nothing. A
+ * node would then count as one that has the objects. */
+static bool is_shallow(const struct sys *sys, const struct repo *repo)
+{
+	struct sys_stat st;
+
+	return SYS(sys, lstatat, repo->fd, "shallow", &st) == 0 && st.size > 0;
+}
+
 /* Can every node of the group do TXN in the same way? */
-static bool may_all(struct txn *txn)
+static bool may_all(const struct sys *sys, struct txn *txn)
 {
 	const char *what = NULL;
 
-	if (!txn->is_own && txn->req.verb != REFD_VERB_PACK)
+	if (!txn->is_own && txn->req.verb != REFD_VERB_PACK) {
 		what = not_in_group(txn);
+		if (what == NULL && is_shallow(sys, txn->repo))
+			what = "shallow repositories (git fetch --unshallow)";
+	}
 	if (what != NULL)
 		admit_refuse(txn, REFD_DENIED,
 		    repo_why("'%s' is in a group of nodes, and groups have no "
@@ -76,7 +88,9 @@ static bool may_all(struct txn *txn)
 
 bool group_check(struct replica *r, struct txn *txn)
 {
-	return may_all(txn) && admit_import(r->host->sys, txn);
+	const struct sys *sys = r->host->sys;
+
+	return may_all(sys, txn) && admit_import(sys, txn);
 }
 
 /* ---- objects ---- */

@@ -220,16 +220,48 @@ def test_refused():
         end = f.tell()
         f.write('[broken')
     open(f'{a.root}/empty.git/refd/import', 'w').close()
+    with open(f'{a.root}/sha256.git/shallow', 'w') as f:
+        f.write(a.git('sha256.git', 'rev-parse', 'main') + '\n')
     status, said = c.command('join')
     report('every repository is named that cannot be copied', status == 1 and
            "'old.git': the leader hides" in said and
            "'team/deep/q.git': git cannot read" in said and
+           "'sha256.git': it is a shallow clone" in said and
            "'empty.git': the group does not have its" in said, said)
+    done = a.run('update', '--git-dir', f'{a.root}/sha256.git',
+                 'refs/heads/x', a.git('sha256.git', 'rev-parse', 'main'))
+    report('no update of a shallow repository', done.returncode != 0 and
+           'shallow' in done.stderr, done.stderr)
+    os.unlink(f'{a.root}/sha256.git/shallow')
     os.unlink(f'{a.root}/empty.git/refd/import')
     os.truncate(f'{a.root}/team/deep/q.git/config', end)
     a.git('old.git', 'config', 'transfer.hideRefs', 'refs/refd')
     same('the group has two nodes', '2',
          pg.sql('SELECT count(*) FROM refd.node'))
+
+
+def join_while_another_takes_a_path():
+    """Git waits to copy a repository. Meanwhile the leader renames it, and
+    another one comes to its path. Returns the path."""
+    open(f'{TOP}/shut', 'w').close()
+    join = subprocess.Popen(c.argv('join'), stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True)
+    said = ''
+    while not said.endswith('\n') or '1 of 5: ' not in said:
+        line = join.stdout.readline()
+        assert line, said
+        said += line
+    path = said.splitlines()[-1].partition(': ')[2]
+    with renaming:
+        os.rename(f'{a.root}/{path}', f'{a.root}/moved.git')
+        REPOS[REPOS.index(path)] = 'moved.git'
+        git('init', '-q', '--bare', f'{a.root}/{path}')
+        a.enable(path)
+    os.unlink(f'{TOP}/shut')
+    said += join.communicate()[0]
+    report('join', join.returncode == 0, said)
+    report('its progress', '5 of 5: ' in said, said)
+    return path
 
 
 def test_join():
@@ -248,12 +280,10 @@ def test_join():
     report('the first attempt was killed', '1 of 5' in said, said)
     status = a.command('status')[1]
     report('status: c joins', 'joins the group' in status, status)
-    status, said = c.command('join')
-    report('join', status == 0, said)
-    report('its progress', '5 of 5: ' in said, said)
+    other = join_while_another_takes_a_path()
     # After the copy, and before the start.
     with renaming:
-        os.rename(f'{a.root}/old.git', f'{a.root}/renamed.git')
+        os.rename(f'{a.root}/{REPOS[0]}', f'{a.root}/renamed.git')
         REPOS[0] = 'renamed.git'
         git('init', '-q', '--bare', f'{a.root}/new.git')
         a.enable('new.git')
@@ -267,7 +297,7 @@ def test_join():
     same('no update has failed', [], [f for w in writers for f in w.failed])
     print(f'# {len(times)} updates, the slowest took {max(times):.1f} s',
           flush=True)
-    compare('join', [a, b, c], REPOS[:4] + ['new.git'])
+    compare('join', [a, b, c], REPOS[:4] + ['new.git', other])
     # Refs that were written twice during the copy have left nothing.
     for repo in REPOS[:4]:
         same(f'c has kept nothing of {repo}', '', c.git(
@@ -275,7 +305,7 @@ def test_join():
     same('c has values of refs that no row has changed since', [(2000,)],
          journal_copy.ask(c.state, "SELECT count(*) FROM value WHERE ref LIKE "
                           "'refs/tags/t%' AND repo = (SELECT id FROM repo "
-                          "WHERE path LIKE '%/long.git')"))
+                          f"WHERE path LIKE '%/{REPOS[2]}')"))
 
 
 def test_lead():
@@ -284,13 +314,13 @@ def test_lead():
     report('promote', status == 0, said)
     report('c leads', c.await_role('leader'), c.message())
     hook = subprocess.run(
-        ['git', '-C', f'{c.root}/long.git', 'update-ref', 'refs/heads/x',
-         c.git('long.git', 'rev-parse', 'main')], capture_output=True,
+        ['git', '-C', f'{c.root}/{REPOS[2]}', 'update-ref', 'refs/heads/x',
+         c.git(REPOS[2], 'rev-parse', 'main')], capture_output=True,
         text=True)
     report('git may not write there', 'push to the leader' in hook.stderr,
            hook.stderr)
-    main = c.git('long.git', 'rev-parse', 'main')
-    done = c.run('update', '--git-dir', f'{c.root}/long.git',
+    main = c.git(REPOS[2], 'rev-parse', 'main')
+    done = c.run('update', '--git-dir', f'{c.root}/{REPOS[2]}',
                  'refs/heads/by-c', main)
     report('c takes an update', done.returncode == 0, done.stderr)
     compare('c leads', [a, b, c], REPOS[:4])
@@ -299,7 +329,7 @@ def test_lead():
 def test_damaged():
     """A pack of the leader is overwritten. Another node leads as soon as refd
     group verify has found it, and nothing else stops."""
-    pack = max(glob.glob(f'{c.root}/long.git/objects/pack/*.pack'),
+    pack = max(glob.glob(f'{c.root}/{REPOS[2]}/objects/pack/*.pack'),
                key=os.path.getsize)
     os.chmod(pack, 0o600)
     with open(pack, 'r+b') as f:
@@ -307,7 +337,7 @@ def test_damaged():
         f.write(b'damaged!' * 4)
     # The column is of text, and a path has any bytes.
     copy = os.fsencode(c.root) + b'/x\xff.git'
-    shutil.copytree(os.fsencode(f'{c.root}/long.git'), copy, symlinks=True)
+    shutil.copytree(os.fsencode(f'{c.root}/{REPOS[2]}'), copy, symlinks=True)
     done = subprocess.run([*c.argv('verify'), copy], capture_output=True)
     same('the path is no UTF-8', 'x%ff.git', pg.sql(
         "SELECT damaged FROM refd.node WHERE node = 'c'"))
@@ -315,19 +345,19 @@ def test_damaged():
     shutil.rmtree(copy)
     status, said = c.command('verify')
     report('verify finds the damage', status == 1 and
-           "long.git: is damaged on the node 'c'" in said, said)
+           f"{REPOS[2]}: is damaged on the node 'c'" in said, said)
     # The command of the administrator holds for a minute.
     report('c gives the lead away', wait_for(
         90, lambda: 'leader' in (a.role(), b.role())), c.message())
     leader = a if a.role() == 'leader' else b
     status, said = leader.command('status')
     report('status tells the node and the command', status == 1 and
-           "the node 'c' has damaged objects in 'long.git'" in said and
+           f"the node 'c' has damaged objects in '{REPOS[2]}'" in said and
            'refd group verify --repair there' in said, said)
     status, said = c.command('verify', f'{c.root}/sha256.git')
     report('another repository is whole', status == 0, said)
-    main = leader.git('long.git', 'rev-parse', 'main')
-    done = leader.run('update', '--git-dir', f'{leader.root}/long.git',
+    main = leader.git(REPOS[2], 'rev-parse', 'main')
+    done = leader.run('update', '--git-dir', f'{leader.root}/{REPOS[2]}',
                       'refs/heads/damaged', main)
     report('the new leader takes an update', done.returncode == 0, done.stderr)
     # A damaged node is better than none.
@@ -343,9 +373,9 @@ def test_damaged():
     # An owner can keep his repository from being read.
     alternates = f'{c.root}/sha256.git/objects/info/alternates'
     with open(alternates, 'w') as f:
-        f.write(f'{c.root}/long.git/objects\n')
+        f.write(f'{c.root}/{REPOS[2]}/objects\n')
     status, said = c.command('verify', '--repair')
-    report('verify --repair', 'long.git: repaired with' in said and
+    report('verify --repair', f'{REPOS[2]}: repaired with' in said and
            'sha256.git: its objects were not checked' in said, said)
     os.unlink(alternates)
     said = leader.command('status')[1]
@@ -395,24 +425,24 @@ def test_again():
     time.sleep(15)
     leader = a if a.role() == 'leader' else b
     subprocess.run(['rm', '-r', c.state], check=True)
-    main = leader.git('long.git', 'rev-parse', 'main')
+    main = leader.git(REPOS[2], 'rev-parse', 'main')
     for ref, value in (('refs/heads/by-c', '0' * 40),
                        ('refs/heads/later', main)):
-        done = leader.run('update', '--git-dir', f'{leader.root}/long.git',
+        done = leader.run('update', '--git-dir', f'{leader.root}/{REPOS[2]}',
                           ref, value)
         assert done.returncode == 0, done.stderr
     # An old configuration, which somebody else can have written.
     for key, value in (('protocol.ext.allow', 'always'), (
             f'url.ext::touch {TOP}/followed .insteadOf', 'ssh:')):
-        c.git('long.git', 'config', key, value)
-    c.git('long.git', 'symbolic-ref', 'refs/tags/t1', 'refs/tags/t2')
+        c.git(REPOS[2], 'config', key, value)
+    c.git(REPOS[2], 'symbolic-ref', 'refs/tags/t1', 'refs/tags/t2')
     # Nobody has written to it, so the new leader may have none.
     subprocess.run(['rm', '-r', f'{c.root}/empty.git'], check=True)
     status, said = c.command('join')
     report('join again', status == 0, said)
     report('the old configuration was not followed',
            not os.path.exists(f'{TOP}/followed'))
-    same('the old repositories are kept', len(REPOS) - 1,
+    same('the old repositories are kept', len(REPOS),
          said.count(' is now '))
     c.start()
     report('c follows again', c.await_role('follower'), c.message())

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/base/child.h"
@@ -66,6 +67,17 @@ static bool awaits_import(const char *dir)
 	return awaits;
 }
 
+/* Git leaves refs out of a fetch from such a repository, and says nothing. */
+static bool is_shallow(const char *dir)
+{
+	char *path = xasprintf("%s/shallow", dir);
+	struct stat st;
+	bool is = stat(path, &st) == 0 && st.st_size > 0;
+
+	free(path);
+	return is;
+}
+
 static void tell_repository(struct lister *l, const char *dir, const char *uuid)
 {
 	const char *path = dir + strlen(l->config->roots[0]);
@@ -77,6 +89,7 @@ static void tell_repository(struct lister *l, const char *dir, const char *uuid)
 		config = lister_config_parse(&text);
 		state = config.hides_refs ? "hidden" :
 		    awaits_import(dir)    ? "importing" :
+		    is_shallow(dir)       ? "shallow" :
 					    "shown";
 	}
 	path += strspn(path, "/");

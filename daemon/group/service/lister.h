@@ -7,8 +7,9 @@
  *	refd_listed	"<request> <uuid> <format> <state> <path>" for each
  *			repository; the path in hexadecimal digits. The state is
  *			shown: all can be fetched; hidden: not all refs can be;
- *			importing: refs that are no rows yet; or unreadable: git
- *			fails at the configuration
+ *			importing: refs that are no rows yet; shallow: git would
+ *			leave refs out; or unreadable: git fails at the
+ *			configuration
  *			"<request> busy": the search has begun
  *			"<request> end <number of repositories>", or "<request>
  *			failed"

@@ -38,6 +38,14 @@ static void check_kept(struct change *c)
 		    ", which each node of a group may need: "
 		    "choose another name",
 		    name);
+	else if (c->action == CHANGE_WRITE && !c->exists &&
+	    strncmp(name, "refs/refd/", strlen("refs/refd/")) == 0)
+		/* group.md lets each node hide them from fetches. */
+		change_fail(c, REFD_DENIED,
+		    "'%s': refs below refs/refd/ are refd's own, and a node "
+		    "that joins the group would not get them: choose another "
+		    "name",
+		    name);
 }
 
 /* HEAD is a symbolic ref on every node, so it can have no value of its own. Any

@@ -378,6 +378,9 @@ def test_refused():
                           **stdin(line))
         report(f'{line.split()[0]} above the kept refs is refused',
                result.returncode != 0 and 'no room' in result.stderr, result)
+    result = a.update(REPO, 'refs/refd/mine', one)
+    report('a new ref beside the kept refs is refused', result.returncode != 0
+           and "refd's own" in result.stderr, result)
 
 
 def test_row_above_kept():

@@ -21,6 +21,6 @@ if ! "$REFD" enable "$T/probe.git" >"$T/said" 2>&1; then
 	finish
 	exit
 fi
-git_suites sha1 reftable '659 11 15 0' '451 1 15 0'
-git_suites sha256 reftable '658 12 15 0' '451 1 15 0'
+git_suites sha1 reftable '659 11 15 0' '717 1 103 0'
+git_suites sha256 reftable '658 12 15 0' '717 1 103 0'
 finish

@@ -14,5 +14,5 @@ if ! why=$("$ROOT/scripts/git-new" "$BUILD/git-experimental" experimental \
 	finish
 	exit
 fi
-git_suites sha256 files '545 9 2 0' '506 1 2 0'
+git_suites sha256 files '545 9 2 0' '844 1 18 0'
 finish

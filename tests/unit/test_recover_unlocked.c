@@ -305,10 +305,12 @@ END_TEST
 /* A transaction of main, from 1 to 2, is killed at change N. The locks are
  * removed. False: it ended before. The id of the repository is durable, as the
  * barrier makes it before each first transaction. */
-static bool crash_tables_at(unsigned long n)
+static bool crash_tables_at(unsigned long n, bool has_log)
 {
-	const struct record_member m = stack_txn_member(0, "", MAIN, '2');
+	struct record_member m = stack_txn_member(0, "", MAIN, '2');
 	bool hit;
+
+	m.log = has_log;
 
 	repo_put(&w->store.repos, world_repo(w, WORLD_REPO));
 	scripted_sync(w);
@@ -358,7 +360,7 @@ START_TEST(removed_locks_of_tables)
 		for (seed = 0; seed <= cuts; seed += sweep_step()) {
 			world_free(w);
 			stx_setup();
-			hit = crash_tables_at(n);
+			hit = crash_tables_at(n, true);
 			was = stack_txn_value(w, "", MAIN, NULL);
 			start_tables(writer, seed, was);
 			status = scripted_status(&stx.h, 0);
@@ -377,6 +379,42 @@ START_TEST(removed_locks_of_tables)
 	ck_assert_uint_gt(n, 10);
 	ck_assert_uint_gt(nr[REFD_OK], 0);
 	ck_assert((nr[REFD_CONFLICT] > 0) == (writer == WRITES_MAIN));
+}
+END_TEST
+
+/* Without a log, nothing in the stack tells that git has replaced or deleted a
+ * value of refd. A merge takes git's tombstone away, too. Nobody removes a
+ * lock, and no power is lost. */
+START_TEST(published_updates_of_tables)
+{
+	const bool deletes = _i == 1;
+	const struct reftable_record rec = { .section = REFTABLE_REFS,
+		.name = MAIN,
+		.is_deletion = deletes,
+		.ref = { .kind =
+			     deletes ? REFTABLE_REF_DELETED : REFTABLE_REF_OID,
+		    .oid = world_oid('5') } };
+	unsigned long n;
+	unsigned nr = 0;
+	bool hit = true;
+	char was;
+
+	for (n = 0; hit; n++) {
+		world_free(w);
+		stx_setup();
+		hit = crash_tables_at(n, false);
+		was = stack_txn_value(w, "", MAIN, NULL);
+		if (was != '2')
+			continue;
+		stack_txn_git(w, true, &rec, 1);
+		if (deletes)
+			stack_txn_git_merge(w);
+		wr_start();
+		ck_assert_int_eq(scripted_status(&stx.h, 0), REFD_OK);
+		stx_expect(MAIN, deletes ? '0' : '5');
+		nr += hit;
+	}
+	ck_assert_uint_gt(nr, 0);
 }
 END_TEST
 
@@ -399,6 +437,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, stx_setup, wr_teardown);
 	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, removed_locks_of_tables, 0, TABLES_WRITERS);
+	tcase_add_loop_test(tc, published_updates_of_tables, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

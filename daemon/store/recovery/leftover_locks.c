@@ -137,17 +137,29 @@ static int remember_value(struct leftover_locks *leftover, uint64_t token,
 	return 0;
 }
 
-static int remember_open(struct leftover_locks *leftover, uint64_t token)
+static int remember_batch(struct leftover_batches *batches, uint64_t token)
 {
 	uint64_t *grown;
 
-	grown = array_room(leftover->open, leftover->nr_open,
-	    &leftover->open_size, sizeof(*grown));
+	grown = array_room(batches->tokens, batches->nr, &batches->size,
+	    sizeof(*grown));
 	if (grown == NULL)
 		return -ENOMEM;
-	leftover->open = grown;
-	leftover->open[leftover->nr_open++] = token;
+	batches->tokens = grown;
+	batches->tokens[batches->nr++] = token;
 	return 0;
+}
+
+/* NAME, of a value, ends in its number. That of a list is odd, and the even one
+ * before it is that of its table (stack_update.h). */
+static int remember_list(struct leftover_locks *leftover, const char *name)
+{
+	const uint64_t batch = leftover_locks_batch_of(name);
+
+	if (batch == 0 || name[16] != '-' ||
+	    strtoul(name + 17, NULL, 10) % 2 == 0)
+		return 0;
+	return remember_batch(&leftover->listed, batch);
 }
 
 static int remember_token(struct lock_search *s, const char *name)
@@ -164,12 +176,14 @@ static int remember_token(struct lock_search *s, const char *name)
 	    &st);
 	if (r < 0 || S_ISDIR(st.mode))
 		return r == -ENOENT ? 0 : r;
-	if (token_parse_name(name, &id, &k) < 0)
-		return st.nlink < 2 ?
-		    0 :
+	if (token_parse_name(name, &id, &k) < 0) {
+		r = remember_list(s->leftover, name);
+		return r < 0 || st.nlink < 2 ?
+		    r :
 		    remember_value(s->leftover, leftover_locks_batch_of(name),
 			st.ino);
-	r = remember_open(s->leftover, id);
+	}
+	r = remember_batch(&s->leftover->open, id);
 	if (r < 0 || st.nlink < 2)
 		return r;
 	grown = array_room(s->tokens, s->nr, &s->size, sizeof(*grown));
@@ -459,7 +473,7 @@ int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
 	r = each_entry(sys, repo->stage_fd, ".", &s.left, token_entry, &s);
 	if (s.nr > 0)
 		qsort(s.tokens, s.nr, sizeof(*s.tokens), compare_inodes);
-	if (r == 0 && (leftover->nr_open > 0 || repo_has_reftable(sys, repo))) {
+	if (r == 0 && (leftover->open.nr > 0 || repo_has_reftable(sys, repo))) {
 		r = walk_git_dir(&s, repo->fd, "");
 		if (r == 0)
 			r = each_entry(sys, repo->fd, "worktrees", &s.left,
@@ -471,7 +485,8 @@ int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
 		return r;
 	}
 	leftover_locks_sort(leftover);
-	array_sort_u64(leftover->open, leftover->nr_open);
+	array_sort_u64(leftover->open.tokens, leftover->open.nr);
+	array_sort_u64(leftover->listed.tokens, leftover->listed.nr);
 	if (leftover->nr_values > 0)
 		qsort(leftover->values, leftover->nr_values,
 		    sizeof(*leftover->values), compare_values);
@@ -491,7 +506,14 @@ bool leftover_locks_is_value(const struct leftover_locks *leftover,
 bool leftover_locks_is_open(const struct leftover_locks *leftover,
     uint64_t token)
 {
-	return array_has_u64(leftover->open, leftover->nr_open, token);
+	return array_has_u64(leftover->open.tokens, leftover->open.nr, token);
+}
+
+bool leftover_locks_has_list(const struct leftover_locks *leftover,
+    uint64_t token)
+{
+	return array_has_u64(leftover->listed.tokens, leftover->listed.nr,
+	    token);
 }
 
 int leftover_locks_add(struct leftover_locks *leftover, uint64_t token,
@@ -673,6 +695,7 @@ void leftover_locks_done(struct leftover_locks *leftover)
 	free(leftover->locks);
 	free(leftover->worktrees);
 	free(leftover->values);
-	free(leftover->open);
+	free(leftover->open.tokens);
+	free(leftover->listed.tokens);
 	memset(leftover, 0, sizeof(*leftover));
 }

@@ -43,14 +43,19 @@ struct leftover_value {
 	uint64_t token, ino;
 };
 
+struct leftover_batches {
+	uint64_t *tokens; /* sorted */
+	size_t nr, size;
+};
+
 struct leftover_locks {
 	const struct sys *sys;
 	struct repo *repo;
 	struct live_batches live;
 	struct leftover_lock *locks; /* sorted, but the last NR_ADDED */
 	size_t nr_locks, nr_added, size;
-	uint64_t *open; /* batches that did not end; sorted */
-	size_t nr_open, open_size;
+	struct leftover_batches open;   /* did not end */
+	struct leftover_batches listed; /* have a list of reftables staged */
 	struct leftover_worktree *worktrees;
 	size_t nr_worktrees;
 	struct leftover_value *values;
@@ -76,6 +81,11 @@ int leftover_locks_any(const struct sys *sys, const struct repo *repo,
     struct live_batches live);
 /* Has batch TOKEN not ended? Its token is in stage/. */
 bool leftover_locks_is_open(const struct leftover_locks *leftover,
+    uint64_t token);
+/* Has batch TOKEN a list of reftables in stage/? A batch stages its lists
+ * before it records an update, and only publishing takes a recorded one
+ * away. */
+bool leftover_locks_has_list(const struct leftover_locks *leftover,
     uint64_t token);
 /* Adds a lock on PATH of WORKTREE that was taken for batch TOKEN. No look-up
  * finds the lock before leftover_locks_sort(). -ENOENT: no such worktree. */

@@ -116,7 +116,9 @@ static bool takes_format_of(const struct sys *sys, struct repo *repo,
 }
 
 /* Without its lock the row of an open batch is judged as after a power loss,
- * because the indices in the stack tell whether the row was published. */
+ * because the indices in the stack tell whether the row was published. But if
+ * no list is staged, all were published or none was needed, and the batch only
+ * had not ended: nothing is left to do, whoever has written since. */
 static bool has_lost_lock(struct leftover_locks *leftover,
     const struct replay_row *row)
 {
@@ -124,7 +126,8 @@ static bool has_lost_lock(struct leftover_locks *leftover,
 	size_t i;
 
 	if (row->evidence != EVIDENCE_CRASHED || !row->rec.has_indices ||
-	    !leftover_locks_is_open(leftover, row->row.token))
+	    !leftover_locks_is_open(leftover, row->row.token) ||
+	    !leftover_locks_has_list(leftover, row->row.token))
 		return false;
 	for (i = 0; i < row->rec.nr_members; i++)
 		if (m[i].status == REFD_OK && m[i].action != RECORD_NOTHING &&

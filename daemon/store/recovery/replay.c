@@ -53,7 +53,7 @@ static bool drop_pruned(struct replay *rp, struct replay_row *row)
 
 int replay_repo(struct replay *rp, struct replay_row *rows)
 {
-	bool is_needed = rp->leftover->nr_locks + rp->leftover->nr_open > 0,
+	bool is_needed = rp->leftover->nr_locks + rp->leftover->open.nr > 0,
 	     is_pruned = false;
 	struct replay_row *row;
 	int r;

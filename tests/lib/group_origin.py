@@ -39,7 +39,7 @@ def check_origin(pg, program, console, top):
     same('origin: the first row', f'{LSN}', pg.sql(
         "SELECT string_agg(lsn::text, ' ') FROM refd.log"
         " WHERE grp = 'second'"))
-    refuses('a node of the former group', 'needs a copy of another node',
+    refuses('a node of the former group', 'this node must join it',
             group=FORMER, applied=LSN)
     refuses('another node that has left', 'another uuid',
             group=UUID[:-1] + b'!', applied=LSN)

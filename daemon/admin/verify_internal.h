@@ -75,7 +75,8 @@ struct verify {
 			     set */
 	struct repos repos; /* all roots; for odb */
 	struct odb *odb;    /* NULL: not opened */
-	struct packed_snapshot *snap; /* NULL: malformed */
+	struct packed_snapshot *snap; /* NULL: malformed, or SNAP_ERR */
+	int snap_err;
 	/* The configuration does not name the format of the ids, and the ids
 	 * are not of SHA-1: no repair. */
 	bool has_lost_format;

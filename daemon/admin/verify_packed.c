@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "daemon/admin/verify_internal.h"
 #include "proto/refname.h"
@@ -121,8 +122,9 @@ static int packed_line(void *arg, char *line, size_t len, bool ends)
 	if (line[0] == '#' && look->line == 1) {
 		if (strncmp(line, HEADER, strlen(HEADER)) != 0)
 			return malformed(look, "is no header of git's");
-		look->is_sorted = strstr(line, " sorted ") != NULL;
-		look->is_fully_peeled = strstr(line, " fully-peeled ") != NULL;
+		look->is_sorted = packed_header_has(line, len, "sorted");
+		look->is_fully_peeled =
+		    packed_header_has(line, len, "fully-peeled");
 		return 0;
 	}
 	if (line[0] == '^') {
@@ -160,6 +162,11 @@ void verify_packed(struct verify *v, const struct verify_place *place,
 	if (r < 0)
 		verify_found(v, FOUND_PACKED_MALFORMED, "", PACKED,
 		    "it can't be read: %s", strerror(-r));
+	/* Each line is in order, but no name can be looked up. */
+	if (r == 0 && v->snap_err < 0)
+		verify_found(v, FOUND_PACKED_MALFORMED, "", PACKED,
+		    "its refs can't be looked up, so they were not checked: %s",
+		    strerror(-v->snap_err));
 	if (fd >= 0)
 		SYS(v->sys, close, fd);
 }
@@ -181,7 +188,7 @@ static int packed_ref(void *arg, char *line, size_t len, bool ends)
 		return 1;
 	/* A loose ref counts and was checked. The packed value below it may
 	 * name a missing object. */
-	if (SYS(v->sys, lstatat, v->repo.fd, name, &st) < 0)
+	if (SYS(v->sys, lstatat, v->repo.fd, name, &st) < 0 || S_ISDIR(st.mode))
 		verify_check(v, verify_ref, &common, name);
 	return 0;
 }

@@ -98,7 +98,8 @@ static void refresh(struct verify *v)
 
 	if (v->odb != NULL)
 		odb_refresh(v->odb);
-	if (packed_snapshot(v->repo.packed, &snap) < 0)
+	v->snap_err = packed_snapshot(v->repo.packed, &snap);
+	if (v->snap_err < 0)
 		snap = NULL;
 	packed_snapshot_put(v->snap);
 	v->snap = snap;

@@ -127,6 +127,9 @@ START_TEST(names)
 	HAS("ref-name refs/heads/a b", "not accept");
 	HAS("ref-name refs/heads/a..b", "not accept");
 	HAS("packed-unsorted refs/heads/.p", "line");
+	tmp_run("cd r/.git && sed -i '1s/ $//' packed-refs");
+	FINDS(4);
+	HAS("packed-unsorted refs/heads/.p", "line");
 	tmp_run("cd r/.git && sed -i '1s/ sorted//' packed-refs");
 	FINDS(3);
 	HAS("ref-name refs/heads/.p", "not accept");
@@ -192,6 +195,29 @@ START_TEST(packed_lines)
 	tmp_run("cd r && rm .git/packed-refs && mkdir .git/packed-refs");
 	FINDS(1);
 	HAS("packed-malformed packed-refs", "can't be read");
+}
+END_TEST
+
+/* As a failed creation of refs/heads/a/x by git leaves it. */
+START_TEST(packed_beside_an_empty_directory)
+{
+	tmp_run("cd r/.git && mkdir refs/heads/a && rm -f logs/refs/heads/a && "
+		"sed -i 's,.* refs/heads/a$,%040d refs/heads/a,' packed-refs",
+	    7);
+	FINDS(1);
+	HAS("object-missing refs/heads/a", "0007");
+}
+END_TEST
+
+/* Some programs sort, and do not say so. */
+START_TEST(packed_refs_that_nobody_searches)
+{
+	tmp_run("cd r/.git && awk -v oid=$(cat refs/heads/main) 'BEGIN { "
+		"print \"# pack-refs with: peeled\"; "
+		"for (i = 100000; i < 190000; i++) "
+		"print oid, \"refs/tags/n\" i }' >packed-refs");
+	FINDS(1);
+	HAS("packed-malformed packed-refs", "were not checked");
 }
 END_TEST
 
@@ -428,6 +454,8 @@ int main(void)
 	tcase_add_test(tc, conflicts);
 	tcase_add_test(tc, objects);
 	tcase_add_test(tc, packed_lines);
+	tcase_add_test(tc, packed_beside_an_empty_directory);
+	tcase_add_test(tc, packed_refs_that_nobody_searches);
 	tcase_add_test(tc, packed_doubles_and_peels);
 	tcase_add_test(tc, locks);
 	tcase_add_test(tc, logs);

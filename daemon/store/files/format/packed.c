@@ -66,17 +66,23 @@ int packed_snapshot_sync(const struct packed *packed,
 /* ---- the header ---- */
 
 /* As in git: a word between blanks. */
-static bool has_trait(const struct packed_snapshot *snap, const char *trait)
+bool packed_header_has(const char *header, size_t size, const char *trait)
 {
-	const char *at = snap->header, *end = at + snap->header_len;
+	const char *at = header, *end = header + size;
 	const size_t len = strlen(trait);
 
 	while ((at = memmem(at, (size_t)(end - at), trait, len)) != NULL) {
-		if (at[-1] == ' ' && (at[len] == ' ' || at[len] == '\n'))
+		if (at > header && at[-1] == ' ' &&
+		    (at + len == end || at[len] == ' ' || at[len] == '\n'))
 			return true;
 		at += len;
 	}
 	return false;
+}
+
+static bool has_trait(const struct packed_snapshot *snap, const char *trait)
+{
+	return packed_header_has(snap->header, snap->header_len, trait);
 }
 
 /* Also says whether the last line ends. */

@@ -59,6 +59,10 @@ int packed_trim(struct packed *packed);
  * file is unknown, and counts if it is younger than an hour. Never blocks. */
 bool packed_take_foreign(struct packed *packed);
 
+/* Does the header line of SIZE bytes, with or without its line feed, claim
+ * TRAIT? As git sees it. */
+bool packed_header_has(const char *header, size_t size, const char *trait);
+
 /* The present file; an absent file is an empty snapshot. Costs one stat(2) if
  * the file is cached. A link is followed to a file below DIRFD, else
  * -ELOOP. On failure *SNAP is untouched. -EFBIG: PACKED_UNSORTED_MAX. */

@@ -89,7 +89,7 @@ EOF
 }
 
 truncated() {
-	local i failed=0
+	local i failed=0 done=()
 	with_fs ext4 64M || return
 	prepare truncated.git
 	check 'truncated: the daemon starts' start_daemon
@@ -102,7 +102,11 @@ truncated() {
 	check 'truncated: what is mapped leaves the memory' page_out
 	truncate -s 0 "$FS.img"
 	for ((i = 20; i < 40; i++)); do
-		quiet update "truncated/$i" || failed=$((failed + 1))
+		if quiet update "truncated/$i"; then
+			done+=("$i")
+		else
+			failed=$((failed + 1))
+		fi
 	done
 	echo "# $failed of 20 failed"
 	quiet "$REFD" log --repo "$T/$repo"
@@ -116,12 +120,23 @@ truncated() {
 	mv "$T/saved.img" "$FS.img"
 	check 'truncated: the disk comes back' mount -o loop "$FS.img" "$FS"
 	# A write behind the end of the file makes the file longer. So some
-	# updates can be acknowledged, and the copy of the disk lacks them.
+	# updates can be acknowledged, and the copy of the disk lacks them. The
+	# repository tells so if a checkpoint could be noted there meanwhile.
 	if [ $failed -lt 20 ]; then
 		"$REFD" daemon --socket "$SOCKET" --state "$STATE" \
-			--root "$SERVED" >"$T/out" 2>&1
-		check 'truncated: the older copy is noticed' \
-			grep -q 'it is an older copy' "$T/out"
+			--root "$SERVED" >"$T/out" 2>&1 &
+		DAEMON=$!
+		own $DAEMON
+		if quiet "$REFD" ping --wait 10; then
+			for i in "${done[@]}"; do
+				[ "$(ref_of "$repo" "refs/heads/truncated/$i")" = "$one" ] ||
+					not_ok "truncated/$i" 'it is lost'
+			done
+		else
+			check 'truncated: the older copy is noticed' \
+				grep -q 'it is an older copy' "$T/out"
+		fi
+		kill_daemon
 		return
 	fi
 	check 'truncated: the daemon starts again' start_daemon

@@ -106,7 +106,8 @@ void print_text(FILE *to, enum print_as as, const char *s, size_t len)
 
 void print_bytes(FILE *to, const void *bytes, size_t len)
 {
-	fwrite(bytes, 1, len, to);
+	if (len > 0)
+		fwrite(bytes, 1, len, to);
 }
 
 /* Without memory, the text is cut. */

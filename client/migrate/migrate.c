@@ -472,6 +472,8 @@ static int migrate(void *arg)
 		    names[m->from]);
 	print_line(stdout, "%s: the refs are in %s %s", m->gd.common,
 	    names[m->to], i > 0 ? "now" : "already");
+	text_done(&m->config);
+	gitdir_done(&m->gd);
 	return EXIT_DONE;
 }
 

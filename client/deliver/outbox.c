@@ -234,9 +234,9 @@ static int user_version(struct outbox *o)
 
 struct outbox *outbox_open(const char *dir, bool may_create)
 {
-	struct outbox *o = xcalloc(1, sizeof(*o));
 	char *path = xasprintf("%s/deliver.db", dir);
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, version;
+	struct outbox *o;
 
 	if (may_create)
 		flags |= SQLITE_OPEN_CREATE;
@@ -247,6 +247,7 @@ struct outbox *outbox_open(const char *dir, bool may_create)
 			"refd-deliver(8) describes its configuration and its "
 			"start" :
 			"");
+	o = xcalloc(1, sizeof(*o));
 	if (sqlite3_open_v2(path, &o->db, flags, NULL) != SQLITE_OK)
 		die("cannot open '%s': %s", path,
 		    o->db ? sqlite3_errmsg(o->db) : "out of memory");

@@ -187,6 +187,10 @@ class Case:
                     answer, self.fields = said(self.runner.ask(line))
                 elif kind == "=":
                     name, key = text.split()
+                    # An early end of a page, as below.
+                    while key not in self.fields and \
+                            answer.startswith("page true"):
+                        answer, self.fields = said(self.runner.ask(line))
                     self.variables[name] = self.fields.get(key, "none")
                 elif kind == "?":
                     wanted = self.filled(text)

@@ -261,6 +261,11 @@ def join_while_another_takes_a_path():
     said += join.communicate()[0]
     report('join', join.returncode == 0, said)
     report('its progress', '5 of 5: ' in said, said)
+    # A node gets a new repository with its first row.
+    tree = a.git(path, 'hash-object', '-w', '-t', 'tree', '/dev/null')
+    done = a.run('update', '--git-dir', f'{a.root}/{path}', 'refs/heads/main',
+                 a.git(path, 'commit-tree', '-m', 'other', tree))
+    report('an update of the other one', done.returncode == 0, done.stderr)
     return path
 
 

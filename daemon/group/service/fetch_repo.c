@@ -422,9 +422,10 @@ bool fetch_repo_leave(const struct fetch_site *site,
 	    xstrdup(".");
 	int parent = beneath_root(site->roots[0], above);
 	int fd = parent < 0 ? parent : open_dir(parent, name);
-	bool is_gone = fd == -ENOENT ||
-	    (fd >= 0 && fetch_id_look(fd, wish) == -ESTALE) ||
-	    (fd >= 0 && clear_place(parent, name, wish));
+	int r = fd < 0 ? fd : fetch_id_look(fd, wish);
+	/* A copy has an id, so a directory without one is none. */
+	bool is_gone = r == -ENOENT || r == -ESTALE ||
+	    (r == 0 && clear_place(parent, name, wish));
 
 	if (fd >= 0)
 		close(fd);

@@ -97,19 +97,8 @@ static inline void mutex_unlock(struct mutex *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* As pthread_cond_wait() and pthread_cond_timedwait(). M must be the mutex that
- * was taken last. */
-static inline int mutex_wait(pthread_cond_t *cond, struct mutex *m)
-{
-	int r;
-
-	MUTEX_RANK(give, m);
-	MUTEX_RANK(wait, m);
-	r = pthread_cond_wait(cond, &m->lock);
-	MUTEX_RANK(take, m);
-	return r;
-}
-
+/* As pthread_cond_timedwait(); without UNTIL, as pthread_cond_wait(). M must be
+ * the mutex that was taken last. */
 static inline int mutex_wait_until(pthread_cond_t *cond, struct mutex *m,
     const struct timespec *until)
 {
@@ -117,9 +106,15 @@ static inline int mutex_wait_until(pthread_cond_t *cond, struct mutex *m,
 
 	MUTEX_RANK(give, m);
 	MUTEX_RANK(wait, m);
-	r = pthread_cond_timedwait(cond, &m->lock, until);
+	r = until != NULL ? pthread_cond_timedwait(cond, &m->lock, until) :
+			    pthread_cond_wait(cond, &m->lock);
 	MUTEX_RANK(take, m);
 	return r;
+}
+
+static inline void mutex_wait(pthread_cond_t *cond, struct mutex *m)
+{
+	mutex_wait_until(cond, m, NULL);
 }
 
 static inline void rwlock_init(struct rwlock *l, enum mutex_rank rank)

@@ -291,6 +291,16 @@ static bool git_ends(struct foreign *f)
 	return false;
 }
 
+/* Git comes at change N of the transaction. */
+static struct txn *apply_beside(struct foreign *f, unsigned long n,
+    const char *spec, bool atomic)
+{
+	start(3, HEADER KEEP);
+	f->came = false;
+	memfs_between(w->fs, n, git_begins, f);
+	return world_apply(w, spec, atomic);
+}
+
 /* The refs that a transaction has taken out of packed-refs again stay out, even
  * if the disk has only a part of the renames. */
 static void power_loss_beside_git(struct foreign *f, const char *spec,
@@ -303,10 +313,7 @@ static void power_loss_beside_git(struct foreign *f, const char *spec,
 
 	f->came = true;
 	for (n = 0; f->came; n++) {
-		start(3, HEADER KEEP);
-		f->came = false;
-		memfs_between(w->fs, n, git_begins, f);
-		txn = world_apply(w, spec, atomic);
+		txn = apply_beside(f, n, spec, atomic);
 		ok = txn->updates[0].status == REFD_OK;
 		is_o = txn->updates[1].status == REFD_OK;
 		world_done(w, txn);
@@ -342,10 +349,7 @@ static void beside_git(struct foreign *f, const char *spec, const char *name,
 
 	f->came = true;
 	for (n = 0; f->came; n++) {
-		start(3, HEADER KEEP);
-		f->came = false;
-		memfs_between(w->fs, n, git_begins, f);
-		txn = world_apply(w, spec, atomic);
+		txn = apply_beside(f, n, spec, atomic);
 		ok = txn->updates[0].status == REFD_OK;
 		ck_assert(ok || txn->updates[0].status == REFD_CONFLICT);
 		ck_assert_int_eq(txn->updates[1].status,

@@ -174,7 +174,7 @@ static const struct verb_rule verbs[] = {
 	{ REFD_VERB_PING, 0, answer_ping, NULL },
 	{ REFD_VERB_STATUS, 0, answer_status, NULL },
 	{ REFD_VERB_STATS, 0, answer_stats, NULL },
-	/* It syncs every file system, so few accounts may ask for it. */
+	/* A checkpoint syncs every file system, so few accounts may ask. */
 	{ REFD_VERB_CHECKPOINT, NEEDS_JOURNAL | NEEDS_OWN, ask_checkpoint,
 	    NULL },
 	{ REFD_VERB_PACK, NEEDS_JOURNAL, ask_to_pack, NULL },

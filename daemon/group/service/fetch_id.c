@@ -30,8 +30,8 @@ static int read_id(int dir, struct text *id)
 
 	if (fd < 0)
 		return fd;
-	/* As repo_id_is_own() of the daemon: who may write below the root could
-	 * have the objects of another repository brought to his own. */
+	/* As repo_id_is_own() of the daemon. Otherwise a user who may write
+	 * below the root could get the objects of another repository. */
 	err = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
 		(st.st_uid == geteuid() || st.st_uid == 0) ?
 	    text_read(id, fd, ID_MAX) :

@@ -150,8 +150,8 @@ static int remember_batch(struct leftover_batches *batches, uint64_t token)
 	return 0;
 }
 
-/* NAME, of a value, ends in its number. That of a list is odd, and the even one
- * before it is that of its table (stack_update.h). */
+/* The name of a value ends in a number: even for a table, odd for a list
+ * (stack_update.h). */
 static int remember_list(struct leftover_locks *leftover, const char *name)
 {
 	const uint64_t batch = leftover_locks_batch_of(name);

@@ -100,9 +100,14 @@ export LD_LIBRARY_PATH=$to/usr/lib
 check 'the example is made with the installed library' \
 	cc -std=c11 -o "$T/move" "$ROOT/client/libgit2/example/move_branch.c" \
 	$(pkg-config --cflags --libs librefd-git2) "-Wl,-rpath-link,$to/usr/lib"
-check 'and moves a branch' "$T/move" "$T/repo.git" refs/heads/moved "$one"
+# A program without a sanitizer loads the runtime of one too late: after libc,
+# whose realpath it then takes for the oldest one, which allocates no memory.
+runtime=$(ldd "$to/usr/lib/librefd-git2.so" |
+	awk '/lib[at]san[.]so/ { print $3 }')
+check 'and moves a branch' env LD_PRELOAD="$runtime" "$T/move" "$T/repo.git" \
+	refs/heads/moved "$one"
 is 'which is there' "$one" "$(ref_of repo.git refs/heads/moved)"
-if nm -D "$to/usr/lib/librefd-git2.so" | grep -qE ' __[atu][a-z]*san_'; then
+if [ -n "$runtime" ]; then
 	skip 'the example of pygit2' 'python cannot load a sanitizer'
 else
 	check 'the example of pygit2' /usr/bin/python3 -B \

@@ -135,7 +135,7 @@ static void try_one(struct follower *f, struct mend *m)
 	struct repo *repo;
 	char *why = NULL;
 
-	repo = repos_get(f->host->repos, m->path, &status, &why);
+	repo = repos_get(f->host->repos, m->path, NULL, &status, &why);
 	/* Rows that wait are newer than the values. */
 	if (repo != NULL && !waiting_has(f, repo->uuid))
 		result = mend(f, m, repo);
@@ -207,7 +207,8 @@ static void look_at(struct follower *f, const struct journal_value *value,
 		*repo = NULL;
 	}
 	if (*repo == NULL)
-		*repo = repos_get(f->host->repos, at->path, &status, &why);
+		*repo =
+		    repos_get(f->host->repos, at->path, NULL, &status, &why);
 	free(why);
 	if (*repo == NULL || (*repo)->id != at->repo)
 		return;

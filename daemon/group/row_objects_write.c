@@ -103,7 +103,7 @@ static void open_repo(struct repos *repos, struct repo **repo, const char *path)
 
 	if (*repo != NULL)
 		repo_put(repos, *repo);
-	*repo = repos_get(repos, path, &status, &why);
+	*repo = repos_get(repos, path, NULL, &status, &why);
 	free(why);
 }
 

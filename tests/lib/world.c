@@ -194,7 +194,7 @@ int world_retry(struct world *w)
 	memset(w->found, 0, sizeof(w->found));
 	w->evidence[0] = '\0';
 	w->nr_still = 0;
-	repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
+	repo = repos_get(&w->store.repos, WORLD_REPO, NULL, &status, &why);
 	if (repo == NULL) {
 		free(why);
 		return -EIO;
@@ -432,7 +432,7 @@ struct repo *world_repo(struct world *w, const char *git_dir)
 	char *why;
 	int r = 0;
 
-	repo = repos_get(&s->repos, git_dir, &status, &why);
+	repo = repos_get(&s->repos, git_dir, NULL, &status, &why);
 	if (repo == NULL) {
 		free(why);
 		return NULL;

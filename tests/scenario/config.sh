@@ -81,6 +81,11 @@ reload() {
 
 new_repo srv/a.git bare
 commit=$(new_commit srv/a.git one)
+# Enabled while no daemon runs, so that none has served it.
+new_repo srv/closed/b.git bare
+closed=$(new_commit srv/closed/b.git one)
+"$REFD" enable --socket "$SOCKET" "$T/srv/closed/b.git" >"$T/out" 2>&1
+check enabled-without-a-daemon test -e "$T/srv/closed/b.git/hooks/proc-receive"
 check starts start_plain
 write_config '[batch]' 'refs = 7' '[durability]' 'mode = batch' \
 	'[daemon]' 'allowGroup = 54321'
@@ -138,8 +143,6 @@ check without-a-group await 10 updates without-group
 
 # ---- sections ----
 
-new_repo srv/closed/b.git bare
-closed=$(new_commit srv/closed/b.git one)
 new_repo srv/scratch/c.git bare
 scratch=$(new_commit srv/scratch/c.git one)
 flushes() {
@@ -160,6 +163,20 @@ if with_people sections; then
 	}
 	check allowed-in-general update_as 10001 srv/a.git refs/heads/u1 \
 		"$commit"
+	# A refused request makes nothing in the repository. So git takes each
+	# push of somebody whom the list lacks, and not the first one alone.
+	# Git gives receive-pack no configuration of the environment.
+	mkdir "$T/of10001"
+	printf '[safe]\n\tdirectory = *\n' >"$T/of10001/.gitconfig"
+	push_as() { # UID REF
+		as "$1" git -C "$T/srv/closed/b.git" push -q . "$closed:$2" \
+			>"$T/out" 2>&1
+	}
+	for nr in 1 2; do
+		check "left-to-git-$nr" push_as 10001 refs/heads/by-git-$nr
+		check "which-is-said-$nr" grep -q 'git updates the refs' "$T/out"
+	done
+	check not-served-by-a-refusal test ! -e "$T/srv/closed/b.git/refd"
 	check allowed-by-a-section update_as 10002 srv/closed/b.git \
 		refs/heads/u2 "$closed"
 	update_as 10001 srv/closed/b.git refs/heads/u1 "$closed"

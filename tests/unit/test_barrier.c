@@ -32,7 +32,7 @@ static void setup(void)
 	memfs_mkdirs(w->fs, OTHER "/pack");
 	memfs_write(w->fs, OBJECTS "/info/alternates", OTHER "\n");
 	ck_assert_int_eq(world_start(w), 0);
-	repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
+	repo = repos_get(&w->store.repos, WORLD_REPO, NULL, &status, &why);
 	ck_assert_ptr_nonnull(repo);
 	memfs_advance(w->fs, 1000 * MS);
 }

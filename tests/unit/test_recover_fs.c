@@ -358,7 +358,7 @@ static struct repo *get_repo(void)
 	struct repo *repo;
 	char *why;
 
-	repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
+	repo = repos_get(&w->store.repos, WORLD_REPO, NULL, &status, &why);
 	ck_assert_ptr_nonnull(repo);
 	ck_assert_int_eq(deferred_fs_check(w->store.deferred, repo), 0);
 	return repo;

@@ -184,7 +184,7 @@ START_TEST(in_a_living_daemon)
 	if (_i > 0)
 		lose_footer(table(_i == 1 ? STACK_DIR : WT, 0), LOSS_ALL);
 	repos_trim(&w->store.repos, -1);
-	repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
+	repo = repos_get(&w->store.repos, WORLD_REPO, NULL, &status, &why);
 	ck_assert_ptr_nonnull(repo);
 	ck_assert_int_eq(deferred_fs_check(w->store.deferred, repo), 0);
 	is_noted = deferred_blocks_writes(w->store.deferred, repo->id);

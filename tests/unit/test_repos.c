@@ -346,7 +346,8 @@ START_TEST(a_failed_call_says_nothing_of_the_repository)
 		    "%s", memfs_hit(w->fs));
 		repos_trim(&w->store.repos, -1);
 		memfs_fail(w->fs, n, errors[_i]);
-		repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
+		repo =
+		    repos_get(&w->store.repos, WORLD_REPO, NULL, &status, &why);
 		if (repo != NULL) {
 			repo_put(&w->store.repos, repo);
 			continue;
@@ -629,7 +630,8 @@ START_TEST(a_lock_that_another_daemon_replaces)
 		    0);
 		held = -1;
 		memfs_between(w->fs, n, another_starts, &held);
-		repo = repos_get(&w->store.repos, WORLD_REPO, &status, &why);
+		repo =
+		    repos_get(&w->store.repos, WORLD_REPO, NULL, &status, &why);
 		ck_assert_msg(held != 1 || repo == NULL,
 		    "call %lu: two daemons have the repository", n);
 		nr_held += held == 1;

@@ -35,14 +35,32 @@
 
 /* ---- the turn's repository ---- */
 
+/* repo_first.may: ARG is the worker. After a refusal the turn takes the first
+ * transaction alone, which gets the answer. */
+static enum refd_status may_be_served(void *arg, const struct repo *repo,
+    char **why)
+{
+	struct admission_worker *w = arg;
+	struct admissions *a = w->admissions;
+	const struct txn *txn;
+
+	mutex_lock(&a->mutex);
+	txn = admission_queues_first(&a->queues, w->slot);
+	mutex_unlock(&a->mutex);
+	return txn == NULL ? REFD_OK : admit_first(w, txn, repo, why);
+}
+
 /* False: a different worker is in the repository. First closes failed file
  * systems that nobody uses: only then can they be opened again, and the
  * checkpointer may come much later. */
 static bool open_repo(struct admission_worker *w,
     const struct admission_queue *q)
 {
+	struct repo_first first = { .may = may_be_served, .arg = w };
+
 	deferred_fs_let_go(w->cfg->deferred);
-	w->repo = repos_get(w->cfg->repos, q->git_dir, &w->status, &w->why);
+	w->repo =
+	    repos_get(w->cfg->repos, q->git_dir, &first, &w->status, &w->why);
 	return w->repo == NULL ||
 	    admissions_claim(w->admissions, w->slot, w->repo);
 }

@@ -88,23 +88,79 @@ static void hide_unseen(struct admission_worker *w, struct txn *txn)
 }
 
 /* Decides by the present owners and modes. */
-static void check_write(struct admission_worker *w, struct txn *txn)
+static enum refd_status check_write(const struct admission_worker *w,
+    const struct txn *txn, const struct repo *repo, char **why)
 {
-	const struct repo *repo = txn->repo;
 	enum refd_status status =
 	    repo_peer_may_write(w->cfg->sys, repo, &txn->peer);
 
-	if (status == REFD_NOREPO)
-		admit_refuse(txn, REFD_DENIED,
-		    repo_why("uid %u may not write refs "
-			     "of '%s' (owner %u, mode %04o, and every "
-			     "directory on the way must let it pass)",
-			txn->peer.uid, repo->path, repo->owner,
-			repo->mode & 07777));
-	else if (status != REFD_OK)
-		admit_refuse(txn, status,
-		    repo_why("can't look at the directories above '%s' now",
-			repo->path));
+	if (status == REFD_OK)
+		return REFD_OK;
+	if (status != REFD_NOREPO) {
+		*why = repo_why("can't look at the directories above '%s' now",
+		    repo->path);
+		return status;
+	}
+	*why = repo_why("uid %u may not write refs of '%s' (owner %u, mode "
+			"%04o, and every directory on the way must let it "
+			"pass)",
+	    txn->peer.uid, repo->path, repo->owner, repo->mode & 07777);
+	return REFD_DENIED;
+}
+
+/* What the repository must be for the request, and the peer for the
+ * repository. *GIVEN is what its root gives the peer. */
+static enum refd_status check_use(const struct admission_worker *w,
+    const struct txn *txn, const struct repo *repo, struct rights_given *given,
+    char **why)
+{
+	enum refd_status status = REFD_OK;
+
+	if (txn->req.common_ino != 0 &&
+	    (txn->req.common_dev != repo->dev ||
+		txn->req.common_ino != repo->ino)) {
+		*why = repo_why("'%s' is another directory for the daemon than "
+				"for the client: mount the repositories at the "
+				"same path for both",
+		    repo->path);
+		return REFD_NOREPO;
+	}
+	if (!rights_allow(w->cfg->rights, repo->path, &txn->peer, given) &&
+	    !admission_is_own(txn)) {
+		*why = repo_why("uid %u is not among those who may use '%s' "
+				"(allowUser, allowGroup of its root)",
+		    txn->peer.uid, repo->path);
+		return REFD_DENIED;
+	}
+	if (!admission_is_own(txn))
+		status = check_write(w, txn, repo, why);
+	if (status != REFD_OK)
+		return status;
+	if (is_unsure(txn, repo)) {
+		*why = repo_why("the configuration of '%s' includes a file "
+				"that refd does not read (outside of the "
+				"repository, or under a condition), which may "
+				"set core.logAllRefUpdates or "
+				"core.sharedRepository: set both behind it",
+		    repo->path);
+		return REFD_UNSUPPORTED;
+	}
+	if (admission_has_no_updates(txn) ||
+	    txn->req.object_format == repo->object_format)
+		return REFD_OK;
+	*why = repo_why("the request is for object-format %s, and '%s' has "
+			"object-format %s",
+	    refd_object_format_name(txn->req.object_format), repo->path,
+	    refd_object_format_name(repo->object_format));
+	return REFD_UNSUPPORTED;
+}
+
+enum refd_status admit_first(struct admission_worker *w, const struct txn *txn,
+    const struct repo *repo, char **why)
+{
+	struct rights_given given = { 0 };
+
+	return check_use(w, txn, repo, &given, why);
 }
 
 /* TXN gets the repository of the turn, which is open already, if its peer may
@@ -114,62 +170,27 @@ static bool check_repo(struct admission_worker *w, struct txn *txn)
 	struct rights_given given = { 0 };
 	enum refd_status status;
 	struct repo *repo;
-	char *why;
+	char *why = NULL;
 
-	if (txn->req.committer != NULL && !is_committer(txn->req.committer)) {
-		admit_refuse(txn, REFD_BADREQUEST,
+	if (txn->req.committer != NULL && !is_committer(txn->req.committer))
+		return admit_refuse(txn, REFD_BADREQUEST,
 		    repo_why("the committer '%s' is "
 			     "not of the form \"Name <mail> seconds zone\"",
 			txn->req.committer));
-		return false;
-	}
 	repo = admission_turn_repo(w, &status, &why);
-	if (repo == NULL) {
-		admit_refuse(txn, status, why);
-		hide_unseen(w, txn);
-		return false;
+	if (repo != NULL) {
+		txn->repo = repo;
+		txn->repo_id = repo->id;
+		txn->repo_mount = repo->fs->mount;
+		status = check_use(w, txn, repo, &given, &why);
+		txn->least = given.least;
+		txn->limits = given.limits;
 	}
-	txn->repo = repo;
-	txn->repo_id = repo->id;
-	txn->repo_mount = repo->fs->mount;
-	if (txn->req.common_ino != 0 &&
-	    (txn->req.common_dev != repo->dev ||
-		txn->req.common_ino != repo->ino))
-		admit_refuse(txn, REFD_NOREPO,
-		    repo_why("'%s' is another directory "
-			     "for the daemon than for the client: mount the "
-			     "repositories at the same path for both",
-			repo->path));
-	else if (!rights_allow(w->cfg->rights, repo->path, &txn->peer,
-		     &given) &&
-	    !admission_is_own(txn))
-		admit_refuse(txn, REFD_DENIED,
-		    repo_why("uid %u is not among those who may use '%s' "
-			     "(allowUser, allowGroup of its root)",
-			txn->peer.uid, repo->path));
-	else if (!admission_is_own(txn))
-		check_write(w, txn);
-	if (txn->refused == REFD_OK && is_unsure(txn, repo))
-		admit_refuse(txn, REFD_UNSUPPORTED,
-		    repo_why("the configuration of '%s' includes a file that "
-			     "refd does not read (outside of the repository, "
-			     "or under a condition), which may set "
-			     "core.logAllRefUpdates or core.sharedRepository: "
-			     "set both behind it",
-			repo->path));
-	if (txn->refused == REFD_OK && !admission_has_no_updates(txn) &&
-	    txn->req.object_format != repo->object_format)
-		admit_refuse(txn, REFD_UNSUPPORTED,
-		    repo_why("the request is for object-format %s, and '%s' "
-			     "has object-format %s",
-			refd_object_format_name(txn->req.object_format),
-			repo->path,
-			refd_object_format_name(repo->object_format)));
-	if (txn->refused != REFD_OK)
-		hide_unseen(w, txn);
-	txn->least = given.least;
-	txn->limits = given.limits;
-	return txn->refused == REFD_OK;
+	if (status == REFD_OK)
+		return true;
+	admit_refuse(txn, status, why);
+	hide_unseen(w, txn);
+	return false;
 }
 
 /* ---- names ---- */

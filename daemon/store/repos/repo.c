@@ -267,8 +267,21 @@ static struct repo *repo_new(const struct repos *repos,
 	return repo;
 }
 
+/* May REPO be served, if it never was? If refd/ cannot be looked at, the claim
+ * fails with the reason. */
+static enum refd_status check_first(const struct repos *repos,
+    const struct repo *repo, const struct repo_first *first, char **why)
+{
+	struct sys_stat st;
+
+	if (first == NULL ||
+	    SYS(repos->sys, lstatat, repo->fd, "refd", &st) != -ENOENT)
+		return REFD_OK;
+	return first->may(first->arg, repo, why);
+}
+
 static enum refd_status trust_and_claim(struct repos *repos, struct repo *repo,
-    struct repo_lock *lock, char **why)
+    const struct repo_first *first, struct repo_lock *lock, char **why)
 {
 	enum refd_status status = check_fs(repos, repo, why);
 	uint32_t uid;
@@ -290,6 +303,8 @@ static enum refd_status trust_and_claim(struct repos *repos, struct repo *repo,
 	if (status == REFD_OK)
 		status = check_owner(repo, refs, why);
 	if (status == REFD_OK)
+		status = check_first(repos, repo, first, why);
+	if (status == REFD_OK)
 		status = repo_claim(repos, repo, lock, why);
 	return status;
 }
@@ -305,7 +320,7 @@ enum refd_status repo_open(struct repos *repos, struct repo_place *place,
 		*why = NULL;
 		return busy_cause_count(BUSY_MEMORY);
 	}
-	status = trust_and_claim(repos, repo, lock, why);
+	status = trust_and_claim(repos, repo, place->first, lock, why);
 	if (status == REFD_OK)
 		*out = repo;
 	else

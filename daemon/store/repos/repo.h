@@ -172,16 +172,26 @@ void repos_init(struct repos *repos, const struct sys *sys,
 /* Closes everything. No reference may be left. */
 void repos_done(struct repos *repos);
 
+/* Asked before refd/ is made in a repository: from then on the clients leave no
+ * push to git alone, and a request that is refused must not cause this. REPO
+ * has been opened, and has no id and no file system yet. */
+struct repo_first {
+	/* OK, or the status for the client and *WHY (to be freed). */
+	enum refd_status (*may)(void *arg, const struct repo *repo, char **why);
+	void *arg;
+};
+
 /*
  * Returns the repository with the common dir of GIT_DIR (absolute), with a
- * reference. Opens the repository if needed. After a failure *STATUS and *WHY
+ * reference. Opens the repository if needed. FIRST: may it be served, if no
+ * refd has served it; NULL: yes. After a failure *STATUS and *WHY
  * (to be freed) have the reason for the client: outside the roots, missing,
  * unsupported, of a different journal, in use by a different daemon, of a
  * different owner. Several threads may call; threads that open the same
  * repository wait for each other.
  */
 struct repo *repos_get(struct repos *repos, const char *git_dir,
-    enum refd_status *status, char **why);
+    const struct repo_first *first, enum refd_status *status, char **why);
 /* For recovery. Opens by path and id from the journal, without the
  * configuration, because a power loss may have emptied the file. -ENOENT: gone.
  * -ESTALE: the path has a different repository. */

@@ -19,6 +19,7 @@ struct repo_place {
 	int fd; /* taken over on success */
 	char path[4096];
 	struct sys_stat st;
+	const struct repo_first *first; /* of repos_get(); or NULL */
 };
 
 /* OK and *PLACE (close place->fd), or a status. Follows the commondir file of

@@ -332,7 +332,7 @@ static struct repo *begin_at(struct repos *repos,
 }
 
 struct repo *repos_get(struct repos *repos, const char *git_dir,
-    enum refd_status *status, char **why)
+    const struct repo_first *first, enum refd_status *status, char **why)
 {
 	struct repo_place place;
 	struct repo_busy busy;
@@ -344,6 +344,7 @@ struct repo *repos_get(struct repos *repos, const char *git_dir,
 	*status = repo_find(repos, git_dir, &place, why);
 	if (*status != REFD_OK)
 		return NULL;
+	place.first = first;
 	repo = begin_at(repos, &place, &busy, &lock, &is_full);
 	if (repo == NULL && is_full) {
 		/* Closing a doomed repository may release the lock. */

@@ -239,15 +239,29 @@ START_TEST(all_repositories)
 }
 END_TEST
 
-/* The value before is not written: after the object is back, it would look
- * like a later write. */
-START_TEST(a_pruned_object)
+/* The other nodes have the object. A node that refused to start would serve no
+ * other repository. */
+START_TEST(a_damaged_object)
 {
 	wr_ok("x=1");
 	wr_ok("x=p:1");
+	wr_ok("y=1");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
-	refuses(STORE_OBJECT_MISSING, "refs/heads/x");
-	ck_assert(!memfs_exists(w->fs, REF));
+	ck_assert_int_eq(world_start(w), 0);
+	ck_assert_uint_eq(w->found[STORE_OBJECT_MISSING], 1);
+	ck_assert_int_eq(world_ref(w, "x"), 'p');
+	ck_assert_int_eq(world_ref(w, "y"), '1');
+	wr_expect_locks("");
+}
+END_TEST
+
+START_TEST(an_object_pruned_since)
+{
+	wr_ok("x=p");
+	wr_ok("-x");
+	wr_ok("x=1");
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	starts();
 }
 END_TEST
 
@@ -352,7 +366,8 @@ int main(void)
 	tcase_add_test(tc, a_missing_repository);
 	tcase_add_loop_test(tc, a_missing_repository_comes_back, 0, 2);
 	tcase_add_test(tc, all_repositories);
-	tcase_add_test(tc, a_pruned_object);
+	tcase_add_test(tc, a_damaged_object);
+	tcase_add_test(tc, an_object_pruned_since);
 	tcase_add_test(tc, a_malformed_packed_refs);
 	tcase_add_test(tc, a_deferred_record);
 	tcase_add_loop_test(tc, an_owner_alone_stops_no_node, 0, 2);

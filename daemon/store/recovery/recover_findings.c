@@ -12,7 +12,7 @@
 
 /* Does this machine differ from the others after FINDING? A
  * missing repository does not: its records are redone before anybody uses it
- * again. */
+ * again. A missing object does not either: the ref has its value. */
 static bool is_apart(enum store_finding finding)
 {
 	switch (finding) {
@@ -23,10 +23,16 @@ static bool is_apart(enum store_finding finding)
 	case STORE_TABLE_MENDED:
 	case STORE_OBJECTS_RESTORED:
 	case STORE_REPO_MISSING:
+	case STORE_OBJECT_MISSING:
 		return false;
-	default:
-		return true;
+	case STORE_LEFT:
+	case STORE_DROPPED:
+	case STORE_DEFERRED:
+	case STORE_CORRUPT:
+	case STORE_FAILED:
+		break;
 	}
+	return true;
 }
 
 void recover_findings_add(void *findings, const struct store_found *found)

@@ -68,8 +68,8 @@ static int exists(void *arg, const struct refd_oid *oid)
 	return rp->has_object(rp->arg, rp->repo, oid);
 }
 
-/* Is OID a new value of the row, and leads to a missing object? Then replay.c
- * passes the value over, because its object is missing. */
+/* Is OID a new value of the row, and leads to a missing object? Then the object
+ * counts as missing (replay.c). */
 static bool is_cut_off(struct redo_objects *at, const struct refd_oid *oid)
 {
 	const struct record *rec = &at->row->rec;

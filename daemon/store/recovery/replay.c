@@ -3,7 +3,8 @@
  *
  * The happy path:
  *	objects	records whose object was pruned are passed over, an atomic
- *		transaction as a whole
+ *		transaction as a whole; but not in a group, whose other nodes
+ *		have the object
  *	redo	by the format of the refs: replay_files.c, replay_stacks.c
  */
 #include "daemon/store/recovery/replay.h"
@@ -27,11 +28,12 @@ static void pass_over(struct replay_row *row, size_t i)
 			row->passed[k] = true;
 }
 
-/* True: a record was passed over. */
-static bool drop_pruned(struct replay *rp, struct replay_row *row)
+/* In a group the ref gets its value all the same: a node has the refs of its
+ * rows, whatever a damaged disk did to the objects, and one repository must not
+ * keep all others from being served. */
+static void drop_pruned(struct replay *rp, struct replay_row *row)
 {
 	const struct record_member *m;
-	bool any = false;
 	size_t i;
 
 	for (i = 0; i < row->rec.nr_members; i++) {
@@ -41,20 +43,21 @@ static bool drop_pruned(struct replay *rp, struct replay_row *row)
 		    rp->has_object(rp->arg, rp->repo, &m->new_oid) != 0)
 			continue;
 		redo_report(rp, STORE_OBJECT_MISSING, m->name,
-		    "the object was pruned since; the newest older value "
-		    "whose object is there counts");
-		pass_over(row, i);
-		any = true;
+		    rp->is_strict ?
+			"the object is missing or damaged, and another node "
+			"has it: run 'refd group verify --repair'" :
+			"the object was pruned since; the newest older value "
+			"whose object is there counts");
+		if (!rp->is_strict)
+			pass_over(row, i);
 	}
-	return any;
 }
 
 /* ---- the repository ---- */
 
 int replay_repo(struct replay *rp, struct replay_row *rows)
 {
-	bool is_needed = rp->leftover->nr_locks + rp->leftover->open.nr > 0,
-	     is_pruned = false;
+	bool is_needed = rp->leftover->nr_locks + rp->leftover->open.nr > 0;
 	struct replay_row *row;
 	int r;
 
@@ -73,11 +76,7 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 		return r;
 	for (row = rows; row != NULL; row = row->next)
 		if (row->evidence != EVIDENCE_CRASHED)
-			is_pruned = drop_pruned(rp, row) || is_pruned;
-	/* An older value, written now, would look like another writer's once
-	 * the object is back. */
-	if (rp->is_strict && is_pruned)
-		return 0;
+			drop_pruned(rp, row);
 	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
 	if (r == 0)
 		r = rp->has_stacks ? replay_stacks(rp, rows) :

@@ -1,7 +1,10 @@
 #include "client/git/quote.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "proto/lib/shell_word.h"
 
 static bool is_octal(char c)
 {
@@ -44,18 +47,10 @@ const char *quote_read(const char *s, struct text *out)
 
 void quote_shell(const char *s, struct text *out)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
-				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789+,-./:=@_^";
-	bool is_plain = *s && s[strspn(s, plain)] == '\0';
+	char *word = xcalloc(SHELL_WORD_MAX(strlen(s)), 1);
 
-	text_adds(out, is_plain ? "" : "'");
-	for (; *s; s++)
-		if (*s == '\'' || *s == '!')
-			text_addf(out, "'\\%c'", *s);
-		else
-			text_addc(out, *s);
-	text_adds(out, is_plain ? "" : "'");
+	text_adds(out, shell_word(word, s));
+	free(word);
 }
 
 char *quote_command(const char *word, ...)

@@ -11,7 +11,7 @@
 /* S begins with a quote. Appends the content up to the closing quote. Returns
  * the place behind this quote, or NULL for a malformed string. */
 const char *quote_read(const char *s, struct text *out);
-/* Appends S as a word of a shell, as sq_quote_buf_pretty(). */
+/* Appends S as a word of a shell (proto/lib/shell_word.h). */
 void quote_shell(const char *s, struct text *out);
 /* The command of a shell that has WORD and the words up to NULL; owned. A path
  * or a value of a repository in a message is such a word: root may copy it. */

@@ -18,6 +18,7 @@
 #include "daemon/group/group_internal.h"
 #include "daemon/store/admission/admit.h"
 #include "daemon/store/looking/seen_refs.h"
+#include "proto/lib/shell_word.h"
 #include "proto/refname.h"
 
 /* Refs and directories that need not be in an import. More of them than updates
@@ -148,6 +149,7 @@ static bool has_all_refs(const struct sys *sys, struct txn *txn)
 bool admit_import(const struct sys *sys, struct txn *txn)
 {
 	struct group_txn *kept = group_txn_of(txn);
+	char word[SHELL_WORD_MAX(REFD_PATH_MAX)];
 
 	if (kept == NULL || txn->is_own)
 		return true;
@@ -158,8 +160,8 @@ bool admit_import(const struct sys *sys, struct txn *txn)
 		return admit_refuse(txn, REFD_DENIED,
 		    repo_why(
 			"the other nodes of the group do not have the refs "
-			"of '%s' yet: run 'refd enable %s' here",
-			txn->repo->path, txn->repo->path));
+			"of '%s' yet: run \"refd enable %s\" here",
+			txn->repo->path, shell_word(word, txn->repo->path)));
 	kept->imports = has_all_refs(sys, txn);
 	return kept->imports;
 }

@@ -91,7 +91,7 @@ kept() { # REPORTED-AS REASON COMMAND...
 	is "$name: the exit status" 1 $?
 	check "$name: the reason" found deferred "not proved dead, because $why"
 	check "$name: the command" found deferred \
-		"\"refd locks --clear-dead '$repo'\""
+		"\"refd locks --clear-dead $repo\""
 	check "$name: the lock stays" test -f "$repo/refs/heads/x.lock"
 }
 

@@ -138,12 +138,16 @@ check 'then the journal is moved aside' \
 	test -e "$T"/damaged/journal.db.discarded-*
 STATE=$T/damaged
 check 'the daemon starts with a new one' start_daemon
-"$REFD" update -C "$T/repo.git" refs/heads/three "$one" 2>"$T/said"
+# The owner of a repository chooses its name, and root copies the command.
+mv "$T/repo.git" "$T/it's.git"
+"$REFD" update -C "$T/it's.git" refs/heads/three "$one" 2>"$T/said"
 check 'whose repository is not its own' \
 	grep -q 'belongs to the journal' "$T/said"
-check 'refd disown' "$REFD" disown "$T/repo.git"
-check 'until it is given free' "$REFD" update -C "$T/repo.git" \
+remedy=$(sed -n 's/.*run "refd \(disown .*\)"$/\1/p' "$T/said")
+check 'the command that it names' eval "'$REFD' $remedy"
+check 'until it is given free' "$REFD" update -C "$T/it's.git" \
 	refs/heads/three "$one"
+mv "$T/it's.git" "$T/repo.git"
 
 # ---- disabled ----
 

@@ -197,7 +197,7 @@ static void is_kept(const char *why)
 	ck_assert(memfs_exists(w->fs, X ".lock"));
 	ck_assert_msg(strstr(w->text, why) != NULL, "%s", w->text);
 	ck_assert_ptr_nonnull(
-	    strstr(w->text, "\"refd locks --clear-dead '" WORLD_REPO "'\""));
+	    strstr(w->text, "\"refd locks --clear-dead " WORLD_REPO "\""));
 }
 
 /* A git of this boot has begun before refd. */

@@ -1,12 +1,14 @@
 #include "daemon/group/service/guard.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "client/base/child.h"
 #include "client/enable/scan.h"
 #include "client/hooks/gate_link.h"
 #include "client/program.h"
+#include "proto/lib/shell_word.h"
 
 #define ENABLE_S 60
 
@@ -55,14 +57,17 @@ struct guard_search {
 static void look(const char *dir, void *data)
 {
 	struct guard_search *s = data;
+	char *word;
 
 	if (!has_file(dir, "refd/group") || is_guarded(dir) ||
 	    (s->guard && guard_make(s->guard, dir, -1)))
 		return;
 	s->is_whole = false;
+	word = xcalloc(SHELL_WORD_MAX(strlen(dir)), 1);
 	say_error("%s: git may write there, and no other node gets what git "
 		  "writes: run \"refd enable %s\"",
-	    dir, dir);
+	    dir, shell_word(word, dir));
+	free(word);
 }
 
 static bool look_at_all(const struct group_config *config,

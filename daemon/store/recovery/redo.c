@@ -17,6 +17,7 @@
 
 #include "daemon/store/recovery/redo.h"
 #include "daemon/store/refs/dead_lock.h"
+#include "proto/lib/shell_word.h"
 
 /* A search below a name looks at this many entries at most. */
 #define BELOW_WORK 10000
@@ -169,14 +170,15 @@ bool redo_clear_dead_below(struct replay *rp, int dirfd, const char *path)
 
 void redo_report_locked(struct replay *rp, const char *name)
 {
-	char text[REFD_PATH_MAX + 400];
+	char word[SHELL_WORD_MAX(REFD_PATH_MAX)];
+	char text[sizeof(word) + 400];
 
 	snprintf(text, sizeof(text),
 	    "another writer's lock stands, and is not proved dead, because %s; "
-	    "tried again later. \"refd locks --clear-dead '%s'\" removes the "
+	    "tried again later. \"refd locks --clear-dead %s\" removes the "
 	    "lock if no process holds it",
 	    rp->lock_stays != NULL ? rp->lock_stays :
 				     "it is below the name of the ref",
-	    rp->repo->path);
+	    shell_word(word, rp->repo->path));
 	redo_report(rp, STORE_DEFERRED, name, text);
 }

@@ -30,6 +30,7 @@
 #include "daemon/store/repos/repo_checkpoint.h"
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_internal.h"
+#include "proto/lib/shell_word.h"
 
 static int make_refd_dir(const struct repos *repos, struct repo *repo)
 {
@@ -329,11 +330,58 @@ static enum refd_status refuse_migrating(char **why)
 	return busy_cause_count(BUSY_MIGRATING);
 }
 
+/* ERR: of a step of repo_claim(). ID: of refd/id. */
+static enum refd_status refuse(const struct repo *repo, int err,
+    const struct repo_id *id, char **why)
+{
+	const char *path = repo->path;
+	char word[SHELL_WORD_MAX(REFD_PATH_MAX)], hex[33];
+
+	shell_word(word, path);
+	switch (err) {
+	case -EAGAIN:
+		*why = repo_why("'%s' is served by another refd already "
+				"(%s/refd/lock is held)",
+		    path, path);
+		return REFD_NOREPO;
+	case -ESTALE:
+		repo_id_hex(id->journal, hex);
+		*why = repo_why("'%s' belongs to the journal %s of another "
+				"refd: its refs may await recovery there; once "
+				"that one is gone for good, run \"refd disown "
+				"%s\"",
+		    path, hex, word);
+		return REFD_NOREPO;
+	case -EIDRM:
+		*why = repo_why("'%s' is new, and this node had another copy "
+				"of the repository and has lost it: replace "
+				"it by a copy from another node",
+		    path);
+		return REFD_NOREPO;
+	case -EBADMSG:
+		*why = repo_why("'%s/refd/id' is not what refd wrote there: "
+				"put it back, or run \"refd disown %s\", by "
+				"which what awaits recovery there is given up",
+		    path, word);
+		return REFD_NOREPO;
+	case -EOVERFLOW:
+		*why = repo_why("'%s' has seen more of the journal than there "
+				"is: the daemon's state is an older copy, or "
+				"damaged; if that is what is to be, run "
+				"\"refd disown %s\"",
+		    path, word);
+		return REFD_NOREPO;
+	default:
+		*why = repo_why("can't set '%s/refd' up: %s", path,
+		    strerror(-err));
+		return txn_status_of(err);
+	}
+}
+
 enum refd_status repo_claim(struct repos *repos, struct repo *repo,
     struct repo_lock *lock, char **why)
 {
-	struct repo_id id;
-	char hex[33];
+	struct repo_id id = { .journal = { 0 } };
 	int r;
 
 	r = make_refd_dir(repos, repo);
@@ -344,58 +392,18 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 	/* refd migrate may have begun in between. */
 	if (r == -EAGAIN && is_migrating(repos, repo))
 		return refuse_migrating(why);
-	if (r == -EAGAIN) {
-		*why = repo_why("'%s' is served by another refd already "
-				"(%s/refd/lock is held)",
-		    repo->path, repo->path);
-		return REFD_NOREPO;
-	}
 	if (r == 0 && lock == NULL && repo->format == REPO_FILES)
 		put_reftable_aside(repos, repo);
 	if (r == 0)
 		r = name_it(repos, repo, &id);
-	if (r == -ESTALE) {
-		repo_id_hex(id.journal, hex);
-		*why = repo_why(
-		    "'%s' belongs to the journal %s of another refd: its refs "
-		    "may await recovery there; once that one is gone for good, "
-		    "run 'refd disown %s'",
-		    repo->path, hex, repo->path);
-		return REFD_NOREPO;
-	}
-	if (r == -EIDRM) {
-		*why = repo_why("'%s' is new, and this node had another copy "
-				"of the repository and has lost it: replace "
-				"it by a copy from another node",
-		    repo->path);
-		return REFD_NOREPO;
-	}
-	if (r == -EBADMSG) {
-		*why = repo_why(
-		    "'%s/refd/id' is not what refd wrote there: put it back, "
-		    "or run 'refd disown %s', by which what awaits recovery "
-		    "there is given up",
-		    repo->path, repo->path);
-		return REFD_NOREPO;
-	}
-	if (r == -EOVERFLOW) {
-		*why = repo_why(
-		    "'%s' has seen more of the journal than there is: the "
-		    "daemon's state is an older copy, or damaged; if that is "
-		    "what is to be, run 'refd disown %s'",
-		    repo->path, repo->path);
-		return REFD_NOREPO;
-	}
 	if (r == 0)
 		r = note_it(repos, repo);
-	if (r == 0) {
-		/* Without the file an older copy of the journal is not noticed.
-		 * This is no reason to refuse. */
-		repo_checkpoint_make(repos->sys, repo->refd_fd, repos->journal);
-		return REFD_OK;
-	}
-	*why = repo_why("can't set '%s/refd' up: %s", repo->path, strerror(-r));
-	return txn_status_of(r);
+	if (r != 0)
+		return refuse(repo, r, &id, why);
+	/* Without the file an older copy of the journal is not noticed. This is
+	 * no reason to refuse. */
+	repo_checkpoint_make(repos->sys, repo->refd_fd, repos->journal);
+	return REFD_OK;
 }
 
 int repo_unmark(const struct sys *sys, const struct repo *repo,

@@ -178,8 +178,8 @@ static void each_record(struct stack_check *c, enum reftable_section section)
 	struct reftable_merged *merged;
 	int r;
 
-	r = reftable_merged_open(c->stack.tables, c->stack.nr, section, "",
-	    false, &c->budget, &merged, &c->fault);
+	r = reftable_merged_open(&c->stack, section, "", false, &c->budget,
+	    &merged, &c->fault);
 	if (r < 0) {
 		found_fault(c, r);
 		return;

@@ -40,11 +40,9 @@ static bool is_seen(const struct writing *w, const char *dir,
 static bool is_there(const struct writing *w, const struct row_object *object)
 {
 	char hex[REFD_OID_MAX_HEX + 1], path[REFD_OID_MAX_HEX + 2], dir[3];
-	enum object_type type;
+	struct object_content is;
 	struct refd_oid oid;
 	struct sys_stat st;
-	uint8_t *data;
-	size_t len;
 	bool is_same;
 
 	object_id(object->type, object->data, object->len,
@@ -56,11 +54,11 @@ static bool is_there(const struct writing *w, const struct row_object *object)
 	    !is_seen(w, dir, &st) ||
 	    st.mtime_ns < SYS(w->sys, now_wall) - YOUNG_NS ||
 	    loose_object_read(w->sys, w->fd, &oid, w->rec->object_format,
-		object->len, &type, &data, &len) < 0)
+		object->len, &is) < 0)
 		return false;
-	is_same = type == object->type && len == object->len &&
-	    memcmp(data, object->data, len) == 0;
-	free(data);
+	is_same = is.type == object->type && is.len == object->len &&
+	    memcmp(is.data, object->data, is.len) == 0;
+	free(is.data);
 	return is_same;
 }
 
@@ -71,8 +69,7 @@ static int write_object(void *arg, const struct row_object *object)
 	if (is_there(w, object))
 		return 0;
 	return loose_object_write(w->sys, w->fd, TEMPORARY,
-	    w->rec->object_format, object->type, object->data, object->len,
-	    w->rec->dir_mode);
+	    w->rec->object_format, object, w->rec->dir_mode);
 }
 
 static int write_into(const struct repos *repos, const struct repo *repo,

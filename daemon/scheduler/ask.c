@@ -93,12 +93,11 @@ bool ask_is_from_future(const struct scheduler *e, const struct refd_txid *txid,
 /* May a user ask a question that holds BYTES? */
 static bool has_room(const struct scheduler *e, uint32_t uid, size_t bytes)
 {
-	const size_t max = e->cfg.max_waiting_bytes;
+	const struct quota_memory all = scheduler_memory(e);
 
-	if (e->held_bytes > 0 && e->held_bytes + bytes > max)
+	if (all.held > 0 && all.held + bytes > all.max)
 		return false;
-	if (!quota_may_ask(&e->quotas, &e->cfg.quotas, uid, bytes,
-		e->held_bytes, max))
+	if (!quota_may_ask(&e->quotas, &e->cfg.quotas, uid, bytes, all))
 		return false;
 	return e->nr_asks < ASKS_MAX - ASKS_MAX / 8 ||
 	    (e->nr_asks < ASKS_MAX &&

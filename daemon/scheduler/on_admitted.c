@@ -81,9 +81,9 @@ static void share_repo(struct scheduler *e, struct entry *ent)
 		return;
 	key = store_repo_key(txn->repo);
 	if (!txn->readmitted)
-		ent->quota.retry_after_ms = quota_put_off(&e->quotas,
-		    &e->cfg.quotas, QUOTA_REPO, key, txn, ent->quota.sender,
-		    e->held_bytes, e->cfg.max_waiting_bytes);
+		ent->quota.retry_after_ms =
+		    quota_put_off(&e->quotas, &e->cfg.quotas, QUOTA_REPO, key,
+			txn, ent->quota.sender, scheduler_memory(e));
 	if (ent->quota.retry_after_ms != 0) {
 		txn->refused = busy_cause_count(BUSY_REPOSITORY);
 		return;

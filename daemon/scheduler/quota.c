@@ -109,9 +109,12 @@ static bool is_over(const struct quota *quota, const struct quota_limits *l,
 		passes(quota->locks, txn->nr_updates, l->locks));
 }
 
-static bool has_half(const struct quota *quota, size_t held, size_t max)
+/* With MORE bytes, nearly all are held, and half of them by QUOTA. */
+static bool has_half(const struct quota *quota, struct quota_memory all,
+    size_t more)
 {
-	return held > IS_NEARLY_ALL(max) && quota->bytes > max / 2;
+	return all.held + more > IS_NEARLY_ALL(all.max) &&
+	    quota->bytes > all.max / 2;
 }
 
 static uint32_t after_ms(const struct quota *quota)
@@ -130,7 +133,7 @@ static bool is_free(const struct quota_config *cfg, uint64_t uid)
 
 uint32_t quota_put_off(const struct quotas *s, const struct quota_config *cfg,
     enum quota_kind kind, uint64_t id, const struct txn *txn,
-    const void *client, size_t held, size_t max)
+    const void *client, struct quota_memory all)
 {
 	const struct quota_limits *limits = &cfg->of_user;
 	const struct quota *quota = find(s, kind, id);
@@ -143,7 +146,7 @@ uint32_t quota_put_off(const struct quotas *s, const struct quota_config *cfg,
 		is_new_client = find_client(s, quota, client) == NULL;
 	}
 	if (is_over(quota, limits, txn, is_new_client) ||
-	    has_half(quota, held + txn->req.bytes, max))
+	    has_half(quota, all, txn->req.bytes))
 		return after_ms(quota);
 	return 0;
 }
@@ -221,13 +224,13 @@ void quota_give(struct quotas *s, struct quota *quota, const struct txn *txn,
 /* ---- questions ---- */
 
 bool quota_may_ask(const struct quotas *s, const struct quota_config *cfg,
-    uint32_t uid, size_t bytes, size_t held, size_t max)
+    uint32_t uid, size_t bytes, struct quota_memory all)
 {
 	const struct quota *quota = find(s, QUOTA_USER, uid);
 
 	return quota == NULL || is_free(cfg, uid) ||
 	    (!passes(quota->bytes, bytes, cfg->of_user.bytes) &&
-		!has_half(quota, held + bytes, max));
+		!has_half(quota, all, bytes));
 }
 
 struct quota *quota_take_question(struct quotas *s, uint32_t uid, size_t bytes)

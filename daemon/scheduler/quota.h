@@ -68,11 +68,16 @@ struct quotas {
 	struct quota_client *clients; /* for quotas of repositories */
 };
 
+/* The bytes that all requests together take, and may take. */
+struct quota_memory {
+	size_t held, max;
+};
+
 /* May TXN of CLIENT come in? 0: yes; otherwise the milliseconds until the next
- * try. All requests together take HELD of MAX bytes. */
+ * try. */
 uint32_t quota_put_off(const struct quotas *s, const struct quota_config *cfg,
     enum quota_kind kind, uint64_t id, const struct txn *txn,
-    const void *client, size_t held, size_t max);
+    const void *client, struct quota_memory all);
 /* Counts TXN. NULL: out of memory. */
 struct quota *quota_take(struct quotas *s, enum quota_kind kind, uint64_t id,
     const struct txn *txn, const void *client);
@@ -83,7 +88,7 @@ void quota_give(struct quotas *s, struct quota *quota, const struct txn *txn,
     const void *client);
 /* The same for a question of user UID, which holds BYTES. */
 bool quota_may_ask(const struct quotas *s, const struct quota_config *cfg,
-    uint32_t uid, size_t bytes, size_t held, size_t max);
+    uint32_t uid, size_t bytes, struct quota_memory all);
 struct quota *quota_take_question(struct quotas *s, uint32_t uid, size_t bytes);
 void quota_give_question(struct quotas *s, struct quota *quota, size_t bytes);
 size_t quota_questions(const struct quotas *s, uint32_t uid);

@@ -217,9 +217,8 @@ static bool is_put_off(const struct scheduler *e, const struct txn *txn,
     scheduler_answer_fn *fn, void *arg)
 {
 	struct refd_answer ans;
-	uint32_t after_ms =
-	    quota_put_off(&e->quotas, &e->cfg.quotas, QUOTA_USER, txn->peer.uid,
-		txn, arg, e->held_bytes, e->cfg.max_waiting_bytes);
+	uint32_t after_ms = quota_put_off(&e->quotas, &e->cfg.quotas,
+	    QUOTA_USER, txn->peer.uid, txn, arg, scheduler_memory(e));
 
 	if (after_ms == 0)
 		return false;

@@ -94,6 +94,11 @@ struct scheduler {
 	struct waiter *closers;    /* waiters for the end of a drain */
 };
 
+static inline struct quota_memory scheduler_memory(const struct scheduler *e)
+{
+	return (struct quota_memory){ e->held_bytes, e->cfg.max_waiting_bytes };
+}
+
 /* ---- scheduler.c ---- */
 
 /* Forms the next batch and lends its transactions to the store. NULL: nothing

@@ -62,8 +62,8 @@ static uint32_t sum_up(const struct reftable_stack *stack,
 	int len;
 
 	*nr = 0;
-	if (reftable_merged_open(stack->tables, stack->nr, section, "", false,
-		rh_budget(), &merged, &fault) < 0)
+	if (reftable_merged_open(stack, section, "", false, rh_budget(),
+		&merged, &fault) < 0)
 		return 0;
 	while (reftable_merged_next(merged, &rec, &fault) > 0) {
 		len = reftable_record_encode(rec, stack->format, 0, value,
@@ -87,8 +87,8 @@ static void check_lookups(const struct reftable_stack *stack)
 	struct reftable_merged *merged;
 	unsigned nr = 0;
 
-	expect(reftable_merged_open(stack->tables, stack->nr, REFTABLE_REFS,
-		   "refs/", false, rh_budget(), &merged, &fault) == 0);
+	expect(reftable_merged_open(stack, REFTABLE_REFS, "refs/", false,
+		   rh_budget(), &merged, &fault) == 0);
 	while (nr++ < 100 && reftable_merged_next(merged, &rec, &fault) > 0) {
 		expect(strcmp(rec->name, "refs/") >= 0);
 		expect(reftable_stack_find(stack, rec->name, &it, &fault) == 1);
@@ -167,8 +167,8 @@ static void check_stack(const struct sys *sys, int git_fd,
 	struct stack *stack;
 	size_t nr = 0;
 
-	expect(reftable_merged_open(tables->tables, tables->nr, REFTABLE_REFS,
-		   "", false, rh_budget(), &merged, &fault) == 0);
+	expect(reftable_merged_open(tables, REFTABLE_REFS, "", false,
+		   rh_budget(), &merged, &fault) == 0);
 	while (nr < NAMES && reftable_merged_next(merged, &rec, &fault) > 0)
 		if (strlen(rec->name) < sizeof(names[0]))
 			strcpy(names[nr++], rec->name);

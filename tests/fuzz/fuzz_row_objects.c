@@ -45,6 +45,7 @@ static void make_repository(void)
 	static const uint32_t root = 0;
 	const struct object_rule rule = { no_root, NULL, &root, &root };
 	static const enum object_type types[2] = { OBJECT_TREE, OBJECT_BLOB };
+	struct row_object object = { .data = (const uint8_t *)"" };
 	struct memfs *fs = memfs_new();
 	const struct sys *sys = memfs_sys(fs);
 	int i, fd;
@@ -52,10 +53,12 @@ static void make_repository(void)
 	memfs_mkdirs(fs, "/r/objects/pack");
 	fd = SYS(sys, openat, AT_FDCWD, "/r/objects", O_RDONLY, 0);
 	expect(fd >= 0);
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 4; i++) {
+		object.type = types[i % 2];
 		expect(loose_object_write(sys, fd, "tmp_obj_x",
 			   i < 2 ? REFD_FORMAT_SHA1 : REFD_FORMAT_SHA256,
-			   types[i % 2], "", 0, 0777) == 0);
+			   &object, 0777) == 0);
+	}
 	SYS(sys, close, fd);
 	fd = SYS(sys, openat, AT_FDCWD, "/r", O_RDONLY, 0);
 	expect(fd >= 0);

@@ -96,8 +96,8 @@ static size_t each(enum reftable_section section, bool is_quiet)
 	size_t nr = 0;
 	int r;
 
-	need(reftable_merged_open(stack.tables, stack.nr, section, "", false,
-		 rh_budget(), &merged, &fault),
+	need(reftable_merged_open(&stack, section, "", false, rh_budget(),
+		 &merged, &fault),
 	    "iteration");
 	for (; (r = reftable_merged_next(merged, &rec, &fault)) > 0; nr++) {
 		if (is_quiet)

@@ -188,11 +188,14 @@ static int merge_section(const struct reftable_stack *stack, size_t first,
     struct reftable_fault *fault)
 {
 	const struct reftable_record *rec;
+	struct reftable_stack part = *stack;
 	struct reftable_merged *merged;
 	int r;
 
-	r = reftable_merged_open(stack->tables + first, end - first, section,
-	    "", first > 0, rh_budget(), &merged, fault);
+	part.tables += first;
+	part.nr = end - first;
+	r = reftable_merged_open(&part, section, "", first > 0, rh_budget(),
+	    &merged, fault);
 	if (r < 0)
 		return r;
 	while ((r = reftable_merged_next(merged, &rec, fault)) > 0) {

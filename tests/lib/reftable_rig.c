@@ -95,9 +95,8 @@ const char *rr_list(const struct reftable_stack *stack,
 	size_t len = 0;
 
 	list[0] = '\0';
-	ck_assert_int_eq(reftable_merged_open(stack->tables, stack->nr, section,
-			     "", with_deletions, rh_budget(), &merged,
-			     &rr_fault),
+	ck_assert_int_eq(reftable_merged_open(stack, section, "",
+			     with_deletions, rh_budget(), &merged, &rr_fault),
 	    0);
 	while (reftable_merged_next(merged, &rec, &rr_fault) > 0) {
 		ck_assert_uint_lt(len, sizeof(list) - 8192);

@@ -234,8 +234,8 @@ const char *stack_txn_log(struct world *w, const char *worktree,
 
 	text[0] = '\0';
 	open_stack(w, dirfd, &stack);
-	assert(reftable_merged_open(stack.tables, stack.nr, REFTABLE_LOGS, name,
-		   false, rh_budget(), &merged, &fault) == 0);
+	assert(reftable_merged_open(&stack, REFTABLE_LOGS, name, false,
+		   rh_budget(), &merged, &fault) == 0);
 	while (reftable_merged_next(merged, &rec, &fault) > 0 &&
 	    strcmp(rec->name, name) == 0)
 		len += (size_t)snprintf(text + len, sizeof(text) - len,

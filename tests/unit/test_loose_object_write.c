@@ -28,20 +28,19 @@ static const char *const words[] = { "", "commit", "tree", "blob", "tag" };
 static void copy_object(const char *revision, uint32_t dir_mode)
 {
 	const struct refd_oid oid = odb_rig_named(revision);
-	enum object_type type;
-	uint8_t *data;
-	size_t len;
+	struct object_content c;
+	struct row_object object;
 	int fd = openat(tmp_fd, "s/objects", O_RDONLY | O_DIRECTORY);
 
 	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(
-	    odb_read(odb_rig, &oid, SIZE_MAX / 2, &type, &data, &len), 0);
+	ck_assert_int_eq(odb_read(odb_rig, &oid, SIZE_MAX / 2, &c), 0);
+	object = (struct row_object){ c.type, c.data, c.len };
 	ck_assert_int_eq(loose_object_write(&sys_kernel, fd, TEMPORARY,
-			     odb_rig_format, type, data, len, dir_mode),
+			     odb_rig_format, &object, dir_mode),
 	    0);
 	tmp_run("test $(git -C s cat-file -t $(git -C r rev-parse %s)) = %s",
-	    revision, words[type]);
-	free(data);
+	    revision, words[c.type]);
+	free(c.data);
 	close(fd);
 }
 
@@ -115,25 +114,26 @@ static void teardown_memfs(void)
 
 static int write_hello(void)
 {
+	const struct row_object hello = { OBJECT_BLOB,
+		(const uint8_t *)"hello\n", 6 };
+
 	return loose_object_write(mr_sys, objects_fd, TEMPORARY,
-	    REFD_FORMAT_SHA1, OBJECT_BLOB, "hello\n", 6, 0755);
+	    REFD_FORMAT_SHA1, &hello, 0755);
 }
 
 static void is_hello(void)
 {
-	enum object_type type;
+	struct object_content c;
 	struct refd_oid oid;
-	uint8_t *data;
-	size_t len;
 
 	ck_assert_int_eq(refd_oid_parse("ce" NAME, REFD_FORMAT_SHA1, &oid), 0);
 	ck_assert_int_eq(loose_object_read(mr_sys, objects_fd, &oid,
-			     REFD_FORMAT_SHA1, 6, &type, &data, &len),
+			     REFD_FORMAT_SHA1, 6, &c),
 	    0);
-	ck_assert_int_eq(type, OBJECT_BLOB);
-	ck_assert_uint_eq(len, 6);
-	ck_assert_mem_eq(data, "hello\n", 6);
-	free(data);
+	ck_assert_int_eq(c.type, OBJECT_BLOB);
+	ck_assert_uint_eq(c.len, 6);
+	ck_assert_mem_eq(c.data, "hello\n", 6);
+	free(c.data);
 	ck_assert(!memfs_exists(mr_fs, LEFTOVER));
 }
 

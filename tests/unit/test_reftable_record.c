@@ -15,8 +15,11 @@ static const char *why;
 static int decode(const struct reftable_record *rec, const uint8_t *key,
     size_t key_len, size_t len, struct reftable_record *out)
 {
-	return reftable_record_decode(rec->section, REFD_FORMAT_SHA256, 5, key,
-	    key_len, reftable_record_type(rec), bytes, len, out, &why);
+	const struct reftable_context context = { REFD_FORMAT_SHA256, 5 };
+	const struct reftable_raw raw = { rec->section, key, key_len,
+		reftable_record_type(rec), bytes, len };
+
+	return reftable_record_decode(&context, &raw, out, &why);
 }
 
 /* Every shorter input must fail. */
@@ -108,11 +111,12 @@ END_TEST
 static int decode_as(enum reftable_section section, const char *key,
     size_t key_len, unsigned type, const char *value, size_t len)
 {
+	const struct reftable_context context = { REFD_FORMAT_SHA1, 1 };
+	const struct reftable_raw raw = { section, (const uint8_t *)key,
+		key_len, type, (const uint8_t *)value, len };
 	static struct reftable_record out;
 
-	return reftable_record_decode(section, REFD_FORMAT_SHA1, 1,
-	    (const uint8_t *)key, key_len, type, (const uint8_t *)value, len,
-	    &out, &why);
+	return reftable_record_decode(&context, &raw, &out, &why);
 }
 
 START_TEST(wrong_records)

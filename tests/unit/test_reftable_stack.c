@@ -133,9 +133,9 @@ START_TEST(iteration_from_a_name)
 
 	add_three();
 	ck_assert_int_eq(open_stack(), 0);
-	ck_assert_int_eq(reftable_merged_open(stack.tables, stack.nr,
-			     REFTABLE_LOGS, "refs/heads/b", false, rh_budget(),
-			     &merged, &rr_fault),
+	ck_assert_int_eq(reftable_merged_open(&stack, REFTABLE_LOGS,
+			     "refs/heads/b", false, rh_budget(), &merged,
+			     &rr_fault),
 	    0);
 	ck_assert_int_eq(reftable_merged_next(merged, &rec, &rr_fault), 1);
 	ck_assert_str_eq(rec->name, "refs/heads/main");
@@ -170,9 +170,8 @@ START_TEST(a_limit)
 	ck_assert_int_eq(open_stack(), 0);
 	for (limit = table.len; limit <= 4 * table.len; limit *= 4) {
 		budget = REFTABLE_BUDGET(limit);
-		ck_assert_int_eq(reftable_merged_open(stack.tables, stack.nr,
-				     REFTABLE_REFS, "", false, &budget, &merged,
-				     &rr_fault),
+		ck_assert_int_eq(reftable_merged_open(&stack, REFTABLE_REFS, "",
+				     false, &budget, &merged, &rr_fault),
 		    0);
 		for (i = 0, r = 1; r > 0; i++)
 			r = reftable_merged_next(merged, &rec, &rr_fault);

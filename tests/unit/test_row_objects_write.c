@@ -81,18 +81,17 @@ static size_t nr_whole(void)
 {
 	int fd = SYS(w->sys, openat, AT_FDCWD, WORLD_REPO "/objects",
 	    O_RDONLY | O_DIRECTORY, 0);
-	enum object_type type;
-	size_t i, len, nr = 0;
-	uint8_t *data;
+	struct object_content c;
+	size_t i, nr = 0;
 	int r;
 
 	ck_assert_int_ge(fd, 0);
 	for (i = 0; i < NR; i++) {
 		r = loose_object_read(w->sys, fd, &oids[i], rec.object_format,
-		    LARGE, &type, &data, &len);
+		    LARGE, &c);
 		ck_assert(r == 0 || r == -ENOENT);
 		if (r == 0)
-			free(data);
+			free(c.data);
 		nr += r == 0;
 	}
 	SYS(w->sys, close, fd);

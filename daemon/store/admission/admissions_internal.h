@@ -98,8 +98,8 @@ void admission_retry(struct admission_worker *w);
 /* Is the id of TXN in the journal? Then TXN is answered. For the worker that
  * set is_sorting. */
 bool admit_is_known(struct admissions *a, struct txn *txn);
-/* May REPO, which no refd has served, be served for TXN? REPO is open and has no
- * id. OK, or the status and *WHY (to be freed). */
+/* May REPO, which no refd has served, be served for TXN? REPO is open, and has
+ * no id. OK, or the status and *WHY (to be freed). */
 enum refd_status admit_first(struct admission_worker *w, const struct txn *txn,
     const struct repo *repo, char **why);
 /* Checks everything but the objects. False: TXN is refused, so its objects do

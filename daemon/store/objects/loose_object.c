@@ -117,7 +117,7 @@ static int read_contents(const struct sys *sys, int fd, size_t header,
 
 int loose_object_read(const struct sys *sys, int store_fd,
     const struct refd_oid *oid, enum refd_object_format format, size_t max,
-    enum object_type *type, uint8_t **data, size_t *len)
+    struct object_content *out)
 {
 	uint64_t size;
 	size_t header;
@@ -126,13 +126,13 @@ int loose_object_read(const struct sys *sys, int store_fd,
 	fd = open_loose(sys, store_fd, oid, format);
 	if (fd < 0)
 		return fd;
-	r = read_header(sys, fd, type, &size, &header);
+	r = read_header(sys, fd, &out->type, &size, &header);
 	if (r == 0 && size > max)
 		r = -EFBIG;
 	if (r == 0)
-		r = read_contents(sys, fd, header, (size_t)size, data);
+		r = read_contents(sys, fd, header, (size_t)size, &out->data);
 	if (r == 0)
-		*len = (size_t)size;
+		out->len = (size_t)size;
 	SYS(sys, close, fd);
 	return r;
 }

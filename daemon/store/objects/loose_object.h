@@ -22,10 +22,10 @@ int loose_object_header(const char *text, size_t len, enum object_type *type,
 int loose_object_type(const struct sys *sys, int store_fd,
     const struct refd_oid *oid, enum refd_object_format format,
     enum object_type *type);
-/* The contents, *LEN bytes, to be freed. -EFBIG: more than MAX. */
+/* -EFBIG: more than MAX bytes. */
 int loose_object_read(const struct sys *sys, int store_fd,
     const struct refd_oid *oid, enum refd_object_format format, size_t max,
-    enum object_type *type, uint8_t **data, size_t *len);
+    struct object_content *out);
 /*
  * Writes the LEN bytes FILE as the entry NAME of the fan-out DIRFD, under the
  * name TEMPORARY first: one thread at a time for each fan-out and TEMPORARY. An
@@ -33,10 +33,10 @@ int loose_object_read(const struct sys *sys, int store_fd,
  */
 int loose_object_put(const struct sys *sys, int dirfd, const char *temporary,
     const char *name, const void *file, size_t len, uint32_t mode);
-/* The same for an object with the content DATA. A new fan-out has DIR_MODE, and
- * the file has its bits for reading. Nothing is synced. */
+/* The same for OBJECT. A new fan-out has DIR_MODE, and the file has its bits
+ * for reading. Nothing is synced. */
 int loose_object_write(const struct sys *sys, int store_fd,
     const char *temporary, enum refd_object_format format,
-    enum object_type type, const void *data, size_t len, uint32_t dir_mode);
+    const struct row_object *object, uint32_t dir_mode);
 
 #endif

@@ -37,18 +37,17 @@ int loose_object_put(const struct sys *sys, int dirfd, const char *temporary,
 }
 
 /* The content of a loose file before its compression. */
-static uint8_t *with_header(enum object_type type, const void *data, size_t len,
-    size_t *whole_len)
+static uint8_t *with_header(const struct row_object *object, size_t *whole_len)
 {
 	char header[OBJECT_HEADER];
-	size_t header_len = object_header(type, len, header);
-	uint8_t *whole = malloc(header_len + len);
+	size_t header_len = object_header(object->type, object->len, header);
+	uint8_t *whole = malloc(header_len + object->len);
 
-	*whole_len = header_len + len;
+	*whole_len = header_len + object->len;
 	if (whole == NULL)
 		return NULL;
 	memcpy(whole, header, header_len);
-	memcpy(whole + header_len, data, len);
+	memcpy(whole + header_len, object->data, object->len);
 	return whole;
 }
 
@@ -75,12 +74,12 @@ static int put_in_fanout(const struct sys *sys, int store_fd,
 
 int loose_object_write(const struct sys *sys, int store_fd,
     const char *temporary, enum refd_object_format format,
-    enum object_type type, const void *data, size_t len, uint32_t dir_mode)
+    const struct row_object *object, uint32_t dir_mode)
 {
 	char hex[REFD_OID_MAX_HEX + 1];
 	struct refd_oid oid;
 	size_t whole_len;
-	uint8_t *whole = with_header(type, data, len, &whole_len), *file;
+	uint8_t *whole = with_header(object, &whole_len), *file;
 	uLongf file_len = compressBound(whole_len);
 	int r = -ENOMEM;
 
@@ -88,7 +87,8 @@ int loose_object_write(const struct sys *sys, int store_fd,
 	if (whole != NULL && file != NULL &&
 	    compress2(file, &file_len, whole, whole_len, Z_BEST_SPEED) ==
 		Z_OK) {
-		object_id(type, data, len, format, &oid);
+		object_id(object->type, object->data, object->len, format,
+		    &oid);
 		refd_oid_hex(&oid, format, hex);
 		r = put_in_fanout(sys, store_fd, temporary, hex, file, file_len,
 		    dir_mode);

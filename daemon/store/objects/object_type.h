@@ -22,6 +22,20 @@ enum object_type {
 	OBJECT_ERROR = 5 /* the object or a possible place is unreadable */
 };
 
+/* An object as it was read. */
+struct object_content {
+	enum object_type type;
+	uint8_t *data; /* LEN bytes, to be freed */
+	size_t len;
+};
+
+/* An object in bytes that somebody else owns. */
+struct row_object {
+	enum object_type type;
+	const uint8_t *data; /* borrowed */
+	size_t len;
+};
+
 /* The type whose name stands at *P, followed by the byte BEHIND, before END. *P
  * is then after that byte. Otherwise OBJECT_ERROR, and *P stays. */
 enum object_type object_type_take(const char **p, const char *end, char behind);

@@ -79,14 +79,12 @@ size_t odb_take_work(struct odb *odb)
 
 /* ---- finding an object ---- */
 
-/* A found object, and the contents if requested. */
+/* A found object; of its content only the type unless wanted. */
 struct odb_query {
 	const struct refd_oid *oid;
-	enum object_type type;
 	bool wants_data;
 	size_t max; /* bytes of the contents */
-	uint8_t *data;
-	size_t len;
+	struct object_content found;
 };
 
 /* 1: found; 0: absent; negative: unreadable; -EFBIG: larger. */
@@ -97,10 +95,10 @@ static int look_loose(struct odb *odb, size_t nth, struct odb_query *at)
 
 	if (at->wants_data)
 		r = loose_object_read(sys, fd, at->oid, *odb->format, at->max,
-		    &at->type, &at->data, &at->len);
+		    &at->found);
 	else
 		r = loose_object_type(sys, fd, at->oid, *odb->format,
-		    &at->type);
+		    &at->found.type);
 	return r == 0 ? 1 : r == -ENOENT ? 0 : r;
 }
 
@@ -111,10 +109,9 @@ static int look_in_packs(struct odb *odb, struct odb_query *at)
 	int r;
 
 	if (at->wants_data)
-		r = pack_list_read(&odb->packs, at->oid, at->max, &at->type,
-		    &at->data, &at->len);
+		r = pack_list_read(&odb->packs, at->oid, at->max, &at->found);
 	else
-		r = pack_list_type(&odb->packs, at->oid, &at->type);
+		r = pack_list_type(&odb->packs, at->oid, &at->found.type);
 	odb->work += odb->packs.nr_steps / STEPS_OF_WORK;
 	odb->packs.nr_steps %= STEPS_OF_WORK;
 	return r;
@@ -188,7 +185,7 @@ enum object_type odb_type(struct odb *odb, const struct refd_oid *oid)
 		odb->fault = r;
 		odb->fault_of = *oid;
 	}
-	return r > 0 ? at.type : r == 0 ? OBJECT_ABSENT : OBJECT_ERROR;
+	return r > 0 ? at.found.type : r == 0 ? OBJECT_ABSENT : OBJECT_ERROR;
 }
 
 int odb_fault(const struct odb *odb, const struct refd_oid *oid,
@@ -210,7 +207,7 @@ int odb_fault(const struct odb *odb, const struct refd_oid *oid,
 /* ---- reading ---- */
 
 int odb_read(struct odb *odb, const struct refd_oid *oid, size_t max,
-    enum object_type *type, uint8_t **data, size_t *len)
+    struct object_content *out)
 {
 	struct odb_query at = { .oid = oid, .wants_data = true, .max = max };
 	struct refd_oid is;
@@ -218,15 +215,14 @@ int odb_read(struct odb *odb, const struct refd_oid *oid, size_t max,
 
 	if (r <= 0)
 		return r == 0 ? -ENOENT : r == -EFBIG ? r : -EIO;
-	odb->work += 2 + at.len / BYTES_OF_WORK;
-	object_id(at.type, at.data, at.len, *odb->format, &is);
+	odb->work += 2 + at.found.len / BYTES_OF_WORK;
+	object_id(at.found.type, at.found.data, at.found.len, *odb->format,
+	    &is);
 	if (!refd_oid_eq(&is, oid)) {
-		free(at.data);
+		free(at.found.data);
 		return -EIO;
 	}
-	*type = at.type;
-	*data = at.data;
-	*len = at.len;
+	*out = at.found;
 	return 0;
 }
 
@@ -255,17 +251,16 @@ static int parse_tag(const uint8_t *data, size_t len,
 static int peel_once(struct odb *odb, const struct refd_oid *tag,
     struct refd_oid *to, enum object_type *type)
 {
-	enum object_type is;
-	uint8_t *data;
-	size_t len;
+	struct object_content is;
 	int r;
 
-	r = odb_read(odb, tag, ODB_TAG_BYTES, &is, &data, &len);
+	r = odb_read(odb, tag, ODB_TAG_BYTES, &is);
 	if (r < 0)
 		return r == -EFBIG ? r : -EIO;
-	r = is == OBJECT_TAG ? parse_tag(data, len, *odb->format, to, type) :
-			       -EINVAL;
-	free(data);
+	r = is.type == OBJECT_TAG ?
+	    parse_tag(is.data, is.len, *odb->format, to, type) :
+	    -EINVAL;
+	free(is.data);
 	return r;
 }
 
@@ -278,7 +273,7 @@ static int check_type(struct odb *odb, const struct refd_oid *oid,
 
 	if (r <= 0)
 		return r == -EFBIG ? r : -EIO;
-	return at.type == type ? 0 : -EINVAL;
+	return at.found.type == type ? 0 : -EINVAL;
 }
 
 int odb_peel(struct odb *odb, const struct refd_oid *tag, struct refd_oid *to)

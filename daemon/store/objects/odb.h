@@ -51,12 +51,12 @@ enum object_type odb_type(struct odb *odb, const struct refd_oid *oid);
 int odb_fault(const struct odb *odb, const struct refd_oid *oid,
     char why[ODB_FAULT_TEXT]);
 /*
- * Reads the object OID. *DATA is to be freed, and has the check sum OID.
+ * Reads the object OID, whose content has the check sum OID.
  * -ENOENT: absent; -EFBIG: more than MAX bytes, or a delta on a larger object;
  * -EIO: unreadable.
  */
 int odb_read(struct odb *odb, const struct refd_oid *oid, size_t max,
-    enum object_type *type, uint8_t **data, size_t *len);
+    struct object_content *out);
 /*
  * Stores the target of the tag TAG in *TO, and follows tags of tags, up to
  * eight. The contents must have the check sum TAG. -EFBIG: a tag on the way has

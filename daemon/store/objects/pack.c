@@ -249,37 +249,37 @@ static int read_data(const struct sys *sys, struct pack *p,
 
 /* ENTRIES, from the object to its base. */
 static int apply_all(const struct sys *sys, struct pack *p,
-    const struct pack_entry *entries, unsigned nr, size_t max, uint8_t **data,
-    size_t *len)
+    const struct pack_entry *entries, unsigned nr, size_t max,
+    struct object_content *out)
 {
 	uint8_t *delta, *next;
 	size_t next_len;
 	int r;
 
-	r = read_data(sys, p, &entries[nr - 1], data);
+	r = read_data(sys, p, &entries[nr - 1], &out->data);
 	if (r < 0)
 		return r;
-	*len = (size_t)entries[nr - 1].size;
+	out->len = (size_t)entries[nr - 1].size;
 	while (--nr > 0) {
 		r = read_data(sys, p, &entries[nr - 1], &delta);
 		if (r == 0) {
-			r = delta_apply(*data, *len, delta,
+			r = delta_apply(out->data, out->len, delta,
 			    (size_t)entries[nr - 1].size, max, &next,
 			    &next_len);
 			free(delta);
 		}
-		free(*data);
+		free(out->data);
 		if (r < 0)
 			return r;
 		pack_step(p, next_len);
-		*data = next;
-		*len = next_len;
+		out->data = next;
+		out->len = next_len;
 	}
 	return 0;
 }
 
 int pack_read(const struct sys *sys, int dirfd, struct pack *p, uint64_t offset,
-    size_t max, enum object_type *type, uint8_t **data, size_t *len)
+    size_t max, struct object_content *out)
 {
 	struct pack_entry entries[PACK_READ_CHAIN];
 	size_t rest = 4 * max;
@@ -295,9 +295,8 @@ int pack_read(const struct sys *sys, int dirfd, struct pack *p, uint64_t offset,
 			return -EFBIG;
 		rest -= (size_t)entries[nr].size;
 		if (!is_delta(&entries[nr])) {
-			*type = (enum object_type)entries[nr].type;
-			return apply_all(sys, p, entries, nr + 1, max, data,
-			    len);
+			out->type = (enum object_type)entries[nr].type;
+			return apply_all(sys, p, entries, nr + 1, max, out);
 		}
 		offset = entries[nr].base;
 	}

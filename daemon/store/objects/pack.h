@@ -56,10 +56,10 @@ int pack_find(const struct sys *sys, int dirfd, struct pack *p,
     const struct refd_oid *oid, uint64_t *offset);
 int pack_type(const struct sys *sys, int dirfd, struct pack *p, uint64_t offset,
     enum object_type *type);
-/* The contents, *LEN bytes, to be freed. -EFBIG: the result or an intermediate
+/* -EFBIG: the result or an intermediate
  * result is larger than MAX, all steps together are larger than four times MAX,
  * or the chain is longer than PACK_READ_CHAIN. */
 int pack_read(const struct sys *sys, int dirfd, struct pack *p, uint64_t offset,
-    size_t max, enum object_type *type, uint8_t **data, size_t *len);
+    size_t max, struct object_content *out);
 
 #endif

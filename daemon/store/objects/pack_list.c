@@ -308,8 +308,7 @@ struct pack_query {
 	const struct refd_oid *oid;
 	enum object_type *type;
 	size_t max;
-	uint8_t **data; /* NULL: the type alone */
-	size_t *len;
+	struct object_content *out; /* NULL: the type alone */
 };
 
 static int look_in_pack(struct pack_list *l, struct listed_pack *p,
@@ -319,9 +318,8 @@ static int look_in_pack(struct pack_list *l, struct listed_pack *p,
 	uint64_t offset;
 
 	r = in_index = find_in(l, p, w->oid, &offset);
-	if (r == 1 && w->data != NULL)
-		r = pack_read(l->sys, fd, &p->pack, offset, w->max, w->type,
-		    w->data, w->len);
+	if (r == 1 && w->out != NULL)
+		r = pack_read(l->sys, fd, &p->pack, offset, w->max, w->out);
 	else if (r == 1)
 		r = pack_type(l->sys, fd, &p->pack, offset, w->type);
 	else if (r == 0)
@@ -372,9 +370,9 @@ int pack_list_type(struct pack_list *l, const struct refd_oid *oid,
 }
 
 int pack_list_read(struct pack_list *l, const struct refd_oid *oid, size_t max,
-    enum object_type *type, uint8_t **data, size_t *len)
+    struct object_content *out)
 {
-	const struct pack_query w = { oid, type, max, data, len };
+	const struct pack_query w = { .oid = oid, .max = max, .out = out };
 
 	return find_in_packs(l, &w);
 }

@@ -57,8 +57,8 @@ int pack_list_refresh(struct pack_list *list,
  * the number of packs exceeds the bounds. */
 int pack_list_type(struct pack_list *list, const struct refd_oid *oid,
     enum object_type *type);
-/* The contents, to be freed; -EFBIG as in pack_read(). */
+/* -EFBIG as in pack_read(). */
 int pack_list_read(struct pack_list *list, const struct refd_oid *oid,
-    size_t max, enum object_type *type, uint8_t **data, size_t *len);
+    size_t max, struct object_content *out);
 
 #endif

@@ -71,14 +71,9 @@ int row_objects_collect(const struct row_objects_need *need,
 bool row_objects_is_behind(const struct row_objects *objects,
     const struct refd_oid *tip, const struct refd_oid *old);
 
-struct row_object {
-	enum object_type type;
-	const uint8_t *data; /* the content; borrowed from the bytes */
-	size_t len;
-};
-
-/* Calls CB for each object in BYTES. -EBADMSG: malformed. A result of CB other
- * than 0 ends the calls and is returned. */
+/* Calls CB for each object in BYTES, of which the object borrows its data.
+ * -EBADMSG: malformed. A result of CB other than 0 ends the calls and is
+ * returned. */
 int row_objects_each(const uint8_t *bytes, size_t len,
     int (*cb)(void *arg, const struct row_object *object), void *arg);
 

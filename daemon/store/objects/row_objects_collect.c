@@ -26,9 +26,7 @@ struct bases {
 
 struct item {
 	struct refd_oid oid;
-	enum object_type type;
-	uint8_t *data; /* owned */
-	size_t len;
+	struct object_content object;
 	struct bases bases; /* of a tree */
 };
 
@@ -61,11 +59,11 @@ static int not_possible(int r)
 }
 
 static int read_object(const struct object_walk *w, const struct refd_oid *oid,
-    size_t max, enum object_type *type, uint8_t **data, size_t *len)
+    size_t max, struct object_content *out)
 {
 	if (SYS(w->need->sys, now_mono) > w->until_ns)
 		return 1;
-	return not_possible(odb_read(w->need->odb, oid, max, type, data, len));
+	return not_possible(odb_read(w->need->odb, oid, max, out));
 }
 
 /* Other nodes must get OID, unless they have it. */
@@ -83,11 +81,10 @@ static int want(struct object_walk *w, const struct refd_oid *oid,
 	if (w->nr == ROW_OBJECTS_NR)
 		return 1;
 	*item = (struct item){ .oid = *oid, .bases = *bases };
-	r = read_object(w, oid, ROW_OBJECTS_BYTES - w->bytes, &item->type,
-	    &item->data, &item->len);
+	r = read_object(w, oid, ROW_OBJECTS_BYTES - w->bytes, &item->object);
 	if (r != 0)
 		return r;
-	w->bytes += item->len;
+	w->bytes += item->object.len;
 	w->nr++;
 	return 0;
 }
@@ -101,13 +98,13 @@ static int want_type(struct object_walk *w, const struct refd_oid *oid,
 	int r = want(w, oid, bases);
 
 	item = r == 0 ? find(w, oid) : NULL;
-	return item != NULL && item->type != type ? 1 : r;
+	return item != NULL && item->object.type != type ? 1 : r;
 }
 
 /* ---- trees to compare with ---- */
 
 struct base {
-	uint8_t *data;             /* owned */
+	struct object_content tree;
 	struct object_link *links; /* owned, by id */
 	size_t nr, size;
 };
@@ -139,42 +136,39 @@ static int add_link(void *arg, const struct object_link *link)
 
 /* Copies a collected object, or reads any other object. */
 static int read_again(struct object_walk *w, const struct refd_oid *oid,
-    enum object_type *type, uint8_t **data, size_t *len)
+    struct object_content *out)
 {
 	const struct item *item = find(w, oid);
 
 	if (item == NULL)
-		return read_object(w, oid, ROW_OBJECTS_TREE, type, data, len);
-	*data = malloc(item->len + 1);
-	if (*data == NULL)
+		return read_object(w, oid, ROW_OBJECTS_TREE, out);
+	*out = item->object;
+	out->data = malloc(out->len + 1);
+	if (out->data == NULL)
 		return -ENOMEM;
-	memcpy(*data, item->data, item->len);
-	*type = item->type;
-	*len = item->len;
+	memcpy(out->data, item->object.data, out->len);
 	return 0;
 }
 
 static void base_done(struct base *base)
 {
-	free(base->data);
+	free(base->tree.data);
 	free(base->links);
 }
 
 static int base_init(struct base *base, struct object_walk *w,
     const struct refd_oid *oid)
 {
-	enum object_type type;
-	size_t len = 0;
 	int r;
 
 	*base = (struct base){ .nr = 0 };
-	r = read_again(w, oid, &type, &base->data, &len);
+	r = read_again(w, oid, &base->tree);
 	if (r != 0)
 		return r;
-	if (type != OBJECT_TREE)
+	if (base->tree.type != OBJECT_TREE)
 		return 1;
-	r = object_links_each(type, base->data, len, w->need->format, add_link,
-	    base);
+	r = object_links_each(base->tree.type, base->tree.data, base->tree.len,
+	    w->need->format, add_link, base);
 	if (base->nr > 0)
 		qsort(base->links, base->nr, sizeof(*base->links),
 		    compare_links);
@@ -235,8 +229,8 @@ static int visit_tree(struct object_walk *w, const struct item *item)
 	for (; r == 0 && t.nr < item->bases.nr; t.nr++)
 		r = base_init(&t.bases[t.nr], w, &item->bases.oids[t.nr]);
 	if (r == 0)
-		r = object_links_each(item->type, item->data, item->len,
-		    w->need->format, visit_entry, &t);
+		r = object_links_each(item->object.type, item->object.data,
+		    item->object.len, w->need->format, visit_entry, &t);
 	while (t.nr > 0)
 		base_done(&t.bases[--t.nr]);
 	return r;
@@ -263,18 +257,16 @@ static bool has_base(const struct bases *bases, const struct refd_oid *oid)
 /* The tree of a commit that other nodes have is a base of all root trees. */
 static int add_root(struct object_walk *w, const struct refd_oid *commit)
 {
-	enum object_type type;
+	struct object_content c = { .data = NULL };
 	struct refd_oid tree;
-	uint8_t *data = NULL;
-	size_t len;
-	int r = read_object(w, commit, ROW_OBJECTS_TREE, &type, &data, &len);
+	int r = read_object(w, commit, ROW_OBJECTS_TREE, &c);
 
 	if (r == 0 &&
-	    (type != OBJECT_COMMIT ||
-		object_links_each(type, data, len, w->need->format, take_tree,
-		    &tree) != 1))
+	    (c.type != OBJECT_COMMIT ||
+		object_links_each(c.type, c.data, c.len, w->need->format,
+		    take_tree, &tree) != 1))
 		r = 1;
-	free(data);
+	free(c.data);
 	if (r != 0 || has_base(&w->roots, &tree))
 		return r;
 	if (w->roots.nr == BASES)
@@ -306,11 +298,12 @@ static int visit_tag_link(void *arg, const struct object_link *link)
 /* First all commits and tags, so that ROOTS is whole. */
 static int visit(struct object_walk *w, const struct item *item)
 {
-	if (item->type == OBJECT_TREE)
+	if (item->object.type == OBJECT_TREE)
 		return 0;
-	return object_links_each(item->type, item->data, item->len,
-	    w->need->format,
-	    item->type == OBJECT_COMMIT ? visit_commit_link : visit_tag_link,
+	return object_links_each(item->object.type, item->object.data,
+	    item->object.len, w->need->format,
+	    item->object.type == OBJECT_COMMIT ? visit_commit_link :
+						 visit_tag_link,
 	    w);
 }
 
@@ -318,12 +311,12 @@ static int visit_root(struct object_walk *w, const struct item *item)
 {
 	struct refd_oid tree;
 
-	if (item->type == OBJECT_TREE)
+	if (item->object.type == OBJECT_TREE)
 		return visit_tree(w, item);
-	if (item->type != OBJECT_COMMIT)
+	if (item->object.type != OBJECT_COMMIT)
 		return 0;
-	if (object_links_each(item->type, item->data, item->len,
-		w->need->format, take_tree, &tree) != 1)
+	if (object_links_each(item->object.type, item->object.data,
+		item->object.len, w->need->format, take_tree, &tree) != 1)
 		return 1;
 	return has_base(&w->roots, &tree) ?
 	    0 :
@@ -359,7 +352,7 @@ static void take_ancestor(struct ancestors *a, const struct refd_oid *oid)
 	const struct item *item = find(a->w, oid);
 
 	note_ancestor(a->w, oid, a->nth);
-	if (item != NULL && item->type == OBJECT_COMMIT)
+	if (item != NULL && item->object.type == OBJECT_COMMIT)
 		a->is_wanted[item - a->w->items] = true;
 }
 
@@ -385,8 +378,8 @@ static void note_ancestors(struct object_walk *w, size_t nth)
 			continue;
 		}
 		a.is_done[i] = true;
-		object_links_each(item->type, item->data, item->len,
-		    w->need->format, visit_ancestor, &a);
+		object_links_each(item->object.type, item->object.data,
+		    item->object.len, w->need->format, visit_ancestor, &a);
 		i = 0;
 	}
 }
@@ -408,11 +401,11 @@ static int put_all(const struct object_walk *w, struct row_objects **objects)
 	    w->nr_ancestors * sizeof(*w->ancestors));
 	p = (*objects)->bytes;
 	for (item = w->items + w->nr; item-- > w->items;) {
-		*p++ = (uint8_t)item->type;
+		*p++ = (uint8_t)item->object.type;
 		for (i = 0; i < 4; i++)
-			*p++ = (uint8_t)(item->len >> (8 * i));
-		memcpy(p, item->data, item->len);
-		p += item->len;
+			*p++ = (uint8_t)(item->object.len >> (8 * i));
+		memcpy(p, item->object.data, item->object.len);
+		p += item->object.len;
 	}
 	return 0;
 }
@@ -441,7 +434,7 @@ int row_objects_collect(const struct row_objects_need *need,
 	if (r == 0)
 		r = put_all(w, objects);
 	while (w->nr > 0)
-		free(w->items[--w->nr].data);
+		free(w->items[--w->nr].object.data);
 	free(w);
 	return not_possible(r);
 }

@@ -3,8 +3,7 @@
  *
  * The happy path:
  *	objects	records whose object was pruned are passed over, an atomic
- *		transaction as a whole; but not in a group, whose other nodes
- *		have the object
+ *		transaction as a whole; but not in a strict recovery
  *	redo	by the format of the refs: replay_files.c, replay_stacks.c
  */
 #include "daemon/store/recovery/replay.h"
@@ -28,8 +27,8 @@ static void pass_over(struct replay_row *row, size_t i)
 			row->passed[k] = true;
 }
 
-/* In a group the ref gets its value all the same: a node has the refs of its
- * rows, whatever a damaged disk did to the objects, and one repository must not
+/* In a strict recovery the ref gets its value all the same. Another machine has
+ * the object, whatever this disk did to its copy, and one repository must not
  * keep all others from being served. */
 static void drop_pruned(struct replay *rp, struct replay_row *row)
 {
@@ -44,8 +43,8 @@ static void drop_pruned(struct replay *rp, struct replay_row *row)
 			continue;
 		redo_report(rp, STORE_OBJECT_MISSING, m->name,
 		    rp->is_strict ?
-			"the object is missing or damaged, and another node "
-			"has it: run 'refd group verify --repair'" :
+			"the object is missing or damaged: run 'refd group "
+			"verify --repair', which gets it from another node" :
 			"the object was pruned since; the newest older value "
 			"whose object is there counts");
 		if (!rp->is_strict)

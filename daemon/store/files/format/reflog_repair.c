@@ -239,12 +239,19 @@ static int put_back(const struct sys *sys, int fd, const char *buf, size_t from,
 	    0;
 }
 
-/* LINES take ROOM bytes. */
-static int repair_tail(const struct sys *sys, int fd, const char *const *lines,
-    size_t nr, size_t known, size_t room, struct tail *tail, size_t *added,
-    size_t *cut_bytes)
+struct log_repair {
+	const struct sys *sys;
+	const char *const *lines; /* that the log must have */
+	size_t nr, known;         /* of LINES; as reflog_repair() */
+	struct tail tail;
+	size_t added, cut_bytes; /* the result */
+};
+
+/* The lines take ROOM bytes. */
+static int repair_tail(struct log_repair *repair, int fd, size_t room)
 {
-	struct wanted_line *wanted = sort_wanted(lines, nr);
+	struct wanted_line *wanted = sort_wanted(repair->lines, repair->nr);
+	struct tail *tail = &repair->tail;
 	size_t sound, whole, same, missing;
 	char *grown;
 	int r = 0;
@@ -257,53 +264,56 @@ static int repair_tail(const struct sys *sys, int fd, const char *const *lines,
 		free(wanted);
 		return -ENOMEM;
 	}
-	count_lines(wanted, nr, tail->buf, sound);
+	count_lines(wanted, repair->nr, tail->buf, sound);
 	if (tail->is_open)
 		tail->buf[sound++] = '\n';
 	whole = sound;
-	missing = append_missing(tail->buf, &whole, lines, nr, known, wanted);
+	missing = append_missing(tail->buf, &whole, repair->lines, repair->nr,
+	    repair->known, wanted);
 	if (missing > 0 || sound < tail->len)
-		r = put_back(sys, fd, tail->buf, same, whole, tail);
+		r = put_back(repair->sys, fd, tail->buf, same, whole, tail);
 	if (r == 0) {
-		*added = missing;
-		*cut_bytes = tail->len - sound;
+		repair->added = missing;
+		repair->cut_bytes = tail->len - sound;
 	}
 	free(wanted);
 	return r;
 }
 
-static int repair_open(const struct reflog_file *log, int fd,
-    const char *const *lines, size_t nr, size_t known, size_t *added,
-    size_t *cut_bytes)
+static int repair_open(struct log_repair *repair, int fd)
 {
-	struct tail tail = { .format = log->format };
 	size_t i, room = 0;
 	int r;
 
-	for (i = 0; i < nr; i++)
-		room += strlen(lines[i]);
-	r = read_tail(log->sys, fd, REFLOG_TAIL_MAX + room, &tail);
+	for (i = 0; i < repair->nr; i++)
+		room += strlen(repair->lines[i]);
+	r = read_tail(repair->sys, fd, REFLOG_TAIL_MAX + room, &repair->tail);
 	if (r == 0)
-		r = repair_tail(log->sys, fd, lines, nr, known, room, &tail,
-		    added, cut_bytes);
-	free(tail.buf);
+		r = repair_tail(repair, fd, room);
+	free(repair->tail.buf);
 	return r;
 }
 
 int reflog_repair(const struct reflog_file *log, const char *const *lines,
     size_t nr, size_t known, size_t *added, size_t *cut_bytes)
 {
+	struct log_repair repair = { .sys = log->sys,
+		.lines = lines,
+		.nr = nr,
+		.known = known,
+		.tail.format = log->format };
 	uint64_t size;
 	int fd, r, closed;
 
+	*added = *cut_bytes = 0;
 	fd = reflog_open(log, 0, &size, NULL);
-	if (fd == -ENOENT && !log->create) {
-		*added = *cut_bytes = 0;
+	if (fd == -ENOENT && !log->create)
 		return 0;
-	}
 	if (fd < 0)
 		return fd;
-	r = repair_open(log, fd, lines, nr, known, added, cut_bytes);
+	r = repair_open(&repair, fd);
+	*added = repair.added;
+	*cut_bytes = repair.cut_bytes;
 	closed = SYS(log->sys, close, fd);
 	return r < 0 ? r : closed;
 }

@@ -98,21 +98,23 @@ static int next_key(const struct reftable_block *block,
 }
 
 int reftable_block_next(const struct reftable_block *block,
-    const struct reftable_block_context *context,
-    struct reftable_cursor *cursor, const char **why)
+    const struct reftable_context *context, struct reftable_cursor *cursor,
+    const char **why)
 {
-	unsigned type;
+	struct reftable_raw raw = { .section = block->section,
+		.key = cursor->key };
 	size_t at;
 	int r;
 
 	if (cursor->at >= block->end)
 		return 0;
-	r = next_key(block, cursor, &at, &type, why);
+	r = next_key(block, cursor, &at, &raw.type, why);
 	if (r < 0)
 		return r;
-	r = reftable_record_decode(block->section, context->format,
-	    context->min_index, cursor->key, cursor->key_len, type,
-	    block->data + at, block->end - at, &cursor->record, why);
+	raw.key_len = cursor->key_len;
+	raw.value = block->data + at;
+	raw.len = block->end - at;
+	r = reftable_record_decode(context, &raw, &cursor->record, why);
 	if (r < 0)
 		return r;
 	at += (size_t)r;
@@ -144,8 +146,8 @@ static int go_to(const struct reftable_block *block, size_t nr,
 }
 
 int reftable_block_seek(const struct reftable_block *block,
-    const struct reftable_block_context *context, const uint8_t *key,
-    size_t key_len, struct reftable_cursor *cursor, const char **why)
+    const struct reftable_context *context, const uint8_t *key, size_t key_len,
+    struct reftable_cursor *cursor, const char **why)
 {
 	/* The record is behind the point LOW - 1, and not behind HIGH. */
 	size_t low = 0, high = block->restarts, middle, at;

@@ -36,12 +36,6 @@ struct reftable_cursor {
 	struct reftable_record record;
 };
 
-/* Properties of a table that its records need. */
-struct reftable_block_context {
-	enum refd_object_format format;
-	uint64_t min_index;
-};
-
 /* Sets BLOCK up for LEN bytes in its data; the header is at SKIP. */
 int reftable_block_init(struct reftable_block *block, size_t skip, size_t len,
     const char **why);
@@ -51,12 +45,12 @@ void reftable_block_first(const struct reftable_block *block,
     struct reftable_cursor *cursor);
 /* Decodes the next record. 1; 0: no more; or negative. */
 int reftable_block_next(const struct reftable_block *block,
-    const struct reftable_block_context *context,
-    struct reftable_cursor *cursor, const char **why);
+    const struct reftable_context *context, struct reftable_cursor *cursor,
+    const char **why);
 /* Decodes the first record whose key is KEY or greater. As above. */
 int reftable_block_seek(const struct reftable_block *block,
-    const struct reftable_block_context *context, const uint8_t *key,
-    size_t key_len, struct reftable_cursor *cursor, const char **why);
+    const struct reftable_context *context, const uint8_t *key, size_t key_len,
+    struct reftable_cursor *cursor, const char **why);
 
 /* Bytes of the block, less compression. */
 size_t reftable_block_size(const struct reftable_block *block);

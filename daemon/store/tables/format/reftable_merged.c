@@ -85,7 +85,7 @@ static int advance(struct reftable_merged *m, struct reftable_iterator *it,
 	return r < 0 ? r : 0;
 }
 
-int reftable_merged_open(const struct reftable_table *tables, size_t nr,
+int reftable_merged_open(const struct reftable_stack *stack,
     enum reftable_section section, const char *from, bool with_deletions,
     struct reftable_budget *budget, struct reftable_merged **merged,
     struct reftable_fault *fault)
@@ -97,16 +97,16 @@ int reftable_merged_open(const struct reftable_table *tables, size_t nr,
 
 	if (m == NULL)
 		return -ENOMEM;
-	m->nr = nr;
+	m->nr = stack->nr;
 	m->with_deletions = with_deletions;
-	m->iterators = calloc(nr + 1, sizeof(*m->iterators));
-	m->heap = calloc(nr + 1, sizeof(struct reftable_iterator *));
+	m->iterators = calloc(m->nr + 1, sizeof(*m->iterators));
+	m->heap = calloc(m->nr + 1, sizeof(struct reftable_iterator *));
 	if (m->iterators == NULL || m->heap == NULL)
 		r = -ENOMEM;
-	for (i = 0; r == 0 && i < nr; i++) {
+	for (i = 0; r == 0 && i < m->nr; i++) {
 		it = &m->iterators[i];
 		it->budget = budget;
-		r = reftable_iterator_seek(it, &tables[i], section,
+		r = reftable_iterator_seek(it, &stack->tables[i], section,
 		    (const uint8_t *)from, strlen(from), fault);
 		if (r == 0)
 			r = advance(m, it, fault);

@@ -8,14 +8,14 @@
 #ifndef STORE_REFTABLE_MERGED_H
 #define STORE_REFTABLE_MERGED_H
 
-#include "daemon/store/tables/format/reftable_iterator.h"
+#include "daemon/store/tables/format/reftable_stack.h"
 
 struct reftable_merged;
 
-/* Iterates over SECTION of NR tables, the oldest first, beginning with the name
- * FROM ("" for all). Entries of a log come the newest first. WITH_DELETIONS:
- * deletions are returned too. Tables and BUDGET are borrowed. */
-int reftable_merged_open(const struct reftable_table *tables, size_t nr,
+/* Iterates over SECTION of STACK, beginning with the name FROM ("" for all).
+ * Entries of a log come the newest first. WITH_DELETIONS: deletions are
+ * returned too. The tables of STACK and BUDGET are borrowed. */
+int reftable_merged_open(const struct reftable_stack *stack,
     enum reftable_section section, const char *from, bool with_deletions,
     struct reftable_budget *budget, struct reftable_merged **merged,
     struct reftable_fault *fault);

@@ -108,22 +108,23 @@ static void take_text(struct input *in, struct reftable_text *text)
 	text->len = at != NULL ? (size_t)len : 0;
 }
 
-static const char *take_ref(struct input *in, enum refd_object_format format,
-    uint64_t min_index, unsigned type, struct reftable_record *rec)
+static const char *take_ref(struct input *in,
+    const struct reftable_context *context, unsigned type,
+    struct reftable_record *rec)
 {
 	uint64_t delta = take_varint(in);
 
 	if (type > REFTABLE_REF_SYMREF)
 		return "a ref has an unknown type";
-	if (delta > UINT64_MAX - min_index)
+	if (delta > UINT64_MAX - context->min_index)
 		return "the update index of a ref is too large";
-	rec->update_index = min_index + delta;
+	rec->update_index = context->min_index + delta;
 	rec->is_deletion = type == REFTABLE_REF_DELETED;
 	rec->ref.kind = (enum reftable_ref_kind)type;
 	if (type == REFTABLE_REF_OID || type == REFTABLE_REF_PEELED)
-		take_oid(in, format, &rec->ref.oid);
+		take_oid(in, context->format, &rec->ref.oid);
 	if (type == REFTABLE_REF_PEELED)
-		take_oid(in, format, &rec->ref.peeled);
+		take_oid(in, context->format, &rec->ref.peeled);
 	if (type == REFTABLE_REF_SYMREF)
 		take_text(in, &rec->ref.target);
 	if (type == REFTABLE_REF_SYMREF &&
@@ -177,38 +178,38 @@ static const char *check_key(enum reftable_section section, const uint8_t *key,
 	return NULL;
 }
 
-int reftable_record_decode(enum reftable_section section,
-    enum refd_object_format format, uint64_t min_index, const uint8_t *key,
-    size_t key_len, unsigned type, const uint8_t *at, size_t len,
-    struct reftable_record *rec, const char **why)
+int reftable_record_decode(const struct reftable_context *context,
+    const struct reftable_raw *raw, struct reftable_record *rec,
+    const char **why)
 {
-	struct input in = { at, len, false };
+	struct input in = { raw->value, raw->len, false };
 
-	rec->section = section;
-	rec->name = (const char *)key;
-	*why = check_key(section, key, key_len);
+	rec->section = raw->section;
+	rec->name = (const char *)raw->key;
+	*why = check_key(raw->section, raw->key, raw->key_len);
 	if (*why != NULL)
 		return -EBADMSG;
-	switch (section) {
+	switch (raw->section) {
 	case REFTABLE_REFS:
-		*why = take_ref(&in, format, min_index, type, rec);
+		*why = take_ref(&in, context, raw->type, rec);
 		break;
 	case REFTABLE_LOGS:
-		rec->update_index = ~reftable_record_get(key + key_len - 8, 8);
-		*why = take_log(&in, format, type, rec);
+		rec->update_index =
+		    ~reftable_record_get(raw->key + raw->key_len - 8, 8);
+		*why = take_log(&in, context->format, raw->type, rec);
 		break;
 	case REFTABLE_INDEX:
 		rec->position = take_varint(&in);
-		if (type != 0)
+		if (raw->type != 0)
 			*why = "a record of an index has an unknown type";
 		break;
 	case REFTABLE_OBJECTS:
-		take_object(&in, type);
+		take_object(&in, raw->type);
 		break;
 	}
 	if (*why == NULL && in.is_bad)
 		*why = "a record is cut off";
-	return *why != NULL ? -EBADMSG : (int)(len - in.len);
+	return *why != NULL ? -EBADMSG : (int)(raw->len - in.len);
 }
 
 /* ---- encoding ---- */

@@ -90,16 +90,27 @@ size_t reftable_record_put_varint(uint8_t *p, uint64_t value);
 
 /* ---- records ---- */
 
-/*
- * Decodes the value of a record with KEY (terminated by NUL) and TYPE from LEN
- * bytes. SECTION: of the block. MIN_INDEX: of the table. Returns the number of
- * bytes; -EBADMSG with the reason in *WHY. Of REFTABLE_OBJECTS, only the length
- * is found out.
- */
-int reftable_record_decode(enum reftable_section section,
-    enum refd_object_format format, uint64_t min_index, const uint8_t *key,
-    size_t key_len, unsigned type, const uint8_t *in, size_t len,
-    struct reftable_record *record, const char **why);
+/* Properties of a table that its records need. */
+struct reftable_context {
+	enum refd_object_format format;
+	uint64_t min_index;
+};
+
+/* A record as stored. All is borrowed. */
+struct reftable_raw {
+	enum reftable_section section; /* of the block */
+	const uint8_t *key;            /* terminated by NUL */
+	size_t key_len;
+	unsigned type;
+	const uint8_t *value;
+	size_t len; /* at most so many bytes of VALUE are the record's */
+};
+
+/* Decodes RAW. Returns the number of bytes of the value; -EBADMSG with the
+ * reason in *WHY. Of REFTABLE_OBJECTS, only the length is found out. */
+int reftable_record_decode(const struct reftable_context *context,
+    const struct reftable_raw *raw, struct reftable_record *record,
+    const char **why);
 
 /* The key of a ref or log record; returns its length. 0: the name is empty or
  * longer than REFTABLE_NAME_MAX. */

@@ -38,7 +38,7 @@ struct reftable_table {
 	char name[REFTABLE_TABLE_NAME_MAX + 1];
 	uint64_t file_size, end; /* END: of the blocks */
 	int64_t ctime_ns;        /* when the table was opened */
-	struct reftable_block_context context;
+	struct reftable_context context;
 	uint64_t max_index;
 	uint8_t header[29]; /* and the type of the first block */
 	size_t header_size;

@@ -297,8 +297,8 @@ int stack_reader_each(struct stack_reader *r, enum reftable_section section,
 	char last[REFD_PATH_MAX] = "";
 	int n;
 
-	n = reftable_merged_open(r->snap->tables.tables, r->snap->tables.nr,
-	    section, prefix, false, r->budget, &merged, &r->fault);
+	n = reftable_merged_open(&r->snap->tables, section, prefix, false,
+	    r->budget, &merged, &r->fault);
 	if (n < 0)
 		return n;
 	while ((n = reftable_merged_next(merged, &rec, &r->fault)) > 0) {

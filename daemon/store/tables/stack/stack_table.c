@@ -281,14 +281,16 @@ static int write_section(struct making *m, enum reftable_section section,
 	const bool is_log = section == REFTABLE_LOGS;
 	struct reftable_budget budget =
 	    REFTABLE_BUDGET(u->is_merge ? MERGE_WORK_MAX : FOLD_WORK_MAX);
+	struct reftable_stack part = u->base->tables;
 	const struct reftable_record *old;
 	struct reftable_merged *folded;
 	const struct key *key;
 	int r, has_old, order;
 
-	r = reftable_merged_open(u->base->tables.tables + u->first_folded,
-	    u->end_folded - u->first_folded, section, "", true, &budget,
-	    &folded, &m->u->fault);
+	part.tables += u->first_folded;
+	part.nr = u->end_folded - u->first_folded;
+	r = reftable_merged_open(&part, section, "", true, &budget, &folded,
+	    &m->u->fault);
 	if (r < 0)
 		return r;
 	has_old = reftable_merged_next(folded, &old, &m->u->fault);

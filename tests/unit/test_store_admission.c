@@ -5,12 +5,14 @@
  * whose contents are read. A tag is read once, however many refs name the tag
  * (finding F7). No turn relies on the look-ups of another turn. A used id is
  * known again after a start, although the start clears the filter. A repository
- * that is out of use is closed while another repository is in use.
+ * that is out of use is closed while another repository is in use. A request
+ * that is refused makes nothing in a repository that no refd has served.
  */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
@@ -300,6 +302,55 @@ START_TEST(a_repository_closes_while_another_is_in_use)
 }
 END_TEST
 
+/* For a repository that no refd has served. */
+static struct txn *stranger;
+static int nr_looks; /* at refs/ of this repository */
+
+/* The client of the stranger goes away while its rights are looked at, and the
+ * thread of the scheduler has time to free the transaction. */
+static int lstatat_and_go(const struct sys *sys, int dirfd, const char *path,
+    struct sys_stat *st)
+{
+	if (stranger != NULL && strcmp(path, "refs") == 0 && ++nr_looks == 3) {
+		store_give_up(sr_store, stranger);
+		usleep(100000);
+	}
+	return sys_kernel.lstatat(sys, dirfd, path, st);
+}
+
+/* A refused request makes nothing. Nobody frees a transaction whose rights are
+ * looked at (with the address sanitizer). */
+START_TEST(a_stranger_who_goes_away)
+{
+	struct sys sys = sys_kernel;
+	char other[4200];
+	struct txn *txn;
+
+	sr_close();
+	sys.lstatat = lstatat_and_go;
+	sr_sys = &sys;
+	sr_open();
+	tmp_run("cp -r r.git other.git && rm -rf other.git/refd");
+	snprintf(other, sizeof(other), "%s/other.git", tmp_root);
+	txn = make_small(other, "refs/heads/one");
+	txn->peer.uid = 64001;
+	store_admit(sr_store, txn);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	ck_assert_int_ne(txn->refused, REFD_OK);
+	sr_done_with(txn);
+	stranger = txn = make_small(other, "refs/heads/one");
+	txn->peer.uid = 64001;
+	store_admit(sr_store, txn);
+	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
+	sr_done_with(txn);
+	tmp_run("test ! -e other.git/refd");
+	sr_close();
+	ck_assert_int_ge(nr_looks, 3);
+	sr_sys = &sys_kernel;
+	sr_open();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("store/admission");
@@ -314,6 +365,7 @@ int main(void)
 	tcase_add_test(tc, an_id_is_known_after_a_start);
 	tcase_add_test(tc, a_new_id_of_the_future_is_refused);
 	tcase_add_test(tc, a_repository_closes_while_another_is_in_use);
+	tcase_add_test(tc, a_stranger_who_goes_away);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -172,12 +172,6 @@ struct admission_queue *admission_queues_begin(struct admission_queues *a,
 	return q;
 }
 
-const struct txn *admission_queues_first(const struct admission_queues *a,
-    size_t slot)
-{
-	return a->slots[slot].queue->txns;
-}
-
 struct txn *admission_queues_take(struct admission_queues *a, size_t slot,
     uint64_t before)
 {

@@ -69,10 +69,6 @@ void admission_queues_remove(struct admission_queues *a, struct txn *txn);
  * queue is ready and permitted. */
 struct admission_queue *admission_queues_begin(struct admission_queues *a,
     size_t slot, int64_t now_ns);
-/* The transaction that admission_queues_take() would take; or NULL. Borrowed:
- * only SLOT takes from its queue. */
-const struct txn *admission_queues_first(const struct admission_queues *a,
-    size_t slot);
 /* The first transaction of SLOT's queue, if put before transaction number
  * BEFORE. */
 struct txn *admission_queues_take(struct admission_queues *a, size_t slot,

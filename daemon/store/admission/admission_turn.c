@@ -35,28 +35,29 @@
 
 /* ---- the turn's repository ---- */
 
-/* repo_first.may: ARG is the worker. After a refusal the turn takes the first
- * transaction alone, which gets the answer. */
+struct first_of_turn {
+	struct admission_worker *w;
+	const struct txn *txn;
+};
+
+/* For repo_first. After a refusal the turn has this transaction alone, which
+ * gets the answer. */
 static enum refd_status may_be_served(void *arg, const struct repo *repo,
     char **why)
 {
-	struct admission_worker *w = arg;
-	struct admissions *a = w->admissions;
-	const struct txn *txn;
+	const struct first_of_turn *first = arg;
 
-	mutex_lock(&a->mutex);
-	txn = admission_queues_first(&a->queues, w->slot);
-	mutex_unlock(&a->mutex);
-	return txn == NULL ? REFD_OK : admit_first(w, txn, repo, why);
+	return admit_first(first->w, first->txn, repo, why);
 }
 
-/* False: a different worker is in the repository. First closes failed file
- * systems that nobody uses: only then can they be opened again, and the
- * checkpointer may come much later. */
+/* TXN is the first transaction of the turn. False: a different worker is in the
+ * repository. First closes failed file systems that nobody uses: only then can
+ * they be opened again, and the checkpointer may come much later. */
 static bool open_repo(struct admission_worker *w,
-    const struct admission_queue *q)
+    const struct admission_queue *q, const struct txn *txn)
 {
-	struct repo_first first = { .may = may_be_served, .arg = w };
+	struct first_of_turn asked = { w, txn };
+	struct repo_first first = { .may = may_be_served, .arg = &asked };
 
 	deferred_fs_let_go(w->cfg->deferred);
 	w->repo =
@@ -295,27 +296,35 @@ static struct txn *take(struct admission_worker *w, uint64_t before)
 	return txn;
 }
 
+/* TXN continues with the next turn, unless its client gave it up meanwhile. */
 static void put_back(struct admission_worker *w, struct txn *txn)
 {
 	struct admissions *a = w->admissions;
+	bool goes_on;
 
 	mutex_lock(&a->mutex);
-	admission_queues_put_back(&a->queues, w->slot, txn);
+	goes_on = !atomic_load(&txn->is_given_up);
+	if (goes_on)
+		admission_queues_put_back(&a->queues, w->slot, txn);
 	mutex_unlock(&a->mutex);
+	if (goes_on)
+		return;
+	txn_lay_out(txn);
+	txn_fifo_put(&w->admitted, txn);
 }
 
-/* Admits transactions with a number below BEFORE. At least one transaction
+/* Admits TXN, then others with a number below BEFORE. At least one transaction
  * makes progress. */
-static void admit_some(struct admission_worker *w, uint64_t before)
+static void admit_some(struct admission_worker *w, struct txn *txn,
+    uint64_t before)
 {
 	struct txn_fifo through = { .head = NULL };
-	struct txn *txn;
 	size_t nr = 0;
 
 	w->run++;
 	if (w->repo != NULL)
 		w->objects_err = odb_refresh(w->repo->odb);
-	while (nr < RUN_OBJECTS && (txn = take(w, before)) != NULL) {
+	for (; txn != NULL; txn = nr < RUN_OBJECTS ? take(w, before) : NULL) {
 		/* Another repository is at the path now. */
 		if (txn->repo != NULL && txn->repo != w->repo)
 			leave_repo(w, txn);
@@ -331,11 +340,17 @@ static void admit_some(struct admission_worker *w, uint64_t before)
 		split_by_barrier(w, w->repo, &through);
 }
 
+/* The first transaction is taken before the repository is opened: another
+ * thread may give up, and free, a transaction that is still in the queue. */
 void admission_turn(struct admission_worker *w, const struct admission_queue *q,
     uint64_t before)
 {
-	if (open_repo(w, q))
-		admit_some(w, before);
+	struct txn *first = take(w, before);
+
+	if (first != NULL && open_repo(w, q, first))
+		admit_some(w, first, before);
+	else if (first != NULL)
+		put_back(w, first);
 	/* In this order: another worker may have the next turn. */
 	give_back(w);
 	forget_repo(w);

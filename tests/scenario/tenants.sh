@@ -264,6 +264,18 @@ note_of_hers() {
 	is 'nor her' ok "$(update $ALICE x.git refs/heads/o "$one")"
 	check 'noted again' "$REFD" checkpoint
 	is 'by the daemon' "$ACCOUNT" "$(stat -c %u "$note")"
+	# A ref of the daemon's account that she may write.
+	check 'a ref' as $ALICE sh -c "umask 0; '$REFD' update \
+		--git-dir '$T/of$ALICE/x.git' refs/heads/w '$one'"
+	check 'stopped again' stop_daemon
+	as $ALICE sh -c "cat '$note' >'$T/of$ALICE/note' &&
+		cat '$T/of$ALICE/note' >'$T/of$ALICE/x.git/refs/heads/w' &&
+		mv -f '$T/of$ALICE/x.git/refs/heads/w' '$note' &&
+		sed 's/^lsn .*/lsn 00000000000099999999/' '$T/of$ALICE/note' \
+			>'$note'"
+	check 'her text is there' grep -q 99999999 "$note"
+	is 'in a file of the daemon' "$ACCOUNT" "$(stat -c %u "$note")"
+	check 'such a note stops no start' start
 }
 
 cat >"$T/config" <<CONFIG

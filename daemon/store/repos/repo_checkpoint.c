@@ -14,8 +14,9 @@
 #define CHECKPOINT_FILE "checkpoint"
 #define CHECKPOINT_MAX  128
 
-/* Any member of the repository's group may put a file there. 0; -EACCES: the
- * file belongs to a different account, and is ignored. */
+/* Any member of the repository's group may put a file there, also a ref that
+ * refd wrote with the umask of a client. 0; -EACCES: the file belongs to a
+ * different account, or others may write it, and is ignored. */
 static int check_ours(const struct sys *sys, int fd,
     const struct journal *journal)
 {
@@ -24,7 +25,7 @@ static int check_ours(const struct sys *sys, int fd,
 
 	if (r < 0)
 		return r;
-	return S_ISREG(st.mode) && st.nlink == 1 &&
+	return S_ISREG(st.mode) && st.nlink == 1 && (st.mode & 022) == 0 &&
 		(st.uid == 0 || st.uid == journal_owner(journal)) ?
 	    0 :
 	    -EACCES;

@@ -5,6 +5,7 @@
  *	find	git-dir -> common dir -> its real path (repo_find.c)
  *	trust	git would open the repository, refd can write the format, and
  *		the daemon's own user may write refs/
+ *	ask	whether it may be served, if it never was
  *	claim	its lock, its id, its row in the journal (repo_claim.c)
  *
  * A failure refuses the transaction, with the reason, and leaves nothing open.

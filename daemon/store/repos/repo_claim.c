@@ -210,6 +210,12 @@ static int note_known(void *arg, const struct journal_repo *known)
 	return 0;
 }
 
+/* R: of the journal. Its -EBADMSG must not be taken for one of refd/id. */
+static int journal_result(int r)
+{
+	return r > 0 || r == -EBADMSG ? -EIO : r;
+}
+
 int repo_is_lost(const struct repos *repos, const struct repo_id *id)
 {
 	bool is_known = false;
@@ -218,7 +224,7 @@ int repo_is_lost(const struct repos *repos, const struct repo_id *id)
 	if (!is_unclaimed(id) || !repos->replica->ops->shares_rows)
 		return 0;
 	r = journal_find_repo(repos->journal, id->uuid, note_known, &is_known);
-	return r == 0 ? is_known : r > 0 ? -EIO : r;
+	return r == 0 ? is_known : journal_result(r);
 }
 
 /* Is ID a copy of the id of a different repository? An account with write
@@ -238,7 +244,7 @@ static int find_copy(const struct repos *repos, const struct repo *repo,
 	*copy = search.is_there || (is_ours && !repo_id_is_own(id)) ||
 	    (strcmp(id->path, repo->path) != 0 &&
 		is_also_at(repos, repo, id->path, id->uuid));
-	return r > 0 ? -EIO : r;
+	return journal_result(r);
 }
 
 /* Is the journal an older copy than at the last write to this repository? */
@@ -321,7 +327,7 @@ static int note_it(struct repos *repos, struct repo *repo)
 		repo->id = known.id;
 		repo->journal_epoch = known.epoch;
 	}
-	return r > 0 ? -EIO : r;
+	return journal_result(r);
 }
 
 static enum refd_status refuse_migrating(char **why)
@@ -337,7 +343,6 @@ static enum refd_status refuse(const struct repo *repo, int err,
 	const char *path = repo->path;
 	char word[SHELL_WORD_MAX(REFD_PATH_MAX)], hex[33];
 
-	shell_word(word, path);
 	switch (err) {
 	case -EAGAIN:
 		*why = repo_why("'%s' is served by another refd already "
@@ -350,7 +355,7 @@ static enum refd_status refuse(const struct repo *repo, int err,
 				"refd: its refs may await recovery there; once "
 				"that one is gone for good, run \"refd disown "
 				"%s\"",
-		    path, hex, word);
+		    path, hex, shell_word(word, path));
 		return REFD_NOREPO;
 	case -EIDRM:
 		*why = repo_why("'%s' is new, and this node had another copy "
@@ -362,14 +367,14 @@ static enum refd_status refuse(const struct repo *repo, int err,
 		*why = repo_why("'%s/refd/id' is not what refd wrote there: "
 				"put it back, or run \"refd disown %s\", by "
 				"which what awaits recovery there is given up",
-		    path, word);
+		    path, shell_word(word, path));
 		return REFD_NOREPO;
 	case -EOVERFLOW:
 		*why = repo_why("'%s' has seen more of the journal than there "
 				"is: the daemon's state is an older copy, or "
 				"damaged; if that is what is to be, run "
 				"\"refd disown %s\"",
-		    path, word);
+		    path, shell_word(word, path));
 		return REFD_NOREPO;
 	default:
 		*why = repo_why("can't set '%s/refd' up: %s", path,

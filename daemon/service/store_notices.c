@@ -15,6 +15,7 @@ static enum log_level level_of(enum store_finding finding)
 	case STORE_DEFERRED:
 	case STORE_REPO_MISSING:
 	case STORE_OBJECT_MISSING:
+	case STORE_OBJECT_LACKING:
 	case STORE_CORRUPT:
 		return LOG_LEVEL_WARNING;
 	case STORE_FAILED:

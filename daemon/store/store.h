@@ -41,7 +41,8 @@ struct store;
 	X(DROPPED, "dropped")   /* name taken, or worktree gone */             \
 	X(DEFERRED, "deferred") /* a foreign lock stands; tried again later */ \
 	X(REPO_MISSING, "repository-missing") /* records kept */               \
-	X(OBJECT_MISSING, "object-missing")   /* or damaged: replay.c */       \
+	X(OBJECT_MISSING, "object-missing")   /* an older value, or nothing */ \
+	X(OBJECT_LACKING, "object-lacking")   /* the ref has its value */      \
 	X(CORRUPT, "corrupt")                 /* malformed; kept aside */      \
 	X(FAILED, "failed")
 

@@ -248,7 +248,7 @@ START_TEST(a_damaged_object)
 	wr_ok("y=1");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(w->found[STORE_OBJECT_MISSING], 1);
+	ck_assert_uint_eq(w->found[STORE_OBJECT_LACKING], 1);
 	ck_assert_int_eq(world_ref(w, "x"), 'p');
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 	wr_expect_locks("");
@@ -262,6 +262,7 @@ START_TEST(an_object_pruned_since)
 	wr_ok("x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
 	starts();
+	ck_assert_uint_eq(w->found[STORE_OBJECT_LACKING], 0);
 }
 END_TEST
 
@@ -295,6 +296,29 @@ START_TEST(a_deferred_record)
 	refuses(STORE_DEFERRED, "refs/heads/x");
 	wr_unlink(REF ".lock");
 	starts();
+}
+END_TEST
+
+/* No update awaits the redo there, so its owner can't stop the node. */
+START_TEST(a_repository_that_can_not_be_opened)
+{
+	struct record_member m =
+	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
+	struct scripted_txn other = { .w = w,
+		.repo = OTHER,
+		.publish = SCRIPTED_ALL };
+
+	make_other();
+	ck_assert_int_eq(scripted_apply(&other, &m, 1), 0);
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	wr_ok("x=1");
+	wr_unlink(OTHER "/refd/lock");
+	memfs_mkdirs(w->fs, OTHER "/refd/lock");
+	scripted_sync(w);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	starts();
+	ck_assert_uint_eq(w->found[STORE_FAILED], 1);
 }
 END_TEST
 
@@ -368,6 +392,7 @@ int main(void)
 	tcase_add_test(tc, all_repositories);
 	tcase_add_test(tc, a_damaged_object);
 	tcase_add_test(tc, an_object_pruned_since);
+	tcase_add_test(tc, a_repository_that_can_not_be_opened);
 	tcase_add_test(tc, a_malformed_packed_refs);
 	tcase_add_test(tc, a_deferred_record);
 	tcase_add_loop_test(tc, an_owner_alone_stops_no_node, 0, 2);

@@ -77,6 +77,7 @@ static void found(void *arg, const struct store_found *found)
 	case STORE_LEFT:
 	case STORE_DROPPED:
 	case STORE_OBJECT_MISSING:
+	case STORE_OBJECT_LACKING:
 	case STORE_CORRUPT:
 		if (cfg->found != NULL)
 			cfg->found(cfg->found_arg, found);

@@ -193,7 +193,7 @@ static int visit(struct recovery_run *run, struct repo_visit *v)
 		v->err = failed;
 		if (failed != -EMEDIUMTYPE)
 			recover_findings_failed(&run->findings, v->known.path,
-			    failed);
+			    failed, v->rows != NULL);
 		else if (v->rows != NULL)
 			recover_findings_repo(&run->findings, STORE_DEFERRED,
 			    v->known.path,
@@ -255,7 +255,7 @@ static void sync_visited(struct recovery_run *run)
 			if (v->fs == fs && !v->failed && v->rows != NULL) {
 				v->failed = v->lost = true;
 				recover_findings_failed(&run->findings,
-				    v->known.path, r);
+				    v->known.path, r, true);
 			}
 	}
 }

@@ -12,7 +12,7 @@
 
 /* Does this machine differ from the others after FINDING? A
  * missing repository does not: its records are redone before anybody uses it
- * again. A missing object does not either: the ref has its value. */
+ * again. A lacking object does not either: the ref has its value. */
 static bool is_apart(enum store_finding finding)
 {
 	switch (finding) {
@@ -23,11 +23,12 @@ static bool is_apart(enum store_finding finding)
 	case STORE_TABLE_MENDED:
 	case STORE_OBJECTS_RESTORED:
 	case STORE_REPO_MISSING:
-	case STORE_OBJECT_MISSING:
+	case STORE_OBJECT_LACKING:
 		return false;
 	case STORE_LEFT:
 	case STORE_DROPPED:
 	case STORE_DEFERRED:
+	case STORE_OBJECT_MISSING:
 	case STORE_CORRUPT:
 	case STORE_FAILED:
 		break;
@@ -65,13 +66,20 @@ void recover_findings_repo(struct recover_findings *findings,
 }
 
 void recover_findings_failed(struct recover_findings *findings,
-    const char *repo, int err)
+    const char *repo, int err, bool has_rows)
 {
 	char *text = repo_why("%s: its records are kept, and nothing is "
 			      "written there until they are redone",
 	    leftover_locks_why(err));
 
-	recover_findings_repo(findings, STORE_FAILED, repo,
-	    text != NULL ? text : leftover_locks_why(err));
+	const struct store_found found = { .finding = STORE_FAILED,
+		.repo = repo,
+		.ref = "",
+		.text = text != NULL ? text : leftover_locks_why(err) };
+
+	if (has_rows)
+		recover_findings_add(findings, &found);
+	else
+		findings->report->found(findings->report->arg, &found);
 	free(text);
 }

@@ -98,11 +98,13 @@ struct recover_findings {
 
 /* store_report.found */
 void recover_findings_add(void *findings, const struct store_found *found);
-/* About the whole repository at the path REPO. _failed: for the errno ERR. */
+/* About the whole repository at the path REPO. _failed: for the errno ERR. If
+ * no rows await the redo there (HAS_ROWS), this machine has all updates, and a
+ * strict recovery goes on. */
 void recover_findings_repo(struct recover_findings *findings,
     enum store_finding finding, const char *repo, const char *text);
 void recover_findings_failed(struct recover_findings *findings,
-    const char *repo, int err);
+    const char *repo, int err, bool has_rows);
 
 /* ---- recover_repo.c: one repository ---- */
 

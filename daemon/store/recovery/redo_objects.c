@@ -13,7 +13,8 @@
  *
  * The repository may lack older objects: they were pruned after the ref was
  * deleted, or a backup was restored. A new value which leads to a missing
- * object is not restored, and its ref is passed over.
+ * object is not restored, and its ref is passed over; but a strict recovery
+ * restores the value that a ref gets.
  *
  * Failures: the repository, or the journal; its rows stay. A leftover temporary
  * file has a name that `git prune` removes.
@@ -68,19 +69,28 @@ static int exists(void *arg, const struct refd_oid *oid)
 	return rp->has_object(rp->arg, rp->repo, oid);
 }
 
-/* Is OID a new value of the row, and leads to a missing object? Then the object
- * counts as missing (replay.c). */
+/* Is OID a new value of the row, and leads to a missing object? Then replay.c
+ * passes the value over, because its object is missing. A strict recovery needs
+ * the value that the ref gets, and its only copy may be in the record. */
 static bool is_cut_off(struct redo_objects *at, const struct refd_oid *oid)
 {
 	const struct record *rec = &at->row->rec;
+	const struct record_member *m;
 	size_t i;
 
-	for (i = 0; i < rec->nr_members; i++)
-		if (rec->members[i].status == REFD_OK &&
-		    rec->members[i].action == RECORD_WRITE &&
-		    refd_oid_eq(&rec->members[i].new_oid, oid))
-			return new_objects_is_complete(at->bytes, at->len,
-				   rec->object_format, oid, exists, at) == 0;
+	for (i = 0; i < rec->nr_members; i++) {
+		m = &rec->members[i];
+		if (m->status != REFD_OK || m->action != RECORD_WRITE ||
+		    !refd_oid_eq(&m->new_oid, oid))
+			continue;
+		if (new_objects_is_complete(at->bytes, at->len,
+			rec->object_format, oid, exists, at) != 0)
+			return false;
+		if (!at->rp->is_strict || !replay_is_last(at->row, m))
+			return true;
+		replay_report_lacking(at->rp, m->name);
+		return false;
+	}
 	return false;
 }
 

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/store/recovery/redo.h"
 #include "proto/lib/array.h"
@@ -27,6 +28,29 @@ static void pass_over(struct replay_row *row, size_t i)
 			row->passed[k] = true;
 }
 
+bool replay_is_last(const struct replay_row *row, const struct record_member *m)
+{
+	const struct record_member *other;
+	size_t i;
+
+	while ((row = row->next) != NULL)
+		for (i = 0; i < row->rec.nr_members; i++) {
+			other = &row->rec.members[i];
+			if (!row->dropped[i] && other->status == REFD_OK &&
+			    strcmp(other->name, m->name) == 0 &&
+			    strcmp(other->worktree, m->worktree) == 0)
+				return false;
+		}
+	return true;
+}
+
+void replay_report_lacking(struct replay *rp, const char *name)
+{
+	redo_report(rp, STORE_OBJECT_LACKING, name,
+	    "its object is missing or damaged: run 'refd group verify "
+	    "--repair', which gets it from another node");
+}
+
 /* In a strict recovery the ref gets its value all the same. Another machine has
  * the object, whatever this disk did to its copy, and one repository must not
  * keep all others from being served. */
@@ -41,14 +65,15 @@ static void drop_pruned(struct replay *rp, struct replay_row *row)
 		    m->action != RECORD_WRITE || m->target != NULL ||
 		    rp->has_object(rp->arg, rp->repo, &m->new_oid) != 0)
 			continue;
+		if (rp->is_strict) {
+			if (replay_is_last(row, m))
+				replay_report_lacking(rp, m->name);
+			continue;
+		}
 		redo_report(rp, STORE_OBJECT_MISSING, m->name,
-		    rp->is_strict ?
-			"the object is missing or damaged: run 'refd group "
-			"verify --repair', which gets it from another node" :
-			"the object was pruned since; the newest older value "
-			"whose object is there counts");
-		if (!rp->is_strict)
-			pass_over(row, i);
+		    "the object was pruned since; the newest older value "
+		    "whose object is there counts");
+		pass_over(row, i);
 	}
 }
 

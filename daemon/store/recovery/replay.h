@@ -108,6 +108,13 @@ struct replay {
 int replay_repo(struct replay *rp, struct replay_row *rows);
 void replay_done(struct replay *rp);
 
+/* Is the value of M, a member of ROW, the one that its ref gets: no later row
+ * changes the ref? */
+bool replay_is_last(const struct replay_row *row,
+    const struct record_member *m);
+/* In a strict recovery: the ref NAME has its value, and not its object. */
+void replay_report_lacking(struct replay *rp, const char *name);
+
 /* May the page cache differ from the disk in the values of ROW? */
 bool replay_row_has_failed(const struct replay_row *row);
 void replay_row_free(struct replay_row *row);

@@ -3,7 +3,7 @@
  * daemon for good, and no test shows this unless both threads meet. So every
  * mutex has a place in one order, and in debug builds (REFD_RANKS) a thread
  * that takes a mutex must not have one of the same or a later rank: otherwise
- * the program aborts. docs/architecture.md, Locks, tells what each protects.
+ * the program aborts. docs/threads.md tells what each protects.
  *
  * Any thread. mutex_lock() and the waits block.
  */

@@ -18,7 +18,7 @@
  *
  * Threads: any, unless a function says otherwise. MUTEX, the mutex of struct
  * group, is taken under the mutex of the barriers. The order of all locks is in
- * docs/architecture.md.
+ * docs/threads.md.
  */
 #ifndef GROUP_H
 #define GROUP_H

@@ -3,8 +3,8 @@
  *
  * Work comes from a queue. A worker of the pool (base/workers.h), the
  * checkpointer or the historian does the work. The result goes to the
- * completions (completions.h) or to the next queue. docs/architecture.md lists
- * all threads, and the order of all locks.
+ * completions (completions.h) or to the next queue. docs/threads.md lists all
+ * threads, and the order of all locks.
  */
 #ifndef STORE_STORE_INTERNAL_H
 #define STORE_STORE_INTERNAL_H

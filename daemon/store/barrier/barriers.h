@@ -4,7 +4,7 @@
  *
  * Lock: MUTEX, the mutex of struct barriers. No function returns with MUTEX
  * held, and no file system call is made with MUTEX held. The order of all
- * locks is in docs/architecture.md.
+ * locks is in docs/threads.md.
  */
 #ifndef STORE_BARRIERS_H
 #define STORE_BARRIERS_H

@@ -233,7 +233,7 @@ help:
 	@echo 'make install       below PREFIX ($(PREFIX)), inside DESTDIR'
 	@echo 'make uninstall     takes the same files away'
 	@echo 'make format        rewrites C files with clang-format 19'
-	@echo 'make lint          checks walls, options, language, format and scripts'
+	@echo 'make lint          checks walls, options, language, names, format, scripts'
 	@echo 'make clean         removes $(BUILD)'
 	@echo 'PROFILE=release|debug|asan|tsan|cov   BUILD=DIR   WERROR=1   V=1'
 
@@ -684,6 +684,8 @@ lint:
 	scripts/check-options
 	scripts/check-language --self-test
 	scripts/check-language
+	scripts/check-references --self-test
+	scripts/check-references
 	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES) || \
 	    { echo "lint: run 'make format' ($(CLANG_FORMAT))" >&2; exit 1; }
 	for mutant in tests/mutants/*.patch; do \

@@ -33,35 +33,80 @@
 /* Updates whose names cost as much as an object. */
 #define NAMES_PER_OBJECT 16
 
+/* ---- the turn's queue ---- */
+
+static struct txn *take(struct admission_worker *w, uint64_t before)
+{
+	struct admissions *a = w->admissions;
+	struct txn *txn;
+
+	mutex_lock(&a->mutex);
+	txn = admission_queues_take(&a->queues, w->slot, before);
+	mutex_unlock(&a->mutex);
+	return txn;
+}
+
+/* TXN continues with the next turn, unless its client gave it up meanwhile. */
+static void put_back(struct admission_worker *w, struct txn *txn)
+{
+	struct admissions *a = w->admissions;
+	bool goes_on;
+
+	mutex_lock(&a->mutex);
+	goes_on = !atomic_load(&txn->is_given_up);
+	if (goes_on)
+		admission_queues_put_back(&a->queues, w->slot, txn);
+	mutex_unlock(&a->mutex);
+	if (goes_on)
+		return;
+	txn_lay_out(txn);
+	txn_fifo_put(&w->admitted, txn);
+}
+
 /* ---- the turn's repository ---- */
 
-struct first_of_turn {
+/* The question of a turn whether its repository may be served. */
+struct asking {
 	struct admission_worker *w;
-	const struct txn *txn;
+	uint64_t before; /* as admission_turn() */
+	struct txn *refused;
 };
 
-/* For repo_first. After a refusal the turn has this transaction alone, which
- * gets the answer. */
+/* For repo_first. The first transaction is taken from its queue for the
+ * question: another thread may give up, and free, a transaction that is still
+ * there. */
 static enum refd_status may_be_served(void *arg, const struct repo *repo,
     char **why)
 {
-	const struct first_of_turn *first = arg;
+	struct asking *asking = arg;
+	struct txn *txn = take(asking->w, asking->before);
+	enum refd_status status;
 
-	return admit_first(first->w, first->txn, repo, why);
+	/* All were given up, and nobody gets an answer. */
+	if (txn == NULL)
+		return REFD_NOREPO;
+	status = admit_first(asking->w, txn, repo, why);
+	if (status == REFD_OK)
+		put_back(asking->w, txn);
+	else
+		asking->refused = txn;
+	return status;
 }
 
-/* TXN is the first transaction of the turn. False: a different worker is in the
- * repository. First closes failed file systems that nobody uses: only then can
- * they be opened again, and the checkpointer may come much later. */
+/* False: a different worker is in the repository. *REFUSED: a transaction whose
+ * refusal keeps the repository closed, taken from the queue; or NULL. First
+ * closes failed file systems that nobody uses: only then can they be opened
+ * again, and the checkpointer may come much later. */
 static bool open_repo(struct admission_worker *w,
-    const struct admission_queue *q, const struct txn *txn)
+    const struct admission_queue *q, uint64_t before, struct txn **refused)
 {
-	struct first_of_turn asked = { w, txn };
-	struct repo_first first = { .may = may_be_served, .arg = &asked };
+	struct asking asking = { .w = w, .before = before };
+	struct repo_first first = { .may = may_be_served, .arg = &asking };
 
 	deferred_fs_let_go(w->cfg->deferred);
 	w->repo =
 	    repos_get(w->cfg->repos, q->git_dir, &first, &w->status, &w->why);
+	*refused = asking.refused;
 	return w->repo == NULL ||
 	    admissions_claim(w->admissions, w->slot, w->repo);
 }
@@ -285,40 +330,13 @@ static void leave_repo(struct admission_worker *w, struct txn *txn)
 	txn->repo = NULL;
 }
 
-static struct txn *take(struct admission_worker *w, uint64_t before)
-{
-	struct admissions *a = w->admissions;
-	struct txn *txn;
-
-	mutex_lock(&a->mutex);
-	txn = admission_queues_take(&a->queues, w->slot, before);
-	mutex_unlock(&a->mutex);
-	return txn;
-}
-
-/* TXN continues with the next turn, unless its client gave it up meanwhile. */
-static void put_back(struct admission_worker *w, struct txn *txn)
-{
-	struct admissions *a = w->admissions;
-	bool goes_on;
-
-	mutex_lock(&a->mutex);
-	goes_on = !atomic_load(&txn->is_given_up);
-	if (goes_on)
-		admission_queues_put_back(&a->queues, w->slot, txn);
-	mutex_unlock(&a->mutex);
-	if (goes_on)
-		return;
-	txn_lay_out(txn);
-	txn_fifo_put(&w->admitted, txn);
-}
-
-/* Admits TXN, then others with a number below BEFORE. At least one transaction
- * makes progress. */
-static void admit_some(struct admission_worker *w, struct txn *txn,
+/* Admits transactions with a number below BEFORE, and REFUSED before them, or
+ * NULL. At least one transaction makes progress. */
+static void admit_some(struct admission_worker *w, struct txn *refused,
     uint64_t before)
 {
 	struct txn_fifo through = { .head = NULL };
+	struct txn *txn = refused != NULL ? refused : take(w, before);
 	size_t nr = 0;
 
 	w->run++;
@@ -340,17 +358,13 @@ static void admit_some(struct admission_worker *w, struct txn *txn,
 		split_by_barrier(w, w->repo, &through);
 }
 
-/* The first transaction is taken before the repository is opened: another
- * thread may give up, and free, a transaction that is still in the queue. */
 void admission_turn(struct admission_worker *w, const struct admission_queue *q,
     uint64_t before)
 {
-	struct txn *first = take(w, before);
+	struct txn *refused;
 
-	if (first != NULL && open_repo(w, q, first))
-		admit_some(w, first, before);
-	else if (first != NULL)
-		put_back(w, first);
+	if (open_repo(w, q, before, &refused))
+		admit_some(w, refused, before);
 	/* In this order: another worker may have the next turn. */
 	give_back(w);
 	forget_repo(w);

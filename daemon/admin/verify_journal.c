@@ -5,7 +5,8 @@
  * A daemon runs, or no record awaits recovery. No redo is deferred.
  *
  * Failures: an unreadable or different journal is a finding, and the other
- * checks run without a journal.
+ * checks run without a journal. Nothing is repaired then, because records of
+ * the repository may await recovery.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -131,6 +132,7 @@ static int read_rows(struct verify *v, uint64_t id)
 		    "at record %llu, and the repository has seen %llu of it",
 		    v->opt->state, (unsigned long long)last,
 		    (unsigned long long)checkpoint);
+	v->is_unread = false;
 	v->awaits =
 	    !v->is_daemon_up && verify_rows_await(v->rows, v->repo_rows);
 	if (v->awaits)
@@ -150,6 +152,7 @@ static int learn_state(struct verify *v, const uint8_t uuid[16])
 	r = journal_read_repo(v->rows->fold.reader, 0, uuid, &known);
 	free(known.path);
 	if (r == -ENOENT) {
+		v->is_unread = false;
 		verify_found(v, FOUND_JOURNAL_UNKNOWN, "", "refd/id",
 		    "its journal in '%s' does not know it", v->opt->state);
 		return 0;
@@ -222,6 +225,7 @@ void verify_journal_open(struct verify *v)
 
 	if (v->repo.refd_fd >= 0)
 		r = repo_id_read(v->sys, v->repo.refd_fd, &id);
+	v->is_unread = r != -ENOENT;
 	if (r == 0)
 		open_it(v, &id);
 	else if (r != -ENOENT)

@@ -7,11 +7,11 @@
  *	save	the old file in refd/saved/ (saved.h)
  *	repair	durably
  *
- * Not repaired, with a reason: everything before recovery; a ref with deferred
- * redo; a ref with a lock of another writer. A well-formed value is never
- * replaced. The repair writes no record: the new file is younger than the
- * records, so a later recovery leaves it. client/verify.c confirms the value
- * through the daemon.
+ * Not repaired, with a reason: everything before recovery, or without the
+ * journal of the repository; a ref with deferred redo; a ref with a lock of
+ * another writer. A well-formed value is never replaced. The repair writes no
+ * record: the new file is younger than the records, so a later recovery leaves
+ * it. client/verify.c confirms the value through the daemon.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -306,6 +306,10 @@ char *verify_repair(struct verify *v, enum finding_id id,
 		return NULL;
 	if (v->awaits)
 		return repo_why("not repaired: recovery comes first");
+	if (v->is_unread)
+		return repo_why(
+		    "not repaired: recovery may come first, and the journal of "
+		    "the repository was not read: name it by --state");
 	if (v->has_lost_format)
 		return repo_why("not repaired: restore the configuration");
 	if (verify_is_deferred(v, &s->place, s->name))

@@ -174,6 +174,51 @@ START_TEST(objects_that_are_gone)
 }
 END_TEST
 
+/* The journal of another daemon is not named, and may have the last update, as
+ * after a power loss. Then its log has an older value. */
+START_TEST(without_its_journal)
+{
+	tmp_run("cd r.git && sed -i '$d' logs/refs/heads/a && "
+		"printf torn >>logs/refs/heads/a && : >refs/heads/a && "
+		": >packed-refs.new");
+	sr_close();
+	tmp_run("mv state of-another");
+	REPAIRS(4);
+	DID("journal-unreadable ", "");
+	DID("ref-broken refs/heads/a", "name it by --state");
+	DID("log-torn refs/heads/a", "name it by --state");
+	DID("packed-refs-new packed-refs.new", "name it by --state");
+	sr_open();
+	REPAIRS(4);
+	DID("journal-other refd/id", "");
+	DID("ref-broken refs/heads/a", "name it by --state");
+	sr_close();
+	tmp_run("rm -r state && mv of-another state && cp r.git/refd/id id");
+	tmp_put("r.git/refd/id", "uuid\n");
+	REPAIRS(4);
+	DID("id-broken refd/id", "");
+	DID("ref-broken refs/heads/a", "name it by --state");
+	tmp_run("test ! -s r.git/refs/heads/a && test -e r.git/packed-refs.new "
+		"&& test ! -e r.git/refd/saved && cp id r.git/refd/id");
+	sr_open();
+	REPAIRS(2);
+	DID("ref-broken refs/heads/a repaired", "the journal's record");
+	is_at("refs/heads/a", sr_commit);
+}
+END_TEST
+
+/* No record of this journal awaits recovery in a repository that it does not
+ * know. */
+START_TEST(a_journal_that_does_not_know_it)
+{
+	tmp_run("cd r.git && sed -i '1s/ ...../ 00000/' refd/id && "
+		": >refs/heads/a");
+	REPAIRS(2);
+	DID("journal-unknown refd/id", "");
+	DID("ref-broken refs/heads/a repaired", "its log");
+}
+END_TEST
+
 START_TEST(under_locks)
 {
 	tmp_run("cd r.git && : >refs/heads/a && : >refs/heads/a.lock");
@@ -336,6 +381,8 @@ int main(void)
 	tcase_add_test(tc, from_the_log);
 	tcase_add_test(tc, where_refd_never_served);
 	tcase_add_test(tc, objects_that_are_gone);
+	tcase_add_test(tc, without_its_journal);
+	tcase_add_test(tc, a_journal_that_does_not_know_it);
 	tcase_add_test(tc, under_locks);
 	tcase_add_test(tc, a_lock_taken_after_the_value);
 	tcase_add_test(tc, well_formed_values);

@@ -64,7 +64,7 @@ static const struct command_option options[] = {
 	      "leave the group: this node becomes a single machine",
 	      struct recover_options, leave),
 	    .excludes = 'x' },
-	{ OPTION_FLAG("yes", 0, "with --leave: ask no question",
+	{ OPTION_FLAG("yes", 0, "with --forget or --leave: ask no question",
 	    struct recover_options, yes) },
 	{ 0 },
 };
@@ -292,22 +292,69 @@ static void no_wake(void *arg)
 	(void)arg;
 }
 
-/* Drops the records of REPO. If REPO comes back, the updates are missing. */
-static int forget(struct store *store, const char *repo)
+/* YES: what --yes does without a question. */
+static bool may(const struct recover_options *opt, const char *question,
+    const char *yes)
 {
-	uint64_t nr = 0;
-	int r = store_forget(store, repo, &nr);
+	enum consent consent;
 
-	if (r == 0) {
+	if (opt->yes)
+		return true;
+	consent = consent_ask(question);
+	if (consent == CONSENT_NOBODY)
+		admin_say("nothing was changed: --yes %s without a question",
+		    yes);
+	else if (consent == CONSENT_NO)
+		admin_say("nothing was changed");
+	return consent == CONSENT_YES;
+}
+
+static bool may_forget(const struct recover_options *opt, uint64_t nr)
+{
+	char *question = NULL;
+	bool may_it;
+
+	if (nr == 0)
+		return true;
+	if (asprintf(&question,
+		"The journal has %llu deferred record%s of '%s'. If the "
+		"repository comes back, the updates are missing there. Drop "
+		"%s?",
+		(unsigned long long)nr, nr == 1 ? "" : "s", opt->forget,
+		nr == 1 ? "it" : "them") < 0)
+		return false;
+	may_it = may(opt, question, "drops the records");
+	free(question);
+	return may_it;
+}
+
+static int forget(struct store *store, const struct recover_options *opt)
+{
+	const char *repo = opt->forget;
+	char *uuids = NULL;
+	uint64_t id, nr = 0;
+	int r = store_find_known(store, repo, &id, &uuids);
+
+	if (r == 0)
+		r = store_count_deferred(store, id, &nr);
+	if (r == 0 && !may_forget(opt, nr))
+		r = -ECANCELED;
+	else if (r == 0 && (r = store_forget(store, id, &nr)) == 0)
 		admin_say("dropped %llu record%s of '%s'",
 		    (unsigned long long)nr, nr == 1 ? "" : "s", repo);
+	if (r == -ENOTUNIQ)
+		admin_say("can't drop the records of '%s': several "
+			  "repositories had that path; name one by its id: %s",
+		    repo, uuids);
+	else if (r < 0 && r != -ECANCELED)
+		admin_say("can't drop the records of '%s': %s", repo,
+		    r == -ENOENT ? "the journal knows no repository by that "
+				   "path or id" :
+				   strerror(-r));
+	free(uuids);
+	if (r == 0)
 		return 0;
-	}
-	admin_say("can't drop the records of '%s': %s", repo,
-	    r == -ENOENT ?
-		"the journal knows no repository by that path or id" :
-		strerror(-r));
-	return r == -ENOENT ? 1 : 74;
+	return r == -ENOENT || r == -ENOTUNIQ || r == -ECANCELED ? 1 : 74;
 }
 
 /* ---- joining other nodes ---- */
@@ -429,23 +476,14 @@ static int join(struct store *store, const struct recover_options *opt)
 
 static bool may_leave(const struct recover_options *opt, uint64_t lsn)
 {
-	enum consent consent;
 	char question[256];
 
-	if (opt->yes)
-		return true;
 	snprintf(question, sizeof(question),
 	    "This node has the rows of its group up to LSN %llu. Later updates "
 	    "are on other nodes only, and the node cannot come back without a "
 	    "copy of another node. Leave the group?",
 	    (unsigned long long)lsn);
-	consent = consent_ask(question);
-	if (consent == CONSENT_NOBODY)
-		admin_say("nothing was changed: --yes leaves the group without "
-			  "a question");
-	else if (consent == CONSENT_NO)
-		admin_say("nothing was changed");
-	return consent == CONSENT_YES;
+	return may(opt, question, "leaves the group");
 }
 
 /* An interrupted call is repeated without a question. */
@@ -535,7 +573,7 @@ static int recover(void *arg)
 	r = sum_up(store, &tally, deferred, opt->json, r);
 	tally_done(&tally);
 	if (err == 0 && opt->forget != NULL)
-		r = forget(store, opt->forget);
+		r = forget(store, opt);
 	if (err == 0 && opt->join != NULL)
 		r = join(store, opt);
 	if (err == 0 && opt->leave)
@@ -547,8 +585,8 @@ static int recover(void *arg)
 
 static int run(struct recover_options *opt)
 {
-	if (opt->yes && !opt->leave) {
-		admin_say("--yes is for --leave");
+	if (opt->yes && !opt->leave && opt->forget == NULL) {
+		admin_say("--yes is for --forget and --leave");
 		return 129;
 	}
 	if (opt->join != NULL && !parse_number(opt->join, &opt->join_lsn)) {

@@ -174,10 +174,17 @@ int store_recover(struct store *store, const struct store_report *report,
  * store_recover(). */
 char *store_recover_why(struct store *store);
 
-/* After store_recover(): drops the records of a repository that will not come
- * back, by the path in the journal or the uuid in its refd/id. *NR rows.
- * -ENOENT: the journal knows no such repository. */
-int store_forget(struct store *store, const char *repo, uint64_t *nr);
+/* The repository with the path REPO in the journal, or with the uuid REPO in
+ * its refd/id. -ENOENT: there is none. -ENOTUNIQ: several had the path. *UUIDS,
+ * to be freed, names those that were found; or NULL. */
+int store_find_known(struct store *store, const char *repo, uint64_t *id,
+    char **uuids);
+/* After store_recover(): the deferred records of the repository ID, or of all
+ * (0). */
+int store_count_deferred(struct store *store, uint64_t id, uint64_t *nr);
+/* After store_recover(): drops the deferred records of the repository ID, which
+ * will not come back. *NR: how many. */
+int store_forget(struct store *store, uint64_t id, uint64_t *nr);
 
 /* Do other machines have the rows of the journal? *LSN: of its last shared
  * row; 0: none. */

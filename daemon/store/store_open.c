@@ -532,30 +532,61 @@ void store_tell_awaiting(struct store *s)
 
 struct named_repo {
 	const char *name;
-	uint64_t id; /* 0: not found */
+	size_t nr; /* found */
+	uint64_t id;
+	char *uuids; /* of all that were found */
 };
 
 static int match(void *arg, const struct journal_repo *repo)
 {
 	struct named_repo *wanted = arg;
-	char hex[33];
+	char hex[33], *before = wanted->uuids;
 
 	repo_id_hex(repo->uuid, hex);
-	if (strcmp(wanted->name, hex) == 0 ||
-	    strcmp(wanted->name, repo->path) == 0)
-		wanted->id = repo->id;
-	return 0;
+	if (strcmp(wanted->name, hex) != 0 &&
+	    strcmp(wanted->name, repo->path) != 0)
+		return 0;
+	wanted->uuids = repo_why("%s%s%s", before != NULL ? before : "",
+	    before != NULL ? ", " : "", hex);
+	free(before);
+	wanted->nr++;
+	wanted->id = repo->id;
+	return wanted->uuids != NULL ? 0 : -ENOMEM;
 }
 
-int store_forget(struct store *s, const char *repo, uint64_t *nr)
+int store_find_known(struct store *s, const char *repo, uint64_t *id,
+    char **uuids)
 {
 	struct named_repo wanted = { .name = repo };
 	int r;
 
 	r = journal_each_repo(s->journal, match, &wanted);
-	if (r == 0 && wanted.id == 0)
-		return -ENOENT;
-	if (r == 0)
-		r = journal_drop_deferred(s->journal, wanted.id, nr);
+	if (r == 0 && wanted.nr != 1)
+		r = wanted.nr == 0 ? -ENOENT : -ENOTUNIQ;
+	*id = wanted.id;
+	*uuids = wanted.uuids;
+	return r > 0 ? -EIO : r;
+}
+
+static int count_row(void *arg, const struct journal_row *row)
+{
+	(void)row;
+	++*(uint64_t *)arg;
+	return 0;
+}
+
+int store_count_deferred(struct store *s, uint64_t id, uint64_t *nr)
+{
+	int r;
+
+	*nr = 0;
+	r = journal_each_deferred(s->journal, id, count_row, nr);
+	return r > 0 ? -EIO : r;
+}
+
+int store_forget(struct store *s, uint64_t id, uint64_t *nr)
+{
+	int r = journal_drop_deferred(s->journal, id, nr);
+
 	return r > 0 ? -EIO : r;
 }

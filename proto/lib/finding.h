@@ -124,8 +124,9 @@ enum finding_repair {
 	    "or mount the directory at the same path in the container; "       \
 	    "systemctl restart refd")                                          \
 	X(RECOVERY_AWAITS, "recovery-awaits", ERROR, NONE,                     \
-	    "refd recover --json names the repositories; bring them back, or " \
-	    "drop their records with refd recover --forget")                   \
+	    "the daemon's log names the repositories; bring them back, or "    \
+	    "stop the daemon and drop their records with refd recover "        \
+	    "--forget")                                                        \
 	X(FS_FAILED, "fs-failed", WARNING, NONE,                               \
 	    "the daemon's log names the file system; check it, and mount it "  \
 	    "again")                                                           \

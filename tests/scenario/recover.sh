@@ -123,6 +123,10 @@ check 'until the lock is gone' update "$repo" refs/heads/locked "$two"
 check 'the log tells of it' \
 	grep -q "finding=\"redone\" repo=\"$repo\" ref=\"refs/heads/locked\" " "$LOG"
 is 'one waits' 1 "$(status_of awaiting_repos)"
+cp -r "$T/repo" "$FS/other.git"
+check 'another one is served at the path of the missing one' \
+	update "$FS/other.git" refs/heads/x "$one"
+new=$(grep -o '[0-9a-f]\{32\}' "$FS/other.git/refd/id" | head -n 1)
 check 'it stops' stop_daemon
 
 # ---- repositories that will not come back ----
@@ -133,7 +137,18 @@ check 'is said to be none' grep -q 'knows no repository' "$T/err"
 recover >"$T/found"
 is 'what is missing is kept' 1 $?
 check 'for its time' grep -q '0 dropped, 1 deferred' "$T/found"
-recover --forget "$other" >/dev/null
+recover --yes --forget "$FS/other.git" >/dev/null
+is 'two were at one path: nothing is guessed' 1 $?
+check 'and both are named' grep -q "$other" "$T/err"
+check 'the newer one, too' grep -q "$new" "$T/err"
+recover --forget "$new" >"$T/found"
+check 'none is dropped' grep -q "dropped 0 records of '$new'" "$T/err"
+recover --forget "$other" >/dev/null </dev/null
+is 'nobody is asked, so nothing is changed' 1 $?
+check 'and the option is named' grep -q '\-\-yes' "$T/err"
+
+rm -r "$FS/other.git"
+recover --yes --forget "$other" >/dev/null
 is 'by its id it is given up' 0 $?
 check 'and told of' grep -q "dropped 1 record of '$other'" "$T/err"
 recover >"$T/found"

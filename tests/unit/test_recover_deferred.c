@@ -9,6 +9,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/scripted_txn.h"
@@ -497,22 +498,50 @@ END_TEST
 
 START_TEST(what_is_given_up_is_dropped)
 {
-	uint64_t nr = 0;
+	uint64_t nr = 0, id;
+	char *uuids;
 
 	wr_ok("x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
 	wr_rename(WORLD_REPO, AWAY);
 	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_int_eq(store_forget(&w->store, "/srv/none.git", &nr),
-	    -ENOENT);
-	ck_assert_uint_eq(nr_deferred(), 1);
-	ck_assert_int_eq(store_forget(&w->store, WORLD_REPO, &nr), 0);
+	ck_assert_int_eq(
+	    store_find_known(&w->store, "/srv/none.git", &id, &uuids), -ENOENT);
+	ck_assert_ptr_null(uuids);
+	ck_assert_int_eq(store_find_known(&w->store, WORLD_REPO, &id, &uuids),
+	    0);
+	free(uuids);
+	ck_assert_int_eq(store_count_deferred(&w->store, id, &nr), 0);
+	ck_assert_uint_eq(nr, 1);
+	ck_assert_int_eq(store_forget(&w->store, id, &nr), 0);
 	ck_assert_uint_eq(nr, 1);
 	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_uint_eq(w->deferred, 0);
 	wr_rename(AWAY, WORLD_REPO);
 	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
+}
+END_TEST
+
+/* A new repository was made at the path of the lost one. */
+START_TEST(one_of_several_is_given_up_by_its_id)
+{
+	static const char newer[] = "07000000000000000000000000000000";
+	struct journal_repo repo = { .uuid = { 7 }, .path = WORLD_REPO };
+	uint64_t id;
+	char *uuids;
+
+	wr_ok("x=1");
+	ck_assert_int_eq(journal_register_repo(w->store.journal, &repo), 0);
+	ck_assert_int_eq(store_find_known(&w->store, WORLD_REPO, &id, &uuids),
+	    -ENOTUNIQ);
+	ck_assert_uint_eq(strlen(uuids), 2 * 32 + 2);
+	ck_assert_ptr_nonnull(strstr(uuids, newer));
+	free(uuids);
+	ck_assert_int_eq(store_find_known(&w->store, newer, &id, &uuids), 0);
+	ck_assert_uint_eq(id, repo.id);
+	ck_assert_str_eq(uuids, newer);
+	free(uuids);
 }
 END_TEST
 
@@ -535,6 +564,7 @@ int main(void)
 	tcase_add_test(tc, a_good_packed_refs_comes_before_the_lock);
 	tcase_add_loop_test(tc, nothing_is_written_beside_a_reftable, 0, 2);
 	tcase_add_test(tc, what_is_given_up_is_dropped);
+	tcase_add_test(tc, one_of_several_is_given_up_by_its_id);
 	tcase_add_test(tc, no_packed_refs_new_is_left);
 	tcase_add_test(tc, no_log_of_what_never_was_is_left);
 	tcase_add_test(tc, a_line_of_what_is_left_is_added);

@@ -4,7 +4,8 @@
  *
  * Exit: 0 all refs agree with the journal; 1 redo is deferred, or a ref was
  * left or dropped; 74 there is no journal, or the journal failed, and keeps all
- * records; 75 a daemon runs on this state directory. --join: 74 also if the
+ * records; 75 a daemon runs on this state directory. --forget, --discard: the
+ * worse of the status of the recovery and of their own. --join: 74 also if the
  * journal has updates. --leave: 0 the node has left the others; 1 no consent.
  */
 #include <errno.h>
@@ -195,6 +196,20 @@ static void progress(void *arg, uint64_t done, uint64_t total)
 	progress_show("Replaying records", done, total, "", "");
 }
 
+static int worse(int status, int other)
+{
+	return status > other ? status : other;
+}
+
+static int status_of(const struct finding_tally *tally, uint64_t deferred)
+{
+	return deferred + tally_left(tally->counts) +
+		    tally_dropped(tally->counts) >
+		0 ?
+	    1 :
+	    0;
+}
+
 static int sum_up(struct store *store, const struct finding_tally *tally,
     uint64_t deferred, bool json, int r)
 {
@@ -206,11 +221,7 @@ static int sum_up(struct store *store, const struct finding_tally *tally,
 	else
 		report_text(tally, deferred);
 	if (r == 0)
-		return deferred + tally_left(tally->counts) +
-			    tally_dropped(tally->counts) >
-			0 ?
-		    1 :
-		    0;
+		return status_of(tally, deferred);
 	why = store_recover_why(store);
 	admin_say("recovery failed: %s; nothing was forgotten, "
 		  "run it again once the cause is gone",
@@ -260,6 +271,25 @@ static int move_journal_aside(const char *state, struct json *j)
 	return r;
 }
 
+static int open_state(const char *state)
+{
+	return SYS(&sys_kernel, openat, SYS_TRUSTED, state,
+	    O_RDONLY | O_DIRECTORY, 0);
+}
+
+/* Otherwise a power loss could bring back some of the files. */
+static int sync_state(const char *state)
+{
+	int fd = open_state(state), r = fd;
+
+	if (fd >= 0) {
+		r = SYS(&sys_kernel, fsync, fd);
+		SYS(&sys_kernel, close, fd);
+	}
+	return r;
+}
+
+/* The caller has the lock of the state directory. */
 static int discard(const struct recover_options *opt)
 {
 	struct json json = { .to = stdout }, *j = opt->json ? &json : NULL;
@@ -270,6 +300,8 @@ static int discard(const struct recover_options *opt)
 		json_begin(j, "moved_aside", '[');
 	}
 	r = move_journal_aside(opt->state, j);
+	if (r == 0)
+		r = sync_state(opt->state);
 	if (j != NULL) {
 		json_end(j, ']');
 		json_finish(j, '}');
@@ -285,6 +317,27 @@ static int discard(const struct recover_options *opt)
 		    "recovery. Repositories that belong to it are served again "
 		    "once 'refd disown' was run for each.");
 	return 0;
+}
+
+/* The journal cannot be opened, so no store has the lock. */
+static int discard_unread(const struct recover_options *opt)
+{
+	int dir = open_state(opt->state),
+	    fd = dir < 0 ? dir :
+			   SYS(&sys_kernel, openat, dir, "lock",
+			       O_RDWR | O_CREAT | O_NOFOLLOW, 0600),
+	    r = fd < 0 ? fd : SYS(&sys_kernel, flock_try, fd);
+
+	if (dir >= 0)
+		SYS(&sys_kernel, close, dir);
+	if (r < 0)
+		admin_say("can't lock the state directory '%s': %s", opt->state,
+		    strerror(-r));
+	else
+		r = discard(opt);
+	if (fd >= 0)
+		SYS(&sys_kernel, close, fd);
+	return r == -EAGAIN ? 75 : r < 0 ? 74 : r;
 }
 
 static void no_wake(void *arg)
@@ -328,7 +381,9 @@ static bool may_forget(const struct recover_options *opt, uint64_t nr)
 	return may_it;
 }
 
-static int forget(struct store *store, const struct recover_options *opt)
+/* *DEFERRED: those that are left. */
+static int forget(struct store *store, const struct recover_options *opt,
+    uint64_t *deferred)
 {
 	const char *repo = opt->forget;
 	char *uuids = NULL;
@@ -342,6 +397,8 @@ static int forget(struct store *store, const struct recover_options *opt)
 	else if (r == 0 && (r = store_forget(store, id, &nr)) == 0)
 		admin_say("dropped %llu record%s of '%s'",
 		    (unsigned long long)nr, nr == 1 ? "" : "s", repo);
+	if (r == 0)
+		r = store_count_deferred(store, 0, deferred);
 	if (r == -ENOTUNIQ)
 		admin_say("can't drop the records of '%s': several "
 			  "repositories had that path; name one by its id: %s",
@@ -547,7 +604,7 @@ static int recover(void *arg)
 	struct store *store;
 	uint64_t deferred = 0;
 	char *why;
-	int r, err;
+	int r, err, lock;
 
 	cfg.state_dir = opt->state;
 	/* Only repositories that the journal names are opened. */
@@ -558,7 +615,7 @@ static int recover(void *arg)
 	r = store_open(&cfg, &store, &why);
 	if (r < 0 && opt->discard && r != -EAGAIN) {
 		free(why);
-		return discard(opt);
+		return discard_unread(opt);
 	}
 	if (r < 0) {
 		admin_say("%s", why != NULL ? why : strerror(-r));
@@ -571,16 +628,21 @@ static int recover(void *arg)
 	r = store_recover(store, &report, &deferred);
 	err = r;
 	r = sum_up(store, &tally, deferred, opt->json, r);
+	if (err == 0 && opt->forget != NULL) {
+		r = forget(store, opt, &deferred);
+		r = worse(r, status_of(&tally, deferred));
+	}
 	tally_done(&tally);
-	if (err == 0 && opt->forget != NULL)
-		r = forget(store, opt);
 	if (err == 0 && opt->join != NULL)
 		r = join(store, opt);
 	if (err == 0 && opt->leave)
 		r = leave(store, opt);
 	store_stop(store);
-	store_free(store);
-	return opt->discard ? discard(opt) : r;
+	lock = store_free_keep_lock(store);
+	if (opt->discard)
+		r = worse(r, discard(opt));
+	SYS(&sys_kernel, close, lock);
+	return r;
 }
 
 static int run(struct recover_options *opt)

@@ -386,5 +386,8 @@ const char *store_fatal(struct store *store);
  * replay. */
 int store_stop(struct store *store);
 void store_free(struct store *store);
+/* Returns the descriptor of the lock of the state directory, to be closed: no
+ * other store opens the directory before. */
+int store_free_keep_lock(struct store *store);
 
 #endif

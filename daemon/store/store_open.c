@@ -473,6 +473,15 @@ void store_free(struct store *s)
 	free(s);
 }
 
+int store_free_keep_lock(struct store *s)
+{
+	int fd = s->state_lock_fd;
+
+	s->state_lock_fd = -1;
+	store_free(s);
+	return fd;
+}
+
 int store_set_rules(struct store *s, enum refd_durability durability,
     const struct rights_rule *rules, size_t nr)
 {

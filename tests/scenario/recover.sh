@@ -141,13 +141,56 @@ recover --yes --forget "$FS/other.git" >/dev/null
 is 'two were at one path: nothing is guessed' 1 $?
 check 'and both are named' grep -q "$other" "$T/err"
 check 'the newer one, too' grep -q "$new" "$T/err"
-recover --forget "$new" >"$T/found"
+recover --yes --forget "$new" >"$T/found"
+is 'the newer one has no record, and the other still waits' 1 $?
 check 'none is dropped' grep -q "dropped 0 records of '$new'" "$T/err"
 recover --forget "$other" >/dev/null </dev/null
 is 'nobody is asked, so nothing is changed' 1 $?
 check 'and the option is named' grep -q '\-\-yes' "$T/err"
 
-rm -r "$FS/other.git"
+# ---- a journal that is given up ----
+
+# Prints what is done in a wrong order with the state directory $1.
+without_the_lock() {
+	awk -v dir="$1" '
+		/flock\(/ && index($0, "<" dir "/lock>") { locked = 1 }
+		/close\(/ && index($0, "<" dir "/lock>") { locked = 0 }
+		/rename.*\.discarded-/ {
+			renamed = 1
+			synced = 0
+			if (!locked)
+				print
+		}
+		/fsync\(/ && index($0, "<" dir ">)") { synced = 1 }
+		END { if (!renamed || !synced) print "not renamed, or not synced" }
+	' "$T/trace"
+}
+
+cp -r "$STATE" "$T/given-up"
+cp -r "$STATE" "$T/damaged"
+truncate -s 0 "$T/damaged/journal.db"
+"$REFD" recover --state "$T/given-up" --root "$FS" --discard >"$T/found" 2>&1
+is 'given up: a record was deferred' 1 $?
+check 'given up: the journal is aside' \
+	test -e "$T/given-up"/journal.db.discarded-*
+rm -r "$T/given-up"
+cp -r "$STATE" "$T/given-up"
+if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
+	for dir in given-up damaged; do
+		strace -f -y -qq -o "$T/trace" -e \
+			trace=flock,close,rename,renameat,renameat2,fsync \
+			"$REFD" recover --state "$T/$dir" --root "$FS" \
+			--discard >"$T/found" 2>&1
+		prints_nothing "$dir: moved under the lock, and synced" \
+			without_the_lock "$T/$dir"
+	done
+else
+	skip 'given up: moved under the lock, and synced' 'no strace'
+fi
+rm -r "$T/given-up" "$T/damaged" "$FS/other.git"
+
+# ---- the end of the waiting ----
+
 recover --yes --forget "$other" >/dev/null
 is 'by its id it is given up' 0 $?
 check 'and told of' grep -q "dropped 1 record of '$other'" "$T/err"

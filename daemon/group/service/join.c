@@ -242,13 +242,15 @@ static bool recover(const struct joining *j, const char *option,
 }
 
 /* The journal of another group, or of the machine before, has later values than
- * the copies. This also proves that the daemon does not run. */
+ * the copies. The move also proves that the daemon does not run. It does not
+ * matter whether all updates could be replayed before. */
 static void discard_journal(const struct joining *j)
 {
 	char *path = xasprintf("%s/journal.db", j->state);
 
-	if (access(path, F_OK) == 0 &&
-	    !recover(j, "--discard", NULL, LAUNCH_NULL))
+	if (access(path, F_OK) == 0)
+		recover(j, "--discard", NULL, LAUNCH_NULL);
+	if (access(path, F_OK) == 0 || errno != ENOENT)
 		die("the journal in '%s' is in use, or cannot be moved aside: "
 		    "stop refd.socket, refd.service and refd-group.service",
 		    j->state);

@@ -108,6 +108,7 @@ struct verify {
 	 * check, SUBJECT is NULL, and every finding is certain. */
 	const struct verify_subject *subject;
 	bool is_sure, is_suspicious;
+	bool is_broken; /* FOUND_REF_BROKEN was found */
 	struct verify_subject *suspects;
 	size_t nr_suspects;
 };

@@ -46,22 +46,31 @@ static int lock_take(struct verify *v, const struct verify_place *place,
 
 /* ---- a ref ---- */
 
+static int sync_file(struct verify *v, int dirfd, const char *path, int flags)
+{
+	int fd = SYS(v->sys, openat, dirfd, path, O_RDONLY | flags, 0), r = fd;
+
+	if (fd >= 0) {
+		r = SYS(v->sys, fsync, fd);
+		SYS(v->sys, close, fd);
+	}
+	return r;
+}
+
+/* The directory of NAME may be removed, too. */
 static int sync_parent(struct verify *v, int dirfd, const char *name)
 {
 	char dir[REFD_PATH_MAX];
 	char *slash;
-	int fd, r;
+	int r;
 
 	snprintf(dir, sizeof(dir), "%s", name);
-	slash = strrchr(dir, '/');
-	if (slash != NULL)
-		*slash = '\0';
-	fd = SYS(v->sys, openat, dirfd, slash != NULL ? dir : ".",
-	    O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0)
-		return fd;
-	r = SYS(v->sys, fsync, fd);
-	SYS(v->sys, close, fd);
+	do {
+		slash = strrchr(dir, '/');
+		if (slash != NULL)
+			*slash = '\0';
+		r = sync_file(v, dirfd, slash != NULL ? dir : ".", O_DIRECTORY);
+	} while (r == -ENOENT && slash != NULL);
 	return r;
 }
 
@@ -80,18 +89,38 @@ static int put_value(struct verify *v, struct edit *e, mode_t mode,
 	return r == 0 ? sync_parent(v, e->dirfd, e->name) : r;
 }
 
+/* Whatever is found as FOUND_REF_BROKEN can be repaired. */
 static bool is_broken(struct verify *v, const struct verify_place *place,
     const char *name)
 {
-	struct loose_value loose;
-	bool is;
+	const struct verify_subject again = { verify_ref, *place, name };
+	const struct verify_subject *was = v->subject;
+	const bool was_sure = v->is_sure;
 
-	if (loose_read(v->sys, place->dirfd, name, v->repo.object_format,
-		&loose) < 0)
-		return false;
-	is = loose.kind == LOOSE_BROKEN;
-	loose_value_done(&loose);
-	return is;
+	v->subject = &again;
+	v->is_sure = false;
+	v->is_broken = false;
+	verify_ref(v, place, name);
+	v->subject = was;
+	v->is_sure = was_sure;
+	return v->is_broken;
+}
+
+/* A HEAD that is missing, and a value in packed-refs, have no file. */
+static int save(struct verify *v, const struct verify_place *place,
+    const char *name, char saved[SAVED_PATH_MAX])
+{
+	struct sys_stat st;
+	int r;
+
+	saved[0] = '\0';
+	r = SYS(v->sys, lstatat, place->dirfd, name, &st);
+	if (r == -ENOENT)
+		return 0;
+	if (r == 0)
+		r = saved_link(v->sys, &v->repo, place->dirfd, place->worktree,
+		    name, saved);
+	return r == 0 ? sync_parent(v, v->repo.fd, saved) : r;
 }
 
 static int restore(struct verify *v, const struct verify_place *place,
@@ -105,10 +134,7 @@ static int restore(struct verify *v, const struct verify_place *place,
 		return -EALREADY;
 	r = verify_last_value(v, place, e->name, value);
 	if (r == 0)
-		r = saved_link(v->sys, &v->repo, place->dirfd, place->worktree,
-		    e->name, saved);
-	if (r == 0)
-		r = sync_parent(v, v->repo.fd, saved);
+		r = save(v, place, e->name, saved);
 	return r == 0 ? put_value(v, e, mode, value) : r;
 }
 
@@ -121,8 +147,8 @@ static char *say_failed(int r)
 				"value whose object is there");
 	if (r == -ENOLINK)
 		return repo_why("not repaired: nothing tells which branch it "
-				"named: 'git symbolic-ref HEAD "
-				"refs/heads/BRANCH', run there, names one");
+				"named: 'echo ref: refs/heads/BRANCH >HEAD', "
+				"run in its directory, names one");
 	if (r == -EALREADY)
 		return repo_why(
 		    "not repaired: another has written it meanwhile");
@@ -141,13 +167,10 @@ static char *repair_ref(struct verify *v, const struct verify_place *place,
 	char saved[SAVED_PATH_MAX], hex[REFD_OID_MAX_HEX + 1], *said;
 	struct verify_value value = { .target = NULL };
 	struct sys_stat st;
-	mode_t mode = 0644;
+	mode_t mode = v->repo.mode & 0666;
 	struct edit e;
 	int r;
 
-	if (!is_broken(v, place, name))
-		return repo_why("not repaired: its value is well-formed, and "
-				"may be intended");
 	if (SYS(v->sys, lstatat, place->dirfd, name, &st) == 0 &&
 	    S_ISREG(st.mode))
 		mode = st.mode & 0777;
@@ -159,11 +182,12 @@ static char *repair_ref(struct verify *v, const struct verify_place *place,
 	*done = r == 0;
 	said = r < 0 ?
 	    say_failed(r) :
-	    repo_why("restored to %s from %s; the old file is %s",
+	    repo_why("restored to %s from %s%s%s",
 		value.target != NULL ?
 		    value.target :
 		    refd_oid_hex(&value.oid, v->repo.object_format, hex),
-		value.from, saved);
+		value.from, saved[0] != '\0' ? "; the old file is " : "",
+		saved);
 	if (r == 0 && value.target == NULL) {
 		refd_oid_hex(&value.oid, v->repo.object_format, v->value);
 		snprintf(v->from, sizeof(v->from), "%s", value.from);
@@ -198,6 +222,8 @@ static char *repair_log(struct verify *v, const struct verify_place *place,
 		r = sync_parent(v, v->repo.fd, saved);
 	if (r == 0)
 		r = reflog_repair(&log, NULL, 0, 0, &added, &cut);
+	if (r == 0)
+		r = sync_file(v, place->dirfd, path, O_NOFOLLOW | O_NONBLOCK);
 	edit_unlock(&e);
 	*done = r == 0;
 	return r < 0 ?
@@ -224,6 +250,8 @@ static char *remove_log(struct verify *v, const struct verify_place *place,
 		return say_failed(r);
 	r = verify_ref_value(v, place, name, &oid) == 0 ? reflog_unmake(&log) :
 							  -EALREADY;
+	if (r == 0)
+		r = sync_parent(v, place->dirfd, path);
 	edit_unlock(&e);
 	*done = r == 0;
 	return r < 0 ? say_failed(r) : repo_why("removed the empty log");

@@ -52,6 +52,7 @@ void verify_found(struct verify *v, enum finding_id id, const char *ref,
 	va_list ap;
 
 	v->is_suspicious = true;
+	v->is_broken = v->is_broken || id == FOUND_REF_BROKEN;
 	if (v->subject != NULL && !v->is_sure)
 		return;
 	if (v->subject != NULL && file[0] != '\0')

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/store/journal/record.h"
+#include "tests/lib/journal_help.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -260,16 +262,76 @@ END_TEST
 /* A useless value may still be intended. */
 START_TEST(well_formed_values)
 {
-	update("refs/heads/b", sr_commit);
-	tmp_run("cd r.git && echo %040d >refs/heads/a && "
-		"echo %040d >refs/heads/b && rm -r logs",
-	    7, 0);
-	REPAIRS(2);
+	tmp_run("cd r.git && echo %040d >refs/heads/a && rm -r logs", 7);
+	REPAIRS(1);
 	ck_assert(vh_has("object-missing refs/heads/a", ""));
-	DID("ref-broken refs/heads/b", "may be intended");
 	tmp_run("grep -q 07 r.git/refs/heads/a && "
-		"grep -q 00 r.git/refs/heads/b && "
 		"test ! -e r.git/refd/saved");
+}
+END_TEST
+
+/* Everything that is reported as broken can be repaired. */
+START_TEST(values_that_git_does_not_take)
+{
+	update("refs/heads/b", third);
+	update("refs/heads/c", older);
+	tmp_run("cd r.git && echo %040d >refs/heads/a && "
+		"echo ref: refs/heads/x..y >refs/heads/b && "
+		"git pack-refs --all --no-prune && rm refs/heads/c && "
+		"sed -i 's,^[^ ]* refs/heads/c$,%040d refs/heads/c,' "
+		"packed-refs && rm -r logs",
+	    0, 0);
+	REPAIRS(3);
+	DID("ref-broken refs/heads/a repaired", "the old file is");
+	DID("ref-broken refs/heads/b repaired", "the old file is");
+	DID("ref-broken refs/heads/c repaired", "the journal's record");
+	is_at("refs/heads/a", sr_commit);
+	is_at("refs/heads/b", third);
+	is_at("refs/heads/c", older);
+	REPAIRS(0);
+}
+END_TEST
+
+/* Somebody pointed HEAD to a by refd. */
+static void record_head(void)
+{
+	struct record_member m = { .name = "HEAD",
+		.worktree = "",
+		.status = REFD_OK,
+		.action = RECORD_WRITE,
+		.target = "refs/heads/a" };
+	struct record rec = { .committer = "a <a> 0 +0000",
+		.message = "",
+		.members = &m,
+		.nr_members = 1,
+		.nr_updates = 1 };
+	struct journal_row row = { .kind = JOURNAL_SLICE,
+		.repo = 1,
+		.final = true };
+	struct journal *j;
+	uint8_t *body;
+
+	tmp_run("git -C r.git symbolic-ref HEAD refs/heads/a");
+	sr_close();
+	j = help_open(&sys_kernel, sr_state, NULL);
+	body = record_encode(&rec, &row.len);
+	row.body = body;
+	refd_txid_make(&row.txid);
+	ck_assert_int_eq(journal_commit(j, &row, 1, true), 0);
+	free(body);
+	help_close(j);
+	sr_open();
+}
+
+START_TEST(a_missing_head)
+{
+	record_head();
+	tmp_run("rm r.git/HEAD");
+	REPAIRS(1);
+	DID("ref-broken HEAD repaired", "restored to refs/heads/a");
+	is_at("HEAD", sr_commit);
+	tmp_run("test \"$(ls -A r.git/refd/saved)\" = ''");
+	REPAIRS(0);
 }
 END_TEST
 
@@ -277,12 +339,16 @@ START_TEST(heads)
 {
 	tmp_run("cd r.git && : >HEAD");
 	REPAIRS(1);
-	DID("ref-broken HEAD", "git symbolic-ref HEAD");
+	DID("ref-broken HEAD", "echo ref: refs/heads/");
 	/* The log has ids, which would detach HEAD. */
 	tmp_run("cd r.git && cp logs/refs/heads/a logs/HEAD");
 	REPAIRS(1);
-	DID("ref-broken HEAD", "git symbolic-ref HEAD");
-	tmp_run("test ! -s r.git/HEAD");
+	DID("ref-broken HEAD", "echo ref: refs/heads/");
+	tmp_run("test ! -s r.git/HEAD && rm r.git/HEAD");
+	REPAIRS(1);
+	DID("ref-broken HEAD", "echo ref: refs/heads/");
+	tmp_run("cd r.git && test ! -e HEAD && echo ref: refs/heads/a >HEAD");
+	is_at("HEAD", sr_commit);
 }
 END_TEST
 
@@ -300,6 +366,47 @@ START_TEST(logs)
 		"test ! -e r.git/logs/refs/heads/d && "
 		"test ! -e r.git/refs/heads/d && git -C r.git branch d a");
 	REPAIRS(0);
+}
+END_TEST
+
+/* The inode that cannot be synced. */
+static uint64_t unsynced;
+
+static int fsync_or_fail(const struct sys *sys, int fd)
+{
+	struct sys_stat st;
+
+	if (SYS(sys, fstat, fd, &st) == 0 && st.ino == unsynced)
+		return -EIO;
+	return sys_kernel.fsync(sys, fd);
+}
+
+/* What --repair tells survives a power loss. */
+START_TEST(logs_are_synced)
+{
+	struct sys failing = *vh_opt.sys;
+	struct sys_stat st;
+
+	failing.fsync = fsync_or_fail;
+	vh_opt.sys = &failing;
+	tmp_run("cd r.git && printf torn >>logs/refs/heads/a && "
+		"mkdir logs/refs/heads/d && : >logs/refs/heads/d/e");
+	ck_assert_int_eq(sys_kernel.lstatat(&sys_kernel, tmp_fd,
+			     "r.git/logs/refs/heads/a", &st),
+	    0);
+	unsynced = st.ino;
+	REPAIRS(2);
+	DID("log-torn refs/heads/a", "not repaired: ");
+	DID("log-empty refs/heads/d/e repaired", "removed");
+	/* The directory of the log goes, too. */
+	tmp_run("mkdir r.git/logs/refs/heads/d && "
+		": >r.git/logs/refs/heads/d/e");
+	ck_assert_int_eq(sys_kernel.lstatat(&sys_kernel, tmp_fd,
+			     "r.git/logs/refs/heads", &st),
+	    0);
+	unsynced = st.ino;
+	REPAIRS(1);
+	DID("log-empty refs/heads/d/e", "not repaired: ");
 }
 END_TEST
 
@@ -386,8 +493,11 @@ int main(void)
 	tcase_add_test(tc, under_locks);
 	tcase_add_test(tc, a_lock_taken_after_the_value);
 	tcase_add_test(tc, well_formed_values);
+	tcase_add_test(tc, values_that_git_does_not_take);
+	tcase_add_test(tc, a_missing_head);
 	tcase_add_test(tc, heads);
 	tcase_add_test(tc, logs);
+	tcase_add_test(tc, logs_are_synced);
 	tcase_add_test(tc, links_on_the_way);
 	tcase_add_test(tc, packed_new);
 	tcase_add_test(tc, a_full_directory);

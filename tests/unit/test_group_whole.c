@@ -2,11 +2,15 @@
  * Proves that refd-group finds damaged packs and loose objects of a repository
  * and missing objects of its refs, and nothing in a repository that is whole,
  * and that a repair gets all objects from another repository and keeps what was
- * damaged. Git is real.
+ * damaged. A check ends after six hours. Git is real.
  */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "daemon/group/service/whole.h"
 #include "tests/lib/suite.h"
@@ -17,6 +21,40 @@ static struct fetch_site site;
 static struct fetch_wish wish;
 static struct whole whole;
 static struct text why;
+
+/* Each git seems to take so long. A script in place of git makes the file ran
+ * one byte longer when git has ended. */
+static long git_hours;
+
+static off_t nr_ran(void)
+{
+	struct stat st = { .st_size = 0 };
+
+	if (git_hours > 0)
+		fstatat(tmp_fd, "ran", &st, 0);
+	return st.st_size;
+}
+
+/* Instead of the function of libc. */
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+	long r = syscall(SYS_clock_gettime, id, ts);
+
+	ts->tv_sec += nr_ran() * git_hours * 3600;
+	return (int)r;
+}
+
+static void slow_git(long hours)
+{
+	char *path = xasprintf("%s/bin:%s", tmp_root, getenv("PATH"));
+
+	tmp_run("mkdir bin && printf '#!/bin/sh\n%%s \"$@\"\nr=$?\n"
+		"printf x >>%%s/ran\nexit $r\n' \"$(command -v git)\" "
+		"\"$PWD\" >bin/git && chmod +x bin/git");
+	setenv("PATH", path, 1);
+	free(path);
+	git_hours = hours;
+}
 
 /* dst/r.git: a copy of src/r.git, with one pack; its name is in the file pack.
  */
@@ -55,6 +93,7 @@ static void setup(void)
 
 static void teardown(void)
 {
+	git_hours = 0;
 	free(root);
 	free(source);
 	free(dir);
@@ -249,6 +288,37 @@ START_TEST(a_failed_repair_changes_nothing)
 }
 END_TEST
 
+/* Fsck, the packs and the second fsck have six hours together. */
+START_TEST(a_slow_repository_takes_six_hours)
+{
+	make("sha1");
+	overwrite(PACK ".pack");
+	ck_assert_msg(whole_open(&whole, root, &why), "%s", why.data);
+	slow_git(5);
+	ck_assert_int_eq(whole_check(&whole, &why), WHOLE_UNKNOWN);
+	ck_assert_msg(strstr(why.data, "more than six hours") != NULL, "%s",
+	    why.data);
+	ck_assert_int_eq(nr_ran(), 2);
+	whole_print(&whole, WHOLE_DAMAGED);
+	ck_assert_int_eq(nr_ran(), 2);
+	whole_done(&whole);
+}
+END_TEST
+
+/* Nobody has looked whether the complaints of git are damage. */
+START_TEST(a_look_that_is_not_made_proves_nothing)
+{
+	make("sha1");
+	tmp_run("cd dst/r.git && printf 'bogus\n' | git hash-object "
+		"--literally -w -t commit --stdin");
+	ck_assert_msg(whole_open(&whole, root, &why), "%s", why.data);
+	slow_git(5);
+	ck_assert_int_eq(whole_check(&whole, &why), WHOLE_UNKNOWN);
+	ck_assert_int_eq(nr_ran(), 2);
+	whole_done(&whole);
+}
+END_TEST
+
 START_TEST(alternates_are_refused)
 {
 	make("sha1");
@@ -275,6 +345,8 @@ int main(void)
 	tcase_add_loop_test(tc, malformed_objects_are_no_damage, 0, 4);
 	tcase_add_test(tc, a_replaced_value_is_no_damage);
 	tcase_add_test(tc, a_failed_repair_changes_nothing);
+	tcase_add_test(tc, a_slow_repository_takes_six_hours);
+	tcase_add_test(tc, a_look_that_is_not_made_proves_nothing);
 	tcase_add_test(tc, alternates_are_refused);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

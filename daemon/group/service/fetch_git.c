@@ -1,5 +1,6 @@
 #include "daemon/group/service/fetch_git.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,10 +39,16 @@ static void print_said(const struct fetch_git *g, struct text *said)
 			say_warning("%s: git: %s", g->wish->path, line);
 }
 
+static int seconds_left(const struct fetch_git *g)
+{
+	const uint64_t now = clock_now_ms();
+
+	return g->until_ms > now ? (int)((g->until_ms - now + 999) / 1000) : 0;
+}
+
 static int run_git(const struct fetch_git *g, struct launch *l,
     struct text *out)
 {
-	const uint64_t now = clock_now_ms();
 	struct text said = { 0 };
 	struct child_output o = { .out = out,
 		.err = g->said ? g->said : &said,
@@ -51,9 +58,8 @@ static int run_git(const struct fetch_git *g, struct launch *l,
 	int status;
 
 	l->no_git = true;
-	l->seconds =
-	    g->until_ms > now ? (int)((g->until_ms - now + 999) / 1000) : 0;
-	status = child_read(l, &o);
+	l->seconds = seconds_left(g);
+	status = l->seconds > 0 ? child_read(l, &o) : -ETIMEDOUT;
 	if (status > 0)
 		print_said(g, &said);
 	text_done(&said);
@@ -100,7 +106,7 @@ int fetch_git_here(const struct fetch_git *g, int dir, const char *const argv[],
 		.env = (char *const *)env,
 		.dir = path,
 		.no_git = true,
-		.seconds = (int)((g->until_ms - clock_now_ms()) / 1000) };
+		.seconds = seconds_left(g) };
 	int status = child_read(&l,
 	    &(struct child_output){ .out = out,
 		.out_max = HERE_MAX,

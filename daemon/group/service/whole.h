@@ -16,8 +16,10 @@
  * step 4, objects may be missing, and the next repair fetches again. Nothing
  * that was found damaged is ever deleted.
  *
- * git runs as in a fetch (fetch.h). One thread; blocks for as long as git reads
- * all objects, at most six hours.
+ * git runs as in a fetch (fetch.h). One thread; a check, with what it prints,
+ * blocks for as long as git reads all objects, at most six hours, because the
+ * other repositories wait. The fetch of a repair and the exchange of the files
+ * have the same limit each.
  */
 #ifndef GROUP_SERVICE_WHOLE_H
 #define GROUP_SERVICE_WHOLE_H
@@ -29,6 +31,7 @@ struct whole {
 	const struct fetch_site *site; /* borrowed, as is WISH */
 	const struct fetch_wish *wish; /* path and format */
 	struct fetch_repo repo;
+	uint64_t until_ms; /* of clock_now_ms(): no git runs after it */
 	/* A line with an id for each ref, and for values that another one has
 	 * replaced in refs/ or packed-refs; owned. */
 	struct text heads;

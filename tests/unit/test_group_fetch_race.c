@@ -1,12 +1,17 @@
 /*
  * Proves that refd-group finds a new repository although the row moves it to
- * its place between any two looks, and makes no second one.
+ * its place between any two looks, and makes no second one. It finds a renamed
+ * repository beside directories that the disk cannot read, and takes none for
+ * missing because of them.
  */
 #include <check.h>
+#include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,7 +25,12 @@
 #define NR_ARGS 6
 
 static int root_fd;
-static long calls_left; /* of openat2(2), until the move; -1: none */
+static long calls_left = -1; /* of openat2(2), until the move; -1: none */
+
+/* Directories with this beginning cannot be opened, and the root cannot be read
+ * to its end. */
+#define BAD "bad"
+static bool has_bad_blocks, is_root_bad;
 
 static int move_to_place(void)
 {
@@ -43,8 +53,63 @@ long syscall(long nr, ...)
 	va_end(args);
 	if (nr == SYS_openat2 && calls_left >= 0 && calls_left-- == 0)
 		ck_assert_int_eq(move_to_place(), 0);
+	if (nr == SYS_openat2 && has_bad_blocks &&
+	    has_prefix((const char *)arg[1], BAD)) {
+		errno = EIO;
+		return -1;
+	}
 	return next(nr, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
 }
+
+/* In place of the function of libc. */
+struct dirent *readdir(DIR *dir)
+{
+	static struct dirent *(*next)(DIR *);
+	struct dirent *entry;
+
+	if (next == NULL)
+		*(void **)&next = dlsym(RTLD_NEXT, "readdir64");
+	if (next == NULL)
+		*(void **)&next = dlsym(RTLD_NEXT, "readdir");
+	entry = next(dir);
+	if (entry == NULL && is_root_bad)
+		errno = EIO;
+	return entry;
+}
+
+START_TEST(bad_blocks_hide_one_directory)
+{
+	static const uint8_t uuid[16] = { 0, 1, 2, 3, 4, 5, 0x86, 7, 8, 9, 10,
+		11, 12, 13, 14, 15 };
+	char *roots[] = { xasprintf("%s/root", tmp_root) };
+	const struct fetch_site site = { roots, 1, tmp_root,
+		{ (char[]){ "true" }, NULL } };
+	const struct fetch_wish wish = { "/none", PLACE, PLACE, uuid, false,
+		false, REFD_FORMAT_SHA1, NULL, 0, NULL, 0, -1 };
+	struct text why = { 0 };
+	struct fetch_repo repo;
+
+	tmp_run("git init -q --bare root/m/former.git && "
+		"cd root/m/former.git && mkdir refd && printf 'uuid " UUID
+		"\njournal %032d\npath /x\n' >refd/id && cd .. && "
+		"for i in 1 2 3 4 5 6 7 8; do mkdir " BAD "$i ../" BAD
+		"$i || exit 1; done",
+	    0);
+	has_bad_blocks = _i == 0;
+	is_root_bad = _i == 1;
+	ck_assert_msg(fetch_repo_open(&repo, &site, &wish, &why), "%s",
+	    why.data);
+	fetch_repo_close(&repo);
+	/* Then nobody knows where it is. */
+	tmp_run("mv root/m/former.git former.git");
+	ck_assert(!fetch_repo_open(&repo, &site, &wish, &why));
+	ck_assert_msg(strstr(why.data, "cannot look for") != NULL, "%s",
+	    why.data);
+	has_bad_blocks = is_root_bad = false;
+	free(roots[0]);
+	text_done(&why);
+}
+END_TEST
 
 START_TEST(a_row_moves_the_repository)
 {
@@ -92,6 +157,7 @@ int main(void)
 	TCase *tc = tcase_create("group_fetch_race");
 
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_add_loop_test(tc, bad_blocks_hide_one_directory, 0, 2);
 	tcase_add_test(tc, a_row_moves_the_repository);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -19,8 +19,8 @@ static bool is_repository(int fd)
 }
 
 /* Everybody who may write below the root can put anything into a directory. So
- * only a failure of the disk, or a lack of memory or descriptors, ends the
- * search: then nothing says that the repository is not there. */
+ * only a failure of the disk, or a lack of memory or descriptors, counts: then
+ * nothing says that the repository is not there. */
 static int or_none(int err)
 {
 	return err == -EIO || err == -ENOMEM || err == -EMFILE ||
@@ -51,23 +51,38 @@ static int find_entry(int parent, const char *name,
 	return fd < 0 ? or_none(fd) : find_in(fd, wish, depth);
 }
 
-/* Closes FD. */
+static bool is_to_be_searched(const struct dirent *entry)
+{
+	return (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
+	    strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
+	    !has_prefix(entry->d_name, FETCH_REPO_WAY);
+}
+
+/* Closes FD. The search goes on after a failure: one bad block hides no other
+ * directory. */
 static int find_below(int fd, const struct fetch_wish *wish, unsigned depth)
 {
 	DIR *dir = fdopendir(fd);
 	const struct dirent *entry;
-	int found = -ENOENT;
+	int found = -ENOENT, next;
 
 	if (!dir) {
 		found = -errno;
 		close(fd);
 		return found;
 	}
-	while (found == -ENOENT && (entry = readdir(dir)))
-		if ((entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
-		    strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
-		    !has_prefix(entry->d_name, FETCH_REPO_WAY))
-			found = find_entry(fd, entry->d_name, wish, depth);
+	do {
+		errno = 0;
+		entry = readdir(dir);
+		if (!entry)
+			next = or_none(-errno);
+		else if (is_to_be_searched(entry))
+			next = find_entry(fd, entry->d_name, wish, depth);
+		else
+			next = -ENOENT;
+		if (next >= 0 || found == -ENOENT)
+			found = next;
+	} while (entry && found < 0);
 	closedir(dir);
 	return found;
 }

@@ -12,7 +12,8 @@
 #include "daemon/group/service/fetch.h"
 
 /* Opens the directory of the repository with the uuid of WISH. -ENOENT: none.
- * Another negative errno: a part of ROOT could not be searched. */
+ * Another negative errno: a part of ROOT could not be searched, and the others
+ * do not have it. */
 int fetch_find(const char *root, const struct fetch_wish *wish);
 
 #endif

@@ -46,8 +46,9 @@
 
 /* The outcome is not known: the write may have been done, or may still be done.
  * This is neither success nor failure. The message begins with
- * REFD_GIT2_UNKNOWN and names the id for `refd query`. No call of libgit2 has
- * this code. Some callers of libgit2 replace codes; the message remains. */
+ * REFD_GIT2_UNKNOWN and ends with the command that asks this daemon: `refd
+ * query`. No call of libgit2 has this code. Some callers of libgit2 replace
+ * codes; the message remains. */
 #define REFD_GIT2_EUNKNOWN (-7333)
 #define REFD_GIT2_UNKNOWN  "refd: outcome unknown: "
 

@@ -23,6 +23,7 @@
 
 #include "client/libgit2/refd_git2.h"
 #include "proto/lib/clock.h"
+#include "proto/lib/query_command.h"
 
 /* The daemon must begin the commit before the deadline. The answer may come
  * later. */
@@ -196,7 +197,8 @@ int request_open(struct request *r, const struct backend *be,
 	r->req.common_ino = be->common_ino;
 	r->req.atomic = true;
 	r->req.updates = r->updates;
-	r->daemon = refd_new(be->socket);
+	r->socket = be->socket;
+	r->daemon = refd_new(r->socket);
 	/* libgit2 has no limit for messages, and the protocol has. */
 	r->message = message ? strndup(message, REFD_MESSAGE_MAX) : NULL;
 	r->req.message = r->message;
@@ -310,12 +312,15 @@ static int code_of(enum refd_status status)
 static int fail_unknown(const struct request *r)
 {
 	char txid[REFD_TXID_HEX + 1];
-
-	return backend_fail(REFD_GIT2_EUNKNOWN,
+	char *command = query_command(r->socket, &r->req.txid);
+	int code = backend_fail(REFD_GIT2_EUNKNOWN,
 	    REFD_GIT2_UNKNOWN
-	    "the write of '%s' may have been done, or may still be done: "
-	    "refd query %s",
-	    r->updates[0].name, refd_txid_hex(&r->req.txid, txid));
+	    "the write of '%s' may have been done, or may still be done: %s",
+	    r->updates[0].name,
+	    command ? command : refd_txid_hex(&r->req.txid, txid));
+
+	free(command);
+	return code;
 }
 
 static int fail_status(const struct request *r, enum refd_status status,

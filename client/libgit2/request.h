@@ -20,6 +20,7 @@
 
 struct request {
 	struct refd *daemon;
+	const char *socket; /* of DAEMON; borrowed */
 	struct refd_request req;
 	struct refd_update updates[REQUEST_UPDATES_MAX];
 	git_config *config; /* owns strings of req */

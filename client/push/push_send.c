@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/git/gitversion.h"
+#include "client/librefd/refd_internal.h"
 #include "client/request/changes.h"
 #include "client/request/connect.h"
 #include "client/request/context.h"
@@ -17,6 +18,7 @@
 #include "client/request/unserved.h"
 #include "proto/detail.h"
 #include "proto/lib/clock.h"
+#include "proto/lib/query_command.h"
 #include "proto/lib/time_text.h"
 
 /* ---- what the pusher is told meanwhile ---- */
@@ -89,6 +91,7 @@ static bool push_progress_end(void)
 /* Borrows the commands, and parts of the request from the push_send. */
 struct push_request {
 	struct push_command **commands;
+	const char *socket; /* of the daemon that gets the request */
 	struct changes changes;
 	struct refd_request req;
 };
@@ -119,6 +122,7 @@ static void push_request_pack(struct push_request *p, const struct push_send *d,
 
 	memset(p, 0, sizeof(*p));
 	p->commands = d->commands + at;
+	p->socket = d->daemon->path;
 	for (i = 0; i < nr; i++)
 		add_change(&p->changes, p->commands[i]);
 	context_request(&p->req, d->gd, d->config);
@@ -171,12 +175,16 @@ static void say_failed(const struct push_request *p, size_t failed)
 
 static char *unknown_text(const struct push_request *p)
 {
-	char id[REFD_TXID_HEX + 1];
+	char id[REFD_TXID_HEX + 1], *text;
+	char *command = query_command(p->socket, &p->req.txid);
 
-	refd_txid_hex(&p->req.txid, id);
-	return xasprintf("refd: outcome unknown (transaction %s): ask with "
-			 "\"refd query %s\"",
-	    id, id);
+	if (!command)
+		die("out of memory");
+	text = xasprintf("refd: outcome unknown (transaction %s): ask with "
+			 "\"%s\"",
+	    refd_txid_hex(&p->req.txid, id), command);
+	free(command);
+	return text;
 }
 
 /* Git's sentence names the process, if known, and not the age of the lock. */

@@ -14,6 +14,7 @@
 #include "proto/detail.h"
 #include "proto/lib/clock.h"
 #include "proto/lib/progress.h"
+#include "proto/lib/query_command.h"
 
 /* ---- the report ---- */
 
@@ -23,15 +24,18 @@
  * ends.
  */
 
-static int failed_unknown(const struct refd_answer *ans)
+static int failed_unknown(const struct updater *up,
+    const struct refd_answer *ans)
 {
 	char id[REFD_TXID_HEX + 1];
+	char *command = query_command(up->socket.path, &ans->txid);
 
-	refd_txid_hex(&ans->txid, id);
+	if (!command)
+		die("out of memory");
 	print_lines(stderr,
-	    "fatal: outcome unknown (transaction %s): ask with "
-	    "\"refd query %s\"\n",
-	    id, id);
+	    "fatal: outcome unknown (transaction %s): ask with \"%s\"\n",
+	    refd_txid_hex(&ans->txid, id), command);
+	free(command);
 	return EXIT_FATAL;
 }
 
@@ -308,7 +312,7 @@ static int report_results(const struct updater *up,
 	    ans->outcome != REFD_OUTCOME_UNKNOWN)
 		rc = failed_whole(up, changes, ans);
 	if (ans->outcome == REFD_OUTCOME_UNKNOWN)
-		rc = failed_unknown(ans);
+		rc = failed_unknown(up, ans);
 	return rc;
 }
 
@@ -338,7 +342,7 @@ static int report_refused(const struct updater *up,
 		output_json(&all);
 	free(results);
 	if (ans->status == REFD_UNKNOWN)
-		return failed_unknown(ans);
+		return failed_unknown(up, ans);
 	busy = git_messages_is_busy(ans->status) || ans->status == REFD_ABORTED;
 	cli_say(busy ? CLI_ERROR : CLI_FATAL, "refd: %s: %s",
 	    refd_status_name(ans->status),

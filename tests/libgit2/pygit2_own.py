@@ -148,7 +148,7 @@ def serve(socket, script, ready):
 def broken(name, script, function):
     """Calls FUNCTION with a repository whose server runs SCRIPT. A process,
     because pygit2 keeps Python's lock."""
-    socket = os.path.join(scratch, f"broken-{len(os.listdir(scratch))}")
+    socket = os.path.join(scratch, f"broken {len(os.listdir(scratch))}")
     ready = multiprocessing.Event()
     process = multiprocessing.Process(target=serve,
                                       args=(socket, script, ready))
@@ -176,6 +176,10 @@ def unknown():
     fails("the status unknown", UNKNOWN,
           "hello", "read",
           "answer results ng unknown^refs/heads/u^^|outcome unknown 1")
+    # One with a space, so the shell needs quotes. Another daemon would answer
+    # never-seen, and then the caller would do the work again.
+    fails("the daemon to ask", f"refd query --socket '{scratch}/broken ",
+          "hello", "read", "close", "hello", "read", "answer expired")
     fails("an answer of another kind", UNKNOWN,
           "hello", "read", "answer pending")
     fails("ok, and the outcome is unknown", UNKNOWN,

@@ -348,7 +348,7 @@ slow_end() {
 		"$T/await.out"
 	reap "$lost_pid"
 	is 'outcome unknown: git push fails' 1 $?
-	id=$(grep -oP 'refd query \K[0-9a-f]{32}' "$T/lost.out" | head -n 1)
+	id=$(grep -oP 'refd query --socket \S+ \K[0-9a-f]{32}' "$T/lost.out" | head -n 1)
 	check 'outcome unknown: is said, with the transaction' test -n "$id"
 	check 'outcome unknown: and not done by git' \
 		test -z "$(ref_of lost.git refs/heads/l)"

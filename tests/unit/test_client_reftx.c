@@ -5,6 +5,7 @@
  */
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "proto/lib/cli.h"
@@ -166,14 +167,20 @@ static void cannot_tell(struct fake *f)
 	refd_request_done(&req);
 }
 
-/* Neither "committed" nor "aborted". */
+/* Neither "committed" nor "aborted". The user hears which daemon to ask. */
 START_TEST(test_hook_hears_no_unknown_outcome)
 {
-	char *argv[] = { "update", "refs/heads/a", A, NULL };
+	static char id[] = "0123456789abcdef0123456789abcdef";
+	char *argv[] = { "update", "--txid", id, "refs/heads/a", A, NULL };
+	char *line;
 
 	make_hook("none");
 	update_start(_i == 0 ? forgets_the_commit : cannot_tell, argv);
-	update_expect_start("fatal: outcome unknown (transaction ");
+	line = xasprintf("fatal: outcome unknown (transaction %s): ask with "
+			 "\"refd query --socket %s/sock %s\"",
+	    id, tmp_root, id);
+	update_expect(line);
+	free(line);
 	update_end(128);
 	check_log("[preparing]\n" Z " " A " refs/heads/a\n"
 		  "[prepared]\n" Z " " A " refs/heads/a\n");

@@ -56,7 +56,7 @@ static int run_pack(const struct command *c, int argc, char **argv)
 	req.git_dir = gd.common;
 	req.common_dev = gd.dev;
 	req.common_ino = gd.ino;
-	r = question_connect(q.socket, 0);
+	r = question_connect_of(q.socket, gd.common, 0);
 	question_call(r, &req, -1, &ans);
 	if (ans.kind != REFD_ANSWER_PAIRS)
 		die("the daemon's answer is not one to this question");

@@ -27,6 +27,7 @@
 
 struct log_run {
 	const char *socket;
+	const char *repo; /* of --repo, or NULL */
 	struct refd_request req;
 	struct gitdir gd;
 	struct lines lines;
@@ -79,6 +80,7 @@ static const char *take_repo(void *values, const char *dir)
 	struct log_run *a = values;
 	struct text reason = { 0 };
 
+	a->repo = dir;
 	if (gitdir_locate(&a->gd, dir, &reason)) {
 		a->req.git_dir = a->gd.path;
 		a->req.common_dev = a->gd.dev;
@@ -460,7 +462,7 @@ static int run_log(const struct command *c, int argc, char **argv)
 		return print_head(&a);
 	a.req.select.reverse = !a.oldest_first;
 	a.req.select.origin = true;
-	r = question_connect(a.socket, 0);
+	r = question_connect_of(a.socket, a.repo, 0);
 	require_repo(&a, r);
 	wants_some = want_some(&a);
 	begin_output(&a, false);
@@ -494,7 +496,7 @@ static int run_watch(const struct command *c, int argc, char **argv)
 
 	cli_parse(c, &a, argc, &argv);
 	a.req.select.origin = true;
-	r = question_connect(a.socket, 0);
+	r = question_connect_of(a.socket, a.repo, 0);
 	require_repo(&a, r);
 	begin_output(&a, true);
 	watch_all(&a, r);

@@ -7,6 +7,7 @@
 
 #include "client/librefd/refd_internal.h"
 #include "client/request/connect.h"
+#include "client/request/daemon_of.h"
 #include "client/request/daemons.h"
 #include "proto/lib/cli.h"
 #include "proto/lib/clock.h"
@@ -40,20 +41,31 @@ static void load_config(struct gitconfig *config, struct gitdir *gd)
 	text_done(&why);
 }
 
-static struct refd *open_socket(const char *option,
-    const struct gitconfig *config, const struct gitdir *gd, const char *suffix)
+/* Who is asked. */
+struct asked {
+	const char *option, *dir, *suffix;
+	struct gitconfig config;
+	struct gitdir gd;
+};
+
+static struct refd *open_socket(const struct asked *a)
 {
 	struct daemon_socket socket;
+	struct text why = { 0 };
 	struct refd *r;
 	char *path;
 
-	connect_choose(&socket, option, config, gd);
+	if (!a->dir)
+		connect_choose(&socket, a->option, &a->config, &a->gd);
+	else if (!daemon_of(&socket, a->option, a->dir, &why))
+		die("%s", why.data);
 	connect_choose_running(&socket);
-	path = xasprintf("%s%s", socket.path, suffix);
+	path = xasprintf("%s%s", socket.path, a->suffix);
 	free(socket.path);
 	socket.path = path;
 	r = connect_new(&socket);
 	free(path);
+	text_done(&why);
 	return r;
 }
 
@@ -75,21 +87,18 @@ static void say_progress(const struct refd *r, uint64_t *told_ms,
 
 /* The socket is searched for again before each attempt, because a user's own
  * socket may appear while this function waits. */
-static struct refd *connect_to(const char *option, const char *suffix,
-    int wait_ms)
+static struct refd *connect_to(struct asked a, int wait_ms)
 {
 	uint64_t deadline = clock_deadline_ms(wait_ms);
 	uint64_t told_ms = clock_now_ms(), told = 0;
 	const char *env = getenv("REFD_SOCKET");
-	struct gitconfig config = { 0 };
-	struct gitdir gd = { 0 };
 	struct refd *r;
 	int err;
 
-	if (!option && !(env && *env))
-		load_config(&config, &gd);
+	if (!a.option && !a.dir && !(env && *env))
+		load_config(&a.config, &a.gd);
 	for (;;) {
-		r = open_socket(option, &config, &gd, suffix);
+		r = open_socket(&a);
 		err = refd_connect(r, QUESTION_MS);
 		if (err == 0 &&
 		    (!wait_ms || refd_hello(r)->state == REFD_SERVING))
@@ -105,19 +114,28 @@ static struct refd *connect_to(const char *option, const char *suffix,
 		refd_free(r);
 		clock_nap(NAP_MS, deadline);
 	}
-	gitconfig_done(&config);
-	gitdir_done(&gd);
+	gitconfig_done(&a.config);
+	gitdir_done(&a.gd);
 	return r;
 }
 
 struct refd *question_connect(const char *option, int wait_ms)
 {
-	return connect_to(option, "", wait_ms);
+	return question_connect_of(option, NULL, wait_ms);
+}
+
+struct refd *question_connect_of(const char *option, const char *dir,
+    int wait_ms)
+{
+	return connect_to(
+	    (struct asked){ .option = option, .dir = dir, .suffix = "" },
+	    wait_ms);
 }
 
 struct refd *question_connect_admin(const char *option)
 {
-	return connect_to(option, REFD_ADMIN_SUFFIX, 0);
+	return connect_to(
+	    (struct asked){ .option = option, .suffix = REFD_ADMIN_SUFFIX }, 0);
 }
 
 void question_refused(const struct refd_answer *ans)

@@ -37,6 +37,10 @@ extern const struct command_option question_json[], question_shown[];
  * attempt is made, and a daemon that recovers or drains is available.
  */
 struct refd *question_connect(const char *option, int wait_ms);
+/* The same, but DIR is a repository that a person has named: daemon_of(). NULL:
+ * no repository was named. */
+struct refd *question_connect_of(const char *option, const char *dir,
+    int wait_ms);
 /* The same for the socket for administration beside it. */
 struct refd *question_connect_admin(const char *option);
 /* Waits for the answer. A failure or a refusal ends the program. If TIMEOUT_MS

@@ -1,0 +1,30 @@
+/*
+ * The daemon of a repository that a person names: the one that gets the pushes
+ * there. Each command with such a name asks here. Any other daemon has no such
+ * repository, and its answer looks as if nothing had happened there.
+ *
+ * Blocking; one thread.
+ */
+#ifndef CLIENT_REQUEST_DAEMON_OF_H
+#define CLIENT_REQUEST_DAEMON_OF_H
+
+#include "client/request/connect.h"
+
+/*
+ * connect_choose() with the configuration of the repository DIR. Root reads it
+ * with the rights of the owner. A repository that is gone, or that git would
+ * not use for this user, has no say: then the configuration of the user and of
+ * the system counts alone. False: the configuration cannot be read, and *WHY
+ * says so; it may hide the name of the socket.
+ */
+bool daemon_of(struct daemon_socket *s, const char *option, const char *dir,
+    struct text *why);
+/* The same for GD, with the rights of this process. */
+bool daemon_of_gitdir(struct daemon_socket *s, const struct gitdir *gd,
+    struct text *why);
+/* S as a text, owned, which a worker tells its caller. The caller reads it, and
+ * knows the OWNER of the repository. False: this is no such text. */
+char *daemon_of_text(const struct daemon_socket *s);
+bool daemon_of_read(struct daemon_socket *s, const char *text, uid_t owner);
+
+#endif

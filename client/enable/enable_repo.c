@@ -30,6 +30,7 @@
 #include "client/hooks/gate_link.h"
 #include "client/program.h"
 #include "client/request/connect.h"
+#include "client/request/daemon_of.h"
 #include "client/request/hold.h"
 #include "client/request/probe.h"
 
@@ -57,20 +58,18 @@
 
 /* Only the daemon that serves the repository knows which records wait, because
  * they are in the journal of this daemon. */
-static bool is_served(const struct gitdir *gd)
+static bool is_served(const struct gitdir *gd,
+    const struct daemon_socket *socket)
 {
 	struct gitconfig config = { 0 };
-	struct daemon_socket socket;
 	struct text why = { 0 };
 	enum probe probe;
 
 	gitconfig_load(&config, gd);
-	connect_choose(&socket, NULL, &config, gd);
-	probe = probe_daemon(&socket, gd, gitconfig_object_format(&config, gd),
+	probe = probe_daemon(socket, gd, gitconfig_object_format(&config, gd),
 	    &why);
 	gitconfig_done(&config);
 	text_done(&why);
-	free(socket.path);
 	return probe == PROBE_OK;
 }
 
@@ -93,8 +92,9 @@ static void clear_journal(int refd)
 }
 
 /* True: released, or there was nothing to release. False: no daemon serves the
- * repository, and only its own daemon knows which updates wait. */
-static bool release_repository(const struct gitdir *gd)
+ * repository on SOCKET, and only its own daemon knows which updates wait. */
+static bool release_repository(const struct gitdir *gd,
+    const struct daemon_socket *socket)
 {
 	char *id = xasprintf("%s/refd/id", gd->common);
 	const bool has_id = access(id, F_OK) == 0;
@@ -104,10 +104,10 @@ static bool release_repository(const struct gitdir *gd)
 	free(id);
 	if (!has_id || connect_is_in_group(gd))
 		return true;
-	if (!is_served(gd))
+	if (!socket->path || !is_served(gd, socket))
 		return false;
 	dir = tree_open(AT_FDCWD, gd->common);
-	hold_begin(&hold, dir, gd);
+	hold_begin(&hold, dir, gd, socket);
 	clear_journal(hold.refd);
 	hold_end(&hold);
 	close(dir);
@@ -122,13 +122,17 @@ struct enabling {
 	const char *named;
 	struct owned at;        /* NAMED */
 	const struct stat *was; /* the common dir that was checked; or NULL */
+	/* To disable: its daemon; without a path if nobody knows. Disabling
+	 * removes the name of the socket, so the work tells it before. */
+	struct daemon_socket socket;
 	bool is_listed;
 };
 
 /* ---- outside of the repository ---- */
 
-/* The first byte of a request. The rest is a path. */
-enum request_for { LISTING = 'l', UNLISTING, IMPORT };
+/* The first byte of a request. The rest is a path; of DAEMON, the text of
+ * daemon_of_text(). */
+enum request_for { LISTING = 'l', UNLISTING, IMPORT, DAEMON };
 
 /* A worker could have been tricked by the files that it read. */
 static bool may_name(const struct enabling *e, const char *path)
@@ -147,11 +151,14 @@ static bool may_name(const struct enabling *e, const char *path)
 
 static int hear(void *arg, const char *data, size_t len)
 {
-	const struct enabling *e = arg;
+	struct enabling *e = arg;
 	const char *path = data + 1;
 
-	if (len < 2 || memchr(data, '\0', len) != data + len - 1 ||
-	    !may_name(e, path))
+	if (len < 2 || memchr(data, '\0', len) != data + len - 1)
+		return false;
+	if (data[0] == DAEMON)
+		return daemon_of_read(&e->socket, path, e->at.st.st_uid);
+	if (!may_name(e, path))
 		return false;
 	switch ((enum request_for)data[0]) {
 	case LISTING:
@@ -163,6 +170,8 @@ static int hear(void *arg, const char *data, size_t len)
 	case IMPORT:
 		import_later(path);
 		return true;
+	case DAEMON:
+		break;
 	}
 	return false;
 }
@@ -496,6 +505,22 @@ static bool is_enabled_above(const char *dir, const struct gitdir *gd)
 	return is;
 }
 
+/* For release(): the name of the socket goes with the rest. */
+static void tell_daemon(const struct gitdir *gd)
+{
+	struct daemon_socket s = { 0 };
+	struct text why = { 0 };
+	char *text;
+
+	if (daemon_of_gitdir(&s, gd, &why)) {
+		text = daemon_of_text(&s);
+		request(DAEMON, text);
+		free(text);
+	}
+	free(s.path);
+	text_done(&why);
+}
+
 static bool disable(const char *dir, const struct gitdir *gd)
 {
 	struct undoing u = { .gd = gd };
@@ -504,6 +529,8 @@ static bool disable(const char *dir, const struct gitdir *gd)
 	site_init(&u.site, dir);
 	ok = look(&u);
 	found = u.record.nr || u.lines.nr || u.has_hook || u.has_gate;
+	if (ok)
+		tell_daemon(gd);
 	if (ok && found)
 		ok = look_again(&u) && undo(&u);
 	else if (ok)
@@ -588,7 +615,8 @@ static int release_here(void *arg)
 	const struct enabling *e = arg;
 	struct text why = { 0 };
 	struct gitdir gd = { 0 };
-	bool ok = owner_gitdir(&gd, &e->at, &why) && release_repository(&gd);
+	bool ok = owner_gitdir(&gd, &e->at, &why) &&
+	    release_repository(&gd, &e->socket);
 
 	gitdir_done(&gd);
 	text_done(&why);
@@ -629,6 +657,7 @@ static bool run(struct enabling *e)
 	if (ok && !e->w)
 		release(e);
 	owned_done(&e->at);
+	free(e->socket.path);
 	text_done(&why);
 	return ok;
 }

@@ -39,6 +39,7 @@
 #include "client/commands.h"
 #include "client/git/gitconfig.h"
 #include "client/git/owner.h"
+#include "client/request/daemon_of.h"
 #include "client/request/hold.h"
 #include "proto/lib/clock.h"
 #include "proto/refname.h"
@@ -437,6 +438,7 @@ static int migrate(void *arg)
 		.seconds = SECONDS };
 	unsigned i;
 	int status = STATUS_AGAIN;
+	struct daemon_socket socket;
 	struct launched c;
 	const char *lock;
 
@@ -446,7 +448,10 @@ static int migrate(void *arg)
 		die("%s belongs to user %u: run this as that user or as root",
 		    m->gd.common, (unsigned)m->gd.owner);
 	m->dir = tree_open(AT_FDCWD, m->gd.common);
-	hold_begin(&m->hold, m->dir, &m->gd);
+	if (!daemon_of_gitdir(&socket, &m->gd, &why))
+		die("%s", why.data);
+	hold_begin(&m->hold, m->dir, &m->gd, &socket);
+	free(socket.path);
 	m->work = m->hold.work;
 	l.fds[0] = (struct launch_fd){ m->dir, DIR_AT };
 	l.fds[1] = (struct launch_fd){ m->work, WORK_AT };

@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include "client/base/tree.h"
-#include "client/request/connect.h"
 #include "client/request/question.h"
 #include "proto/lib/clock.h"
 
@@ -102,19 +101,11 @@ static bool take_lock(struct hold *h, const struct gitdir *gd)
 	return false;
 }
 
-/* A repository names its daemon, as for pushes. */
-static struct refd *find_daemon(struct daemon_socket *socket,
-    const struct gitdir *gd)
+static struct refd *find_daemon(const struct daemon_socket *socket)
 {
-	struct gitconfig config = { 0 };
-	struct refd *r;
-	int err;
+	struct refd *r = connect_new(socket);
+	int err = refd_connect(r, QUESTION_MS);
 
-	gitconfig_load(&config, gd);
-	connect_choose(socket, NULL, &config, gd);
-	gitconfig_done(&config);
-	r = connect_new(socket);
-	err = refd_connect(r, QUESTION_MS);
 	if (err < 0)
 		question_failed(r, err);
 	if (refd_hello(r)->state != REFD_SERVING)
@@ -123,11 +114,11 @@ static struct refd *find_daemon(struct daemon_socket *socket,
 	return r;
 }
 
-void hold_begin(struct hold *h, int dir, const struct gitdir *gd)
+void hold_begin(struct hold *h, int dir, const struct gitdir *gd,
+    const struct daemon_socket *socket)
 {
 	const uint64_t deadline = clock_deadline_ms(HOLD_MS);
-	struct daemon_socket socket;
-	struct refd *r = find_daemon(&socket, gd);
+	struct refd *r = find_daemon(socket);
 	struct refd_answer ans;
 
 	mkdirat(dir, "refd", 0777);
@@ -147,14 +138,13 @@ void hold_begin(struct hold *h, int dir, const struct gitdir *gd)
 	}
 	question_ask(r, REFD_VERB_CHECKPOINT, HOLD_MS, &ans);
 	refd_answer_done(&ans);
-	if (!connect_may_bypass(socket.path, gd)) {
+	if (!connect_may_bypass(socket->path, gd)) {
 		hold_end(h);
 		cli_die(EXIT_AWAY,
 		    "%s has updates that could not be written to its refs "
 		    "yet: 'refd status' says why; nothing was changed",
 		    gd->common);
 	}
-	free(socket.path);
 }
 
 void hold_end(struct hold *h)

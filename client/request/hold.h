@@ -11,6 +11,7 @@
 #define CLIENT_REQUEST_HOLD_H
 
 #include "client/git/gitdir.h"
+#include "client/request/connect.h"
 
 struct hold {
 	int refd; /* the directory refd/ */
@@ -21,12 +22,14 @@ struct hold {
 };
 
 /*
- * Waits for a minute. DIR is the common directory of GD. A failure ends the
- * program: with 75 if nobody serves, if updates are at work for too long, if
- * there is a hold already, or if records of the repository wait for a disk or a
- * lock.
+ * Waits for a minute. DIR is the common directory of GD, and SOCKET the one of
+ * its daemon: daemon_of(). A failure ends the program: with 128 if other nodes
+ * have the repository; with 75 if nobody serves, if updates are at work for too
+ * long, if there is a hold already, or if records of the repository wait for a
+ * disk or a lock.
  */
-void hold_begin(struct hold *h, int dir, const struct gitdir *gd);
+void hold_begin(struct hold *h, int dir, const struct gitdir *gd,
+    const struct daemon_socket *socket);
 /* Removes refd/migrate, which has to be empty. */
 void hold_end(struct hold *h);
 

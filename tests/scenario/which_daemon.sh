@@ -1,8 +1,8 @@
 #!/bin/bash
 # Proves that a command with the name of a repository asks the daemon of this
-# repository, and not the one of the current directory: refd log, watch, pack
-# and look, also for root in the repository of a user, whose files root does not
-# read. The wrong daemon has no such repository, and its answer would
+# repository, and not the one of the current directory: refd log, watch, pack,
+# look and disable, also for root in the repository of a user, whose files root
+# does not read. The wrong daemon has no such repository, and its answer would
 # look as if nothing had happened there.
 
 # shellcheck source=tests/lib/scenario.sh
@@ -67,6 +67,13 @@ if with_people 'root and a user'; then
 	sed -i '$d' "$there/config"
 	chown -R 0:0 "$there"
 fi
+
+# ---- disable ----
+
+# The include with the name of the socket goes first.
+check 'disable' "$REFD" disable "$there" >"$T/said" 2>&1
+check 'disable: the daemon gave the repository free' \
+	grep -q 'journal 0\{32\}$' "$there/refd/id"
 
 stop_daemon
 DAEMON=$first

@@ -114,13 +114,24 @@ static struct refd *find_daemon(const struct daemon_socket *socket)
 	return r;
 }
 
+/* No marker lets git write there, so no later attempt would help. */
+static void refuse_group(const struct gitdir *gd)
+{
+	if (connect_is_in_group(gd))
+		die("%s is in a group of nodes, so this node alone cannot do "
+		    "that; nothing was changed",
+		    gd->common);
+}
+
 void hold_begin(struct hold *h, int dir, const struct gitdir *gd,
     const struct daemon_socket *socket)
 {
 	const uint64_t deadline = clock_deadline_ms(HOLD_MS);
-	struct refd *r = find_daemon(socket);
 	struct refd_answer ans;
+	struct refd *r;
 
+	refuse_group(gd);
+	r = find_daemon(socket);
 	mkdirat(dir, "refd", 0777);
 	h->refd = tree_open(dir, "refd");
 	enter(h, gd);
@@ -140,6 +151,8 @@ void hold_begin(struct hold *h, int dir, const struct gitdir *gd,
 	refd_answer_done(&ans);
 	if (!connect_may_bypass(socket->path, gd)) {
 		hold_end(h);
+		/* The daemon can have learned it meanwhile. */
+		refuse_group(gd);
 		cli_die(EXIT_AWAY,
 		    "%s has updates that could not be written to its refs "
 		    "yet: 'refd status' says why; nothing was changed",

@@ -101,6 +101,20 @@ is 'killed: the next call' "$repo: the refs are in files already" \
 	"$("$REFD" migrate --ref-format=files "$repo" 2>&1)"
 check 'killed: nothing is left' [ ! -e "$repo/refd/migrate" ]
 check 'killed: refd verify' "$REFD" verify "$repo"
+
+# ---- a group of nodes ----
+
+# Such a repository has no marker that lets git write, so no later call helps.
+new_repo nodes.git bare
+check 'a group of nodes: an update' "$REFD" update -C "$T/nodes.git" \
+	refs/heads/one "$(new_commit nodes.git one)"
+touch "$T/nodes.git/refd/group"
+"$REFD" migrate --ref-format=reftable "$T/nodes.git" >"$T/said" 2>&1
+is 'a group of nodes: status' 128 $?
+check 'a group of nodes: reason' grep -q 'is in a group of nodes' "$T/said"
+check 'a group of nodes: nothing was changed' \
+	test ! -e "$T/nodes.git/refd/migrate" -a ! -e "$T/nodes.git/reftable"
+
 stop_daemon
 
 # ---- several users ----

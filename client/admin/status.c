@@ -71,11 +71,11 @@ static void add_log(struct text *t, const struct refd_answer *ans)
 	}
 }
 
-static bool serves(const struct refd_answer *ans)
+/* A paused daemon is there, and takes no update. */
+static bool serves(const char *state, bool is_paused)
 {
-	return !strcmp(rows_value(ans, "state"),
-		   refd_server_state_name(REFD_SERVING)) &&
-	    strcmp(rows_value(ans, "paused"), "yes") != 0;
+	return !strcmp(state, refd_server_state_name(REFD_SERVING)) &&
+	    !is_paused;
 }
 
 /* ---- all daemons ---- */
@@ -91,6 +91,7 @@ static void put_daemon(const struct known_daemon *known)
 	json_text(&j, "account", known->account);
 	json_text(&j, "state", known->state);
 	json_flag(&j, "listens", known->listens);
+	json_flag(&j, "paused", known->is_paused);
 	json_begin(&j, "roots", '[');
 	for (i = 0; i < known->nr_roots; i++)
 		json_text(&j, NULL, known->roots[i]);
@@ -103,7 +104,7 @@ static void add_daemon(struct text *t, const struct known_daemon *known)
 	daemons_describe(known, t);
 	text_adds(t, ": ");
 	text_add_visible(t, known->state);
-	text_addc(t, '\n');
+	text_adds(t, known->is_paused ? ", paused\n" : "\n");
 }
 
 static int show_all(bool as_json)
@@ -121,9 +122,8 @@ static int show_all(bool as_json)
 			put_daemon(&all.list[i]);
 		else
 			add_daemon(&t, &all.list[i]);
-		serve = serve &&
-		    !strcmp(all.list[i].state,
-			refd_server_state_name(REFD_SERVING));
+		serve =
+		    serve && serves(all.list[i].state, all.list[i].is_paused);
 	}
 	if (!all.nr)
 		say("no daemon of this machine is known");
@@ -159,7 +159,10 @@ static int run_status(const struct command *c, int argc, char **argv)
 		add_log(&t, &ans);
 	}
 	text_print(&t);
-	rc = serves(&ans) ? EXIT_DONE : EXIT_AWAY;
+	rc = serves(rows_value(&ans, "state"),
+		 !strcmp(rows_value(&ans, "paused"), "yes")) ?
+	    EXIT_DONE :
+	    EXIT_AWAY;
 	refd_answer_done(&ans);
 	return rc;
 }

@@ -175,7 +175,7 @@ static void name_account(struct known_daemon *known, uint64_t pid)
 	free(path);
 }
 
-static void ask_roots(struct known_daemon *known, struct refd *r)
+static void ask_status(struct known_daemon *known, struct refd *r)
 {
 	struct refd_request req = { .verb = REFD_VERB_STATUS };
 	struct refd_answer ans;
@@ -186,6 +186,8 @@ static void ask_roots(struct known_daemon *known, struct refd *r)
 	for (i = 0; ans.kind == REFD_ANSWER_PAIRS && i < ans.nr_pairs; i++)
 		if (!strcmp(ans.pairs[i].key, "root.path"))
 			add_root(known, ans.pairs[i].value);
+		else if (!strcmp(ans.pairs[i].key, "paused"))
+			known->is_paused = !strcmp(ans.pairs[i].value, "yes");
 	refd_answer_done(&ans);
 }
 
@@ -201,7 +203,7 @@ static void ask(struct known_daemon *known)
 		known->state =
 		    xstrdup(refd_server_state_name(refd_hello(r)->state));
 		name_account(known, refd_hello(r)->pid);
-		ask_roots(known, r);
+		ask_status(known, r);
 	} else {
 		known->state = xstrdup(
 		    known->listens || err == -EACCES ? refd_error(r) : "off");

@@ -23,6 +23,7 @@ struct known_daemon {
 	char **roots;  /* by the daemon, or else by its configuration */
 	size_t nr_roots;
 	bool listens;
+	bool is_paused;  /* and serves no update */
 	bool is_of_root; /* only root can have put the socket there */
 };
 

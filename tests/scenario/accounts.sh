@@ -68,6 +68,17 @@ check 'a root of this daemon' env -u REFD_SOCKET "$REFD" enable --system \
 	--root "$S"
 "$REFD" disable --system >/dev/null
 unset GIT_CONFIG_SYSTEM
+mv /etc/refd/alice "$T/aside"
+quietly "$REFD" status --all
+is 'the only daemon serves' 0 $?
+"$REFD" pause --socket /run/refd/refd.sock >"$T/out"
+"$REFD" status --all >"$T/out"
+is 'a daemon that is paused' 75 $?
+check 'it is named' grep -qF "$who: serving, paused" "$T/out"
+is 'it is named, as JSON' true "$("$REFD" status --all --json |
+	jq 'select(.socket == "/run/refd/refd.sock").paused')"
+"$REFD" resume --socket /run/refd/refd.sock >"$T/out"
+mv "$T/aside" /etc/refd/alice
 kill "$first"
 wait "$first"
 "$REFD" status --all >"$T/out"

@@ -274,18 +274,24 @@ static bool check_daemons(const struct daemons *all, const char *socket,
 	return !other && !(mine && mine->nr_roots);
 }
 
+/* One file serves all roots: another socket moves the recorded ones, too. */
 static bool are_served(const struct system *sy, const char **roots, size_t nr,
     const struct wishes *w)
 {
-	const char *socket = w->socket ? w->socket : REFD_SYSTEM_SOCKET;
+	const char *was = settings_get(&sy->before, "refd.socket");
+	const char *before = was ? was : REFD_SYSTEM_SOCKET, *root;
+	const char *socket = w->socket ? w->socket : before;
+	const bool moves = strcmp(socket, before) != 0;
 	struct daemons all = { 0 };
 	bool ok = true;
-	size_t i;
+	size_t i, at = 0;
 
 	daemons_find(&all, socket);
 	for (i = 0; i < nr; i++)
 		ok &= settings_have(&sy->before, NOTE_ROOT, roots[i]) ||
 		    check_daemons(&all, socket, roots[i]);
+	while (moves && (root = system_next_root(&sy->before, &at)))
+		ok &= check_daemons(&all, socket, root);
 	daemons_done(&all);
 	return ok;
 }

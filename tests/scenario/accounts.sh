@@ -66,6 +66,15 @@ check 'is refused, with the setting' grep -qF \
 check 'nothing is enabled' test ! -e "$GIT_CONFIG_SYSTEM"
 check 'a root of this daemon' env -u REFD_SOCKET "$REFD" enable --system \
 	--root "$S"
+# Without --root all recorded directories move.
+"$REFD" enable --system --socket /run/refd-alice/refd.sock >"$T/out" 2>&1
+is 'another socket for a root of this daemon' 1 $?
+check 'is refused, too' grep -qF "$S/: not enabled, because it is served by \
+the daemon on $who" "$T/out"
+REFD_SOCKET=/run/refd-alice/refd.sock "$REFD" enable --system >"$T/out" 2>&1
+is 'another socket by the environment is refused, too' 1 $?
+is 'no socket is recorded' '' \
+	"$(git config -f /etc/refd/gitconfig refd.socket)"
 "$REFD" disable --system >/dev/null
 unset GIT_CONFIG_SYSTEM
 mv /etc/refd/alice "$T/aside"

@@ -2,9 +2,8 @@
  * refd look: asks the daemon to compare the refs of repositories with history,
  * and to record the differences (PROTOCOL.md, Looks). The daemon begins no look
  * by itself, so a timer runs this program for all repositories below a
- * directory. Root may look at repositories of any user, and reads only names
- * and numbers of files. A worker with the rights of the owner reads which
- * daemon to ask (daemon_of.h).
+ * directory. Only names and numbers of files are read here, because root may
+ * look at repositories of any user.
  *
  * Happy path: a request for each repository, one after the other. In between
  * the program rests, so that looks take a tenth of the time of the disks. The
@@ -26,7 +25,6 @@
 
 #include "client/commands.h"
 #include "client/enable/scan.h"
-#include "client/request/daemon_of.h"
 #include "client/request/question.h"
 #include "proto/lib/cli.h"
 #include "proto/lib/clock.h"
@@ -49,8 +47,7 @@
 struct look_run {
 	struct question q; /* first, because QUESTION_SOCKET is of its type */
 	int after;         /* a process, or 0 */
-	struct refd *r;    /* NULL: nobody was asked yet */
-	char *socket;      /* of R, as daemon_of() chose it */
+	struct refd *r;
 	uint64_t rest_until_ms;
 	bool has_failed; /* a repository: what another look can't change */
 	bool was_busy;   /* a repository: the next look may succeed */
@@ -98,32 +95,10 @@ static bool is_complete(const struct refd_answer *ans)
 	return !strcmp(value_of(ans, "left"), "0");
 }
 
-static void connect_looks(struct look_run *l, const char *dir)
+static void connect_looks(struct look_run *l)
 {
 	refd_free(l->r);
-	l->r =
-	    question_connect_of(l->q.socket, dir, l->after > 0 ? BACK_MS : 0);
-}
-
-/* Below one directory there can be repositories of several daemons. */
-static bool find_daemon(struct look_run *l, const char *dir)
-{
-	struct daemon_socket s;
-	struct text why = { 0 };
-	const bool found = daemon_of(&s, l->q.socket, dir, &why);
-
-	if (!found) {
-		say_error("%s", why.data);
-		l->has_failed = true;
-	} else if (!l->r || strcmp(s.path, l->socket) != 0) {
-		connect_looks(l, dir);
-		free(l->socket);
-		l->socket = s.path;
-	} else {
-		free(s.path);
-	}
-	text_done(&why);
-	return found;
+	l->r = question_connect(l->q.socket, l->after > 0 ? BACK_MS : 0);
 }
 
 /* Git holds a ref, other looks of the user wait, or the daemon starts again:
@@ -146,7 +121,7 @@ static void ask(struct look_run *l, const char *dir, struct refd_request *req,
 		clock_nap(pause_ms, CLOCK_FOREVER);
 		pause_ms *= 2;
 		if (err < 0)
-			connect_looks(l, dir);
+			connect_looks(l);
 	}
 	if (err < 0)
 		question_failed(l->r, err);
@@ -176,7 +151,7 @@ static void look_at(const char *dir, void *data)
 
 	clock_nap((unsigned)-1, l->rest_until_ms);
 	begin_ms = clock_now_ms();
-	if (find_refs(dir, &git_dir, &st) && find_daemon(l, dir)) {
+	if (find_refs(dir, &git_dir, &st)) {
 		req.git_dir = git_dir;
 		req.common_dev = (uint64_t)st.st_dev;
 		req.common_ino = (uint64_t)st.st_ino;
@@ -205,11 +180,11 @@ static int run_look(const struct command *c, int argc, char **argv)
 	interrupt_catch();
 	if (l.after > 0)
 		await_end(l.after);
+	connect_looks(&l);
 	for (i = 0; i < nr && !interrupt_came(); i++)
 		if (!scan_repositories(argv[i], look_at, &l))
 			l.has_failed = true;
 	refd_free(l.r);
-	free(l.socket);
 	if (interrupt_came())
 		return INTERRUPT_STATUS;
 	if (l.has_failed)

@@ -130,8 +130,7 @@ struct enabling {
 
 /* ---- outside of the repository ---- */
 
-/* The first byte of a request. The rest is a path; of DAEMON, the text of
- * daemon_of_text(). */
+/* The first byte of a request. The rest is a path; of DAEMON, of the socket. */
 enum request_for { LISTING = 'l', UNLISTING, IMPORT, DAEMON };
 
 /* A worker could have been tricked by the files that it read. */
@@ -510,13 +509,9 @@ static void tell_daemon(const struct gitdir *gd)
 {
 	struct daemon_socket s = { 0 };
 	struct text why = { 0 };
-	char *text;
 
-	if (daemon_of_gitdir(&s, gd, &why)) {
-		text = daemon_of_text(&s);
-		request(DAEMON, text);
-		free(text);
-	}
+	if (daemon_of_gitdir(&s, gd, &why))
+		request(DAEMON, s.path);
 	free(s.path);
 	text_done(&why);
 }

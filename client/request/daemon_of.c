@@ -10,9 +10,6 @@
 enum { CHOSEN, NO_REPOSITORY, UNREADABLE };
 /* A file that never ends holds up git, and the owner can choose it. */
 #define SECONDS 10
-/* The first byte of a text; the path follows. */
-enum { PLAIN = 'p', GUARDED = 'g' };
-
 struct choice {
 	struct owned at;
 	struct daemon_socket *socket;
@@ -51,19 +48,20 @@ bool daemon_of_gitdir(struct daemon_socket *s, const struct gitdir *gd,
 	return ok;
 }
 
-char *daemon_of_text(const struct daemon_socket *s)
+/* The worker has read files of the owner, also the owner's own configuration.
+ * So only this process decides whether somebody else names the socket, too. */
+bool daemon_of_read(struct daemon_socket *s, const char *path, uid_t owner)
 {
-	return xasprintf("%c%s", s->is_guarded ? GUARDED : PLAIN, s->path);
-}
+	struct daemon_socket outside = { 0 };
 
-bool daemon_of_read(struct daemon_socket *s, const char *text, uid_t owner)
-{
-	if ((*text != PLAIN && *text != GUARDED) || !text[1])
+	if (!*path)
 		return false;
+	choose_outside(&outside, NULL);
 	free(s->path);
-	*s = (struct daemon_socket){ .path = xstrdup(text + 1),
-		.is_guarded = *text == GUARDED,
+	*s = (struct daemon_socket){ .path = xstrdup(path),
+		.is_guarded = strcmp(path, outside.path) != 0,
 		.owner = owner };
+	free(outside.path);
 	return true;
 }
 
@@ -74,16 +72,11 @@ static int choose_here(void *arg)
 	struct gitdir gd = { 0 };
 	struct text why = { 0 };
 	int result = NO_REPOSITORY;
-	char *told;
 
 	if (owner_gitdir(&gd, &c->at, &why))
 		result = daemon_of_gitdir(&s, &gd, &why) ? CHOSEN : UNREADABLE;
-	if (result == CHOSEN) {
-		told = daemon_of_text(&s);
-		if (worker_tell(told, strlen(told) + 1) != true)
-			result = UNREADABLE;
-		free(told);
-	}
+	if (result == CHOSEN && worker_tell(s.path, strlen(s.path) + 1) != true)
+		result = UNREADABLE;
 	free(s.path);
 	gitdir_done(&gd);
 	text_done(&why);

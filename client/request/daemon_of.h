@@ -22,9 +22,8 @@ bool daemon_of(struct daemon_socket *s, const char *option, const char *dir,
 /* The same for GD, with the rights of this process. */
 bool daemon_of_gitdir(struct daemon_socket *s, const struct gitdir *gd,
     struct text *why);
-/* S as a text, owned, which a worker tells its caller. The caller reads it, and
- * knows the OWNER of the repository. False: this is no such text. */
-char *daemon_of_text(const struct daemon_socket *s);
-bool daemon_of_read(struct daemon_socket *s, const char *text, uid_t owner);
+/* For the caller of a worker that told the PATH of a socket, after
+ * daemon_of_gitdir() in a repository of OWNER. False: there is no path. */
+bool daemon_of_read(struct daemon_socket *s, const char *path, uid_t owner);
 
 #endif

@@ -124,6 +124,8 @@ void verify_check(struct verify *v, verify_check_fn *check,
     const struct verify_place *place, const char *name);
 /* Checks all suspects a second time, after a pause. */
 void verify_check_again(struct verify *v);
+/* Reads packed-refs, the list of packs and the newest rows again. */
+void verify_read_again(struct verify *v);
 /* NAME with its worktree: "worktrees/<id>/HEAD". */
 const char *verify_ref_name(const struct verify_place *place, const char *name,
     char buf[REFD_PATH_MAX]);

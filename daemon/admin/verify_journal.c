@@ -196,7 +196,8 @@ static void open_it(struct verify *v, const struct repo_id *id)
 
 	r = verify_rows_open(v->rows, &why);
 	v->journal = v->rows->journal;
-	if (r == 0 && memcmp(journal_uuid(v->journal), id->journal, 16) != 0) {
+	if (r == 0 && !repo_id_is_unclaimed(id) &&
+	    memcmp(journal_uuid(v->journal), id->journal, 16) != 0) {
 		repo_id_hex(id->journal, hex);
 		verify_found(v, FOUND_JOURNAL_OTHER, "", "refd/id",
 		    "it belongs to the journal %s, and that in '%s' is "
@@ -221,9 +222,9 @@ static void open_it(struct verify *v, const struct repo_id *id)
 void verify_journal_open(struct verify *v)
 {
 	struct repo_id id;
-	int r = -ENOENT;
+	int r = v->repo.refd_fd;
 
-	if (v->repo.refd_fd >= 0)
+	if (r >= 0)
 		r = repo_id_read(v->sys, v->repo.refd_fd, &id);
 	v->is_unread = r != -ENOENT;
 	if (r == 0)

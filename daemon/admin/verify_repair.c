@@ -129,7 +129,8 @@ static int restore(struct verify *v, const struct verify_place *place,
 {
 	int r;
 
-	/* Another writer was faster. */
+	/* Another writer was faster. It may have packed the ref. */
+	verify_read_again(v);
 	if (!is_broken(v, place, e->name))
 		return -EALREADY;
 	r = verify_last_value(v, place, e->name, value);

@@ -92,8 +92,7 @@ static void check_subject(struct verify *v, const struct verify_subject *s,
 	v->subject = was;
 }
 
-/* Reads packed-refs and the list of packs again. */
-static void refresh(struct verify *v)
+void verify_read_again(struct verify *v)
 {
 	struct packed_snapshot *snap = NULL;
 
@@ -117,7 +116,7 @@ void verify_check_again(struct verify *v)
 		return;
 	if (!interrupt_came())
 		SYS(v->sys, sleep_ns, v->opt->patience_ns);
-	refresh(v);
+	verify_read_again(v);
 	for (i = 0; i < nr; i++)
 		if (!interrupt_came())
 			check_subject(v, &s[i], true);
@@ -365,7 +364,7 @@ static int verify_opened(struct verify *v, char **why)
 		verify_find_format(v);
 	if (!malformed)
 		open_objects(v);
-	refresh(v);
+	verify_read_again(v);
 	if (v->is_reftable)
 		verify_all_reftables(v);
 	else

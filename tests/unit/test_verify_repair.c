@@ -221,6 +221,18 @@ START_TEST(a_journal_that_does_not_know_it)
 }
 END_TEST
 
+/* As after refd disable: any journal may take the repository. */
+START_TEST(a_repository_of_no_journal)
+{
+	tmp_run("cd r.git && sed -i 's/^journal .*/journal "
+		"00000000000000000000000000000000/' refd/id && "
+		": >refs/heads/a");
+	REPAIRS(1);
+	DID("ref-broken refs/heads/a repaired", "the journal's record");
+	is_at("refs/heads/a", sr_commit);
+}
+END_TEST
+
 START_TEST(under_locks)
 {
 	tmp_run("cd r.git && : >refs/heads/a && : >refs/heads/a.lock");
@@ -490,6 +502,7 @@ int main(void)
 	tcase_add_test(tc, objects_that_are_gone);
 	tcase_add_test(tc, without_its_journal);
 	tcase_add_test(tc, a_journal_that_does_not_know_it);
+	tcase_add_test(tc, a_repository_of_no_journal);
 	tcase_add_test(tc, under_locks);
 	tcase_add_test(tc, a_lock_taken_after_the_value);
 	tcase_add_test(tc, well_formed_values);

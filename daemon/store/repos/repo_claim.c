@@ -186,20 +186,9 @@ static int look_there(void *arg, const struct journal_repo *known)
 	return 0;
 }
 
-/* A program that copies repositories from other machines does not know the
- * journal. Or an administrator has copied the repository from another machine.
- * On a single machine refd disable has released the repository
- * (client/enable/enable_repo.c). */
-static bool is_unclaimed(const struct repo_id *id)
-{
-	static const uint8_t none[16];
-
-	return memcmp(id->journal, none, 16) == 0;
-}
-
 static bool has_no_journal(const struct repos *repos, const struct repo_id *id)
 {
-	return repos->replica->ops->shares_rows || is_unclaimed(id);
+	return repos->replica->ops->shares_rows || repo_id_is_unclaimed(id);
 }
 
 static int note_known(void *arg, const struct journal_repo *known)
@@ -221,7 +210,7 @@ int repo_is_lost(const struct repos *repos, const struct repo_id *id)
 	bool is_known = false;
 	int r;
 
-	if (!is_unclaimed(id) || !repos->replica->ops->shares_rows)
+	if (!repo_id_is_unclaimed(id) || !repos->replica->ops->shares_rows)
 		return 0;
 	r = journal_find_repo(repos->journal, id->uuid, note_known, &is_known);
 	return r == 0 ? is_known : journal_result(r);
@@ -267,7 +256,7 @@ static int name_it(const struct repos *repos, struct repo *repo,
 		r = find_copy(repos, repo, id, &is_new);
 	if (r == 0 && !is_new && (r = repo_is_lost(repos, id)) > 0)
 		r = -EIDRM;
-	is_unnamed = r == 0 && is_unclaimed(id);
+	is_unnamed = r == 0 && repo_id_is_unclaimed(id);
 	changes = is_new ||
 	    (r == 0 && has_no_journal(repos, id) &&
 		memcmp(id->journal, journal_uuid(repos->journal), 16) != 0);

@@ -150,6 +150,13 @@ bool repo_id_is_own(const struct repo_id *id)
 	return id->owner == (uint32_t)geteuid() || id->owner == 0;
 }
 
+bool repo_id_is_unclaimed(const struct repo_id *id)
+{
+	static const uint8_t none[16];
+
+	return memcmp(id->journal, none, 16) == 0;
+}
+
 int repo_id_write(const struct sys *sys, int refd_fd, const struct repo_id *id,
     bool replaces)
 {

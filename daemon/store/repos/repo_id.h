@@ -36,6 +36,10 @@ int repo_id_read_in(const struct sys *sys, int dirfd, struct repo_id *id);
 /* Did the account of this process, or root, write the file? A group member who
  * may write in a repository can put any text into refd/. */
 bool repo_id_is_own(const struct repo_id *id);
+/* May any journal take the repository? A program that copies repositories from
+ * other machines does not know the journal, refd disable has released the
+ * repository, or an administrator has copied it. */
+bool repo_id_is_unclaimed(const struct repo_id *id);
 /* The file is durable after the next sync of its file system. If it REPLACES an
  * old file, the old file may come back until then. */
 int repo_id_write(const struct sys *sys, int refd_fd, const struct repo_id *id,

@@ -23,8 +23,8 @@ static bool is_repository(int fd)
  * nothing says that the repository is not there. */
 static int or_none(int err)
 {
-	return err == -EIO || err == -ENOMEM || err == -EMFILE ||
-		err == -ENFILE ?
+	return err == -EIO || err == -EUCLEAN || err == -EBADMSG ||
+		err == -ENOMEM || err == -EMFILE || err == -ENFILE ?
 	    err :
 	    -ENOENT;
 }

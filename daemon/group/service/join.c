@@ -241,20 +241,34 @@ static bool recover(const struct joining *j, const char *option,
 	return child_read(&l, &(struct child_output){ .cancel = -1 }) == 0;
 }
 
+/* One file left alone would be read as the end of the next journal. */
+static bool has_journal(const struct joining *j)
+{
+	static const char *const names[] = { "journal.db", "journal.db-wal",
+		"journal.db-room" };
+	bool has = false;
+	char *path;
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		path = xasprintf("%s/%s", j->state, names[i]);
+		has = access(path, F_OK) == 0 || errno != ENOENT || has;
+		free(path);
+	}
+	return has;
+}
+
 /* The journal of another group, or of the machine before, has later values than
  * the copies. The move also proves that the daemon does not run. It does not
  * matter whether all updates could be replayed before. */
 static void discard_journal(const struct joining *j)
 {
-	char *path = xasprintf("%s/journal.db", j->state);
-
-	if (access(path, F_OK) == 0)
+	if (has_journal(j))
 		recover(j, "--discard", NULL, LAUNCH_NULL);
-	if (access(path, F_OK) == 0 || errno != ENOENT)
+	if (has_journal(j))
 		die("the journal in '%s' is in use, or cannot be moved aside: "
 		    "stop refd.socket, refd.service and refd-group.service",
 		    j->state);
-	free(path);
 }
 
 /* Rows that came during the copies can have set values of the copies. They are

@@ -197,7 +197,14 @@ enum whole_state whole_check(struct whole *w, struct text *why)
 
 	set_limit(w);
 	state = run_fsck(w, why);
-	return state == WHOLE_DAMAGED ? run_fsck(w, why) : state;
+	if (state != WHOLE_DAMAGED)
+		return state;
+	state = run_fsck(w, why);
+	if (state != WHOLE_UNKNOWN)
+		return state;
+	/* A second look that does not end disproves nothing. */
+	text_clear(why);
+	return WHOLE_DAMAGED;
 }
 
 static void print_pack(void *arg, const char *pack)

@@ -84,7 +84,8 @@ commit=$(new_commit srv/a.git one)
 # Enabled while no daemon runs, so that none has served it.
 new_repo srv/closed/b.git bare
 closed=$(new_commit srv/closed/b.git one)
-"$REFD" enable --socket "$SOCKET" "$T/srv/closed/b.git" >"$T/out" 2>&1
+REFD_STATE=$STATE "$REFD" enable --socket "$SOCKET" "$T/srv/closed/b.git" \
+	>"$T/out" 2>&1
 check enabled-without-a-daemon test -e "$T/srv/closed/b.git/hooks/proc-receive"
 check starts start_plain
 write_config '[batch]' 'refs = 7' '[durability]' 'mode = batch' \

@@ -36,9 +36,9 @@
 struct redo_objects {
 	struct replay *rp;
 	const struct sys *sys;
-	int fd; /* objects/ */
-	const struct replay_row *row;
-	uint8_t *bytes; /* the objects of ROW; owned */
+	int fd;                              /* objects/ */
+	const struct replay_row *rows, *row; /* ROW: of ROWS */
+	uint8_t *bytes;                      /* the objects of ROW; owned */
 	size_t len;
 	size_t nr;
 };
@@ -69,29 +69,58 @@ static int exists(void *arg, const struct refd_oid *oid)
 	return rp->has_object(rp->arg, rp->repo, oid);
 }
 
-/* Is OID a new value of the row, and leads to a missing object? Then replay.c
- * passes the value over, because its object is missing. A strict recovery needs
- * the value that the ref gets, and its only copy may be in the record. */
-static bool is_cut_off(struct redo_objects *at, const struct refd_oid *oid)
+static bool writes(const struct replay_row *row, size_t i,
+    const struct refd_oid *oid)
 {
-	const struct record *rec = &at->row->rec;
+	const struct record_member *m = &row->rec.members[i];
+
+	return m->status == REFD_OK && m->action == RECORD_WRITE &&
+	    refd_oid_eq(&m->new_oid, oid);
+}
+
+static bool is_new_value(const struct replay_row *row,
+    const struct refd_oid *oid)
+{
+	size_t i;
+
+	for (i = 0; i < row->rec.nr_members; i++)
+		if (writes(row, i, oid))
+			return true;
+	return false;
+}
+
+/* A ref that gets the value OID, by any row; or NULL. */
+static const char *ref_that_gets(const struct replay_row *rows,
+    const struct refd_oid *oid)
+{
 	const struct record_member *m;
 	size_t i;
 
-	for (i = 0; i < rec->nr_members; i++) {
-		m = &rec->members[i];
-		if (m->status != REFD_OK || m->action != RECORD_WRITE ||
-		    !refd_oid_eq(&m->new_oid, oid))
-			continue;
-		if (new_objects_is_complete(at->bytes, at->len,
-			rec->object_format, oid, exists, at) != 0)
-			return false;
-		if (!at->rp->is_strict || !replay_is_last(at->row, m))
-			return true;
-		replay_report_lacking(at->rp, m->name);
+	for (; rows != NULL; rows = rows->next)
+		for (i = 0; i < rows->rec.nr_members; i++) {
+			m = &rows->rec.members[i];
+			if (!rows->dropped[i] && writes(rows, i, oid) &&
+			    replay_is_last(rows, m))
+				return m->name;
+		}
+	return NULL;
+}
+
+/* Is OID a new value of the row, and leads to a missing object? Then replay.c
+ * passes the value over, because its object is missing. A strict recovery needs
+ * the value that a ref gets, and its only copy may be in the record. */
+static bool is_cut_off(struct redo_objects *at, const struct refd_oid *oid)
+{
+	const char *name;
+
+	if (!is_new_value(at->row, oid) ||
+	    new_objects_is_complete(at->bytes, at->len,
+		at->row->rec.object_format, oid, exists, at) != 0)
 		return false;
-	}
-	return false;
+	name = at->rp->is_strict ? ref_that_gets(at->rows, oid) : NULL;
+	if (name != NULL)
+		replay_report_lacking(at->rp, name);
+	return name == NULL;
 }
 
 static int restore_in(struct redo_objects *at, int dirfd, const char *name,
@@ -175,7 +204,10 @@ static void report(struct replay *rp, size_t nr)
 
 int redo_objects(struct replay *rp, const struct replay_row *rows)
 {
-	struct redo_objects at = { .rp = rp, .sys = rp->sys, .fd = -1 };
+	struct redo_objects at = { .rp = rp,
+		.rows = rows,
+		.sys = rp->sys,
+		.fd = -1 };
 	int r = 0;
 
 	for (at.row = rows; at.row != NULL && r == 0; at.row = at.row->next) {

@@ -274,7 +274,7 @@ static bool check_daemons(const struct daemons *all, const char *socket,
 	return !other && !(mine && mine->nr_roots);
 }
 
-/* One file serves all roots: another socket moves the recorded ones, too. */
+/* All roots share one file, so another socket moves the recorded roots, too. */
 static bool are_served(const struct system *sy, const char **roots, size_t nr,
     const struct wishes *w)
 {

@@ -10,6 +10,7 @@
 enum { CHOSEN, NO_REPOSITORY, UNREADABLE };
 /* A file that never ends holds up git, and the owner can choose it. */
 #define SECONDS 10
+
 struct choice {
 	struct owned at;
 	struct daemon_socket *socket;

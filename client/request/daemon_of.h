@@ -1,7 +1,7 @@
 /*
- * The daemon of a repository that a person names: the one that gets the pushes
- * there. Each command with such a name asks here. Any other daemon has no such
- * repository, and its answer looks as if nothing had happened there.
+ * The daemon that gets the pushes of a repository, for commands to which a
+ * person names the repository. Any other daemon does not know the repository,
+ * and an answer without changes looks as if nothing had happened there.
  *
  * Blocking; one thread.
  */

@@ -543,8 +543,8 @@ END_TEST
 
 /* Packets that no worker of refd sends. "%" is the directory of the test. */
 static const char *const tricks[] = { "", "l", "l%/other.git", "m%/other.git",
-	"l%/r.git/../other.git", "l%/link", "lother.git", "o%/other.git",
-	"p%/other.git", "n%/other.git", "z%/r.git", "l%/none", "l/" };
+	"l%/r.git/../other.git", "l%/link", "lother.git", "o", "p%/other.git",
+	"n%/other.git", "z%/r.git", "l%/none", "l/" };
 
 /* Replaces libc's, which the work calls: the first call sends all tricks. */
 int fsync(int fd)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from group import Node, Postgres
+from group import Node, Postgres, wait_for
 from group_console import Console, await_standbys, make_role, report, same
 
 PROGRAM, TOP, BINARIES, UID = sys.argv[1:]
@@ -170,3 +170,7 @@ def restart(node, **changes):
     write_config(node.name, ['b' if node is a else 'a'], **changes)
     node.start()
     assert node.await_role(node is a), node.message()
+    # A follower that hears of the new epoch ends the fetches that it has begun
+    # before, and its daemon asks again. The daemon's end here does not.
+    assert wait_for(20, lambda: b.process.poll() is not None
+                    or b.role[1] == a.role[1]), (a.role, b.role)

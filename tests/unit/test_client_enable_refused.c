@@ -71,7 +71,7 @@ START_TEST(no_hard_links)
 }
 END_TEST
 
-/* Tables from before the setting would count as synced (decision 017). */
+/* Tables from before the setting would count as synced (docs/reftables.md). */
 START_TEST(tables_before_the_setting)
 {
 	const char *const format = _i == 0 ? "reftable" : "files";

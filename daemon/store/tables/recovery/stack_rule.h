@@ -1,7 +1,7 @@
 /*
  * What recovery does with a ref in a reftable, from three facts: the rows of
  * the log, the record of the ref in the surviving stack, and the proof that
- * tables of refd survived. docs/decisions/017-reftable.md has the reasons.
+ * tables of refd survived. docs/reftables.md has the reasons.
  *
  * The facts behind the rule:
  *	- A list of tables survives as a whole. With a table, all earlier tables

@@ -1,6 +1,6 @@
 /*
  * The frames between the daemon and refd-group, on the socket
- * <state>/group.sock (docs/decisions/026-group-log.md).
+ * <state>/group.sock (docs/group-internals.md).
  *
  * A frame has a length (4 bytes: the bytes of type and body), a type (1 byte),
  * and a body. Numbers are little-endian. A string or an array begins with its

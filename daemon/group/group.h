@@ -1,5 +1,5 @@
 /*
- * This node's part of the log of a group (docs/decisions/026-group-log.md): the
+ * This node's part of the log of a group (docs/group-internals.md): the
  * socket to refd-group, the rows that wait for the log of the group, and the
  * transactions whose objects other nodes do not hold yet.
  *

@@ -255,7 +255,7 @@ class Servers:
 
     def fail_over(self):
         """The primary is dead, or cut off. Both standbys are compared: 2 - 1 +
-        1, with copies = 1 (decision 026)."""
+        1, with copies = 1 (docs/group-internals.md)."""
         positions = {server: server.hold_still()
                      for server in self.standbys()}
         best = max(positions, key=positions.get)

@@ -4,7 +4,7 @@
  *	group_log_open -> group_log_append ... -> group_log_done
  *
  * If an append is doubtful: group_log_open again, and group_log_settle until
- * the outcome is known (docs/decisions/025-group.md, 026-group-log.md).
+ * the outcome is known (docs/decisions/025-group.md).
  *
  * LSNs count rows from 1; row 0 is there from the start. Rows and ids are
  * borrowed for the call. One thread at a time; every call blocks. After a

@@ -1,6 +1,6 @@
 /*
  * One connection to PostgreSQL, and the proof that the standbys have a commit
- * (docs/decisions/026-group-log.md). One thread at a time; every call blocks.
+ * (docs/group-internals.md). One thread at a time; every call blocks.
  *
  *	CLOSED -> session_open -> OPEN -> any failure, session_close -> CLOSED
  *

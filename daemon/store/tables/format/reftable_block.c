@@ -4,8 +4,8 @@
  * the rest. At a restart point the prefix is empty, so a search can begin
  * there.
  *
- * Failures: see reftable_block.h. The restart points are checked when they are
- * used.
+ * Failures: see reftable_block.h. Not every search needs all restart points, so
+ * they are checked when they are used.
  */
 #include "daemon/store/tables/format/reftable_block.h"
 
@@ -149,7 +149,8 @@ int reftable_block_seek(const struct reftable_block *block,
     const struct reftable_context *context, const uint8_t *key, size_t key_len,
     struct reftable_cursor *cursor, const char **why)
 {
-	/* The record is behind the point LOW - 1, and not behind HIGH. */
+	/* The record is behind the point LOW - 1, and not behind the point
+	 * HIGH. */
 	size_t low = 0, high = block->restarts, middle, at;
 	unsigned type;
 	int r;

@@ -1,9 +1,9 @@
 /*
  * The records of one block in memory, in order or from a key on.
  *
- * Pure functions over the bytes of a block; any thread. The bytes are hostile.
- * Failures are -EBADMSG with a reason in *WHY: a record is cut off or not in
- * order, or the table of restart points is wrong.
+ * Pure functions over the bytes of a block, for any thread. The bytes are
+ * hostile, so a call may fail with -EBADMSG and a reason in *WHY, if a record
+ * is cut off or not in order, or if the table of restart points is wrong.
  */
 #ifndef STORE_REFTABLE_BLOCK_H
 #define STORE_REFTABLE_BLOCK_H
@@ -30,20 +30,21 @@ struct reftable_cursor {
 	size_t at;
 	uint8_t key[REFTABLE_KEY_MAX + 1]; /* of the last record; ends by NUL */
 	size_t key_len;                    /* 0: no record yet */
-	/* Bytes of records and keys that were passed; counted up. Many records
-	 * of three bytes can have keys of thousands. */
+	/* Bytes of records and keys that were passed; counted up. Keys count
+	 * too, because many records of three bytes can have keys of
+	 * thousands. */
 	uint64_t passed;
 	struct reftable_record record;
 };
 
-/* Sets BLOCK up for LEN bytes in its data; the header is at SKIP. */
+/* Sets BLOCK up for LEN bytes in its data, with the header at SKIP. */
 int reftable_block_init(struct reftable_block *block, size_t skip, size_t len,
     const char **why);
 void reftable_block_done(struct reftable_block *block);
 
 void reftable_block_first(const struct reftable_block *block,
     struct reftable_cursor *cursor);
-/* Decodes the next record. 1; 0: no more; or negative. */
+/* Decodes the next record. 1, 0 if no record follows, or negative. */
 int reftable_block_next(const struct reftable_block *block,
     const struct reftable_context *context, struct reftable_cursor *cursor,
     const char **why);
@@ -55,7 +56,7 @@ int reftable_block_seek(const struct reftable_block *block,
 /* Bytes of the block, less compression. */
 size_t reftable_block_size(const struct reftable_block *block);
 
-/* The position of restart point NR in the block; not checked. */
+/* The position of restart point NR in the block, which is not checked. */
 size_t reftable_block_restart(const struct reftable_block *block, size_t nr);
 
 /* The order of two keys: negative, 0 or positive. */

@@ -53,7 +53,8 @@ static int load_next(struct table_check *c)
 
 /* ---- records ---- */
 
-/* The keys of objects are abbreviated ids, all of one length. */
+/* The footer has one length for all abbreviated ids, so the keys of all objects
+ * must have this length. */
 static int check_object(struct table_check *c)
 {
 	const size_t len = c->cursor.key_len;
@@ -79,7 +80,7 @@ static int check_record(struct table_check *c, size_t at, size_t *nr_restarts)
 	    reftable_block_restart(block, *nr_restarts) != at)
 		return 0;
 	++*nr_restarts;
-	/* The length of the prefix comes first. */
+	/* The length of the prefix comes first, so this byte has to be zero. */
 	return block->data[at] != 0 ?
 	    bad(c, c->at, "the key at a restart point has a prefix") :
 	    0;

@@ -34,8 +34,8 @@ static int read_block(struct reftable_iterator *it, uint64_t at,
 	return r;
 }
 
-/* Pays for the records that a call with the result R has passed: a block in
- * memory may be searched at every look-up. */
+/* Pays for the records that a call with the result R has passed, because a
+ * block in memory may be searched at every look-up. */
 static int pay(struct reftable_iterator *it, int r, const char *why,
     struct reftable_fault *fault)
 {
@@ -70,7 +70,7 @@ static int seek_in_block(struct reftable_iterator *it, const uint8_t *key,
 	return pay(it, r, why, fault);
 }
 
-/* Reads the block behind the present block. 0: the section has ended. */
+/* Reads the block behind the present block. 0 if the section has ended. */
 static int next_block(struct reftable_iterator *it, uint64_t index,
     struct reftable_fault *fault)
 {
@@ -115,7 +115,8 @@ static int seek_index(struct reftable_iterator *it, const uint8_t *key,
 	uint64_t at;
 	int r;
 
-	/* The root may have several blocks. */
+	/* The root may have several blocks, so the search goes from block to
+	 * block. */
 	r = seek_linear(it, key, key_len, index, fault);
 	while (r > 0 && it->block.section == REFTABLE_INDEX) {
 		at = it->cursor.record.position;
@@ -135,7 +136,7 @@ static int seek_index(struct reftable_iterator *it, const uint8_t *key,
 	return r;
 }
 
-/* The position of the section's first block; false: there is none. */
+/* The position of the section's first block, or false if there is none. */
 static bool section_start(const struct reftable_table *t,
     enum reftable_section section, uint64_t *at)
 {
@@ -143,7 +144,7 @@ static bool section_start(const struct reftable_table *t,
 	return t->first == section || (section == REFTABLE_LOGS && t->logs > 0);
 }
 
-/* Searches in the present block. 0: the record is elsewhere. */
+/* Searches in the present block. 0 if the record is elsewhere. */
 static int seek_here(struct reftable_iterator *it, const uint8_t *key,
     size_t key_len, struct reftable_fault *fault)
 {

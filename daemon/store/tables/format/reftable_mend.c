@@ -1,7 +1,7 @@
 /*
- * Happy path: follow the blocks from the header on, until at most a footer is
- * left. Check all blocks, which gives the positions for the footer. Compare
- * what is left of the footer.
+ * Happy path: the footer cannot tell where the blocks end, so follow the blocks
+ * from the header on, until at most a footer is left. Check all blocks, which
+ * gives the positions for the footer. Compare the rest of the footer.
  *
  * Failures: anything but a lost footer.
  */
@@ -11,7 +11,8 @@
 
 #include "daemon/store/tables/format/reftable_check.h"
 
-/* Of all blocks of a table; twice. */
+/* For all blocks of a table, which the check reads twice because of the
+ * index. */
 #define WORK_MAX ((uint64_t)512 * 1024 * 1024)
 
 static int bad(struct reftable_mend *m, const char *why,
@@ -29,8 +30,8 @@ static uint64_t end_of(const struct reftable_block *block)
 	    block->position + reftable_block_size(block);
 }
 
-/* Behind the last block, at END, is at most a footer. The next block, if any,
- * is at NEXT, behind padding. 1: END is the end. */
+/* Is END, the end of a block, the end of all blocks? Then at most a footer is
+ * left, and no block begins at NEXT, behind padding. 1, 0. */
 static int is_end(const struct reftable_table *t, uint64_t end, uint64_t next,
     struct reftable_fault *fault)
 {
@@ -98,7 +99,8 @@ static int set_footer(struct reftable_mend *m, bool git_syncs,
 	return 0;
 }
 
-/* What is left of the footer must be right, or zero. */
+/* A power loss leaves a beginning of the footer, or zeroes, so each byte that
+ * is left must be right or zero. */
 static int check_rest(struct reftable_mend *m, struct reftable_fault *fault)
 {
 	const struct reftable_table *t = &m->table;

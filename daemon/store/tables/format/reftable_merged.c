@@ -1,7 +1,8 @@
 /*
  * Happy path: a heap of one iterator per table. The iterator with the least key
- * is on top; of equal keys, the one of the latest table. The top record is
- * returned, and the other records with its key are skipped.
+ * is on top, and of equal keys the iterator of the latest table. The top record
+ * hides the other records with its key, so it is returned, and they are
+ * skipped.
  *
  * Failures: a damaged table ends the iteration.
  */

@@ -62,7 +62,8 @@ static bool ends_with(const char *name, const char *end)
 	return len >= end_len && strcmp(name + len - end_len, end) == 0;
 }
 
-/* Can NAME have been in a list? Git names a table only when it is written. */
+/* Can NAME have been in a list? Git gives a table its name only when the table
+ * is written, so temporary files and locks do not count. */
 static bool may_be_listed(const char *name)
 {
 	return name[0] != '.' && strcmp(name, REFTABLE_LIST) != 0 &&
@@ -104,7 +105,7 @@ bool reftable_stack_lists(const char *list, const char *name)
 	return false;
 }
 
-/* A carriage return is a sign of an edited list. */
+/* A carriage return is a sign of an edited list, so the name is refused. */
 bool reftable_stack_is_name(const char *name)
 {
 	size_t len = strlen(name);
@@ -215,7 +216,8 @@ static int open_listed(const struct sys *sys, int dirfd,
 	return r;
 }
 
-/* After a failure STACK has no table, but perhaps the list. */
+/* After a failure STACK has no table, but perhaps the list, because the caller
+ * compares the lists of two tries. */
 static int try_open(const struct sys *sys, int dirfd,
     const struct reftable_stack *before, struct reftable_stack *stack,
     struct reftable_fault *fault)

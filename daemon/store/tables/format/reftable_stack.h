@@ -2,15 +2,15 @@
  * The tables of a repository or of a worktree, from the oldest to the newest,
  * as listed in reftable/tables.list. A record of a later table hides the
  * records with the same key of earlier tables. The place in the list alone
- * decides, as in git: a writer that counted on from an older list may have
- * added a table whose update indices were used before.
+ * decides, as in git, because a writer that counted on from an older list may
+ * have added a table whose update indices were used before.
  *
- * open takes a snapshot. Later changes of the list, and the removal of tables,
- * do not matter. A snapshot holds one descriptor per table.
+ * open takes a snapshot with one descriptor per table, so later changes of the
+ * list, and the removal of tables, do not matter.
  *
- * Any number of threads may read a snapshot. Every call may block; nothing
- * logs. Results as in reftable_table.h. -EBADMSG also means: a table is
- * missing, is listed twice, or has ids of another object format.
+ * Any number of threads may read a snapshot, every call may block, and nothing
+ * logs. Results as in reftable_table.h. -EBADMSG also means that a table is
+ * missing, is listed twice, or has ids of a different object format.
  */
 #ifndef STORE_REFTABLE_STACK_H
 #define STORE_REFTABLE_STACK_H
@@ -18,7 +18,8 @@
 #include "daemon/store/tables/format/reftable_iterator.h"
 
 #define REFTABLE_LIST "tables.list"
-/* Git keeps about as many tables as the logarithm of their size. */
+/* Git keeps about as many tables as the logarithm of their size, so git's lists
+ * are far below this bound. */
 #define REFTABLE_TABLES_MAX 500
 #define REFTABLE_LIST_MAX   ((size_t)256 * 1024)
 
@@ -31,11 +32,12 @@ struct reftable_stack {
 	size_t nr;
 };
 
-/* DIRFD: the directory reftable/. BEFORE: an earlier snapshot, whose open
- * tables are used again, or NULL. -ENOENT: the list is missing. A list whose
- * tables vanish is read again, for half a second. An empty list beside tables
- * is -EBADMSG, after 50 ms for a writer at work. After a failure *STACK is
- * empty. */
+/* DIRFD is the directory reftable/. BEFORE is an earlier snapshot, whose open
+ * tables are used again, or NULL. -ENOENT if the list is missing. Tables vanish
+ * when git merges them, so the list is then read again, for half a second. An
+ * empty list beside tables is -EBADMSG, but only after 50 ms, because a writer
+ * at work has a table beside an empty list for a moment. After a failure *STACK
+ * is empty. */
 int reftable_stack_open(const struct sys *sys, int dirfd,
     enum refd_object_format format, const struct reftable_stack *before,
     struct reftable_stack *stack, struct reftable_fault *fault);
@@ -50,20 +52,20 @@ bool reftable_stack_lists(const char *list, const char *name);
 int reftable_stack_read_list(const struct sys *sys, int dirfd,
     struct reftable_stack *stack, struct reftable_fault *fault);
 
-/* The number of lines of stack->list. -EBADMSG, -EFBIG: a list that is cut off,
- * has NUL bytes, or is too long. */
+/* The number of lines of stack->list. -EBADMSG if the list is cut off or has
+ * NUL bytes, and -EFBIG if it is too long. */
 int reftable_stack_count(const struct reftable_stack *stack,
     struct reftable_fault *fault);
 
-/* The least and the largest update index in the headers of NR tables; without
- * a table UINT64_MAX and 0. Pure. */
+/* The least and the largest update index in the headers of NR tables, or
+ * UINT64_MAX and 0 without a table. Pure. */
 uint64_t reftable_stack_min_index(const struct reftable_table *tables,
     size_t nr);
 uint64_t reftable_stack_max_index(const struct reftable_table *tables,
     size_t nr);
 
-/* Finds a ref. 1: it->cursor.record, until the next use of IT; 0: absent or
- * deleted. */
+/* Finds a ref. 1 if it->cursor.record is the ref, until the next use of IT; 0
+ * if the ref is absent or deleted. */
 int reftable_stack_find(const struct reftable_stack *stack, const char *name,
     struct reftable_iterator *it, struct reftable_fault *fault);
 

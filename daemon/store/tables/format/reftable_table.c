@@ -3,8 +3,8 @@
  * sum. Then read blocks at any position. A log block is inflated.
  *
  * Failures: another file, a cut file, a position behind the end, a length that
- * does not fit. Blocks of refs have no check sum: a wrong bit in an id is not
- * noticed.
+ * does not fit. Blocks of refs have no check sum, so a wrong bit in an id is
+ * not noticed.
  */
 #include "daemon/store/tables/format/reftable_table.h"
 
@@ -21,9 +21,9 @@
 #define FOOTER_REST 44 /* without the copy of the header */
 #define CRC_BYTES   4
 
-/* At first, no more of a block is read: its length is not known, and blocks of
- * the size in the header may be 16 MiB apart, with a ref in each. Git's default
- * block is read at once. */
+/* At first no more of a block is read, because its length is not known, and
+ * blocks of the size in the header may be 16 MiB apart, with a ref in each.
+ * Git's default block is read at once. */
 #define FIRST_READ 4096
 
 #define HASH_SHA1   0x73686131 /* "sha1" */
@@ -140,7 +140,8 @@ static const char *check_first(struct reftable_table *t)
 	if (t->first != REFTABLE_LOGS || t->ref_index != 0 || t->objects != 0 ||
 	    t->object_index != 0 || (t->logs != 0 && t->logs != t->header_size))
 		return "the first block has a wrong type";
-	/* In a table without refs, the logs begin behind the header. */
+	/* In a table without refs the logs begin behind the header, so the type
+	 * of the first block is enough. */
 	t->logs = 0;
 	return NULL;
 }
@@ -318,7 +319,8 @@ static int grow(const struct reftable_table *t,
 	return 0;
 }
 
-/* LEN: bytes of the inflated block; GOT: bytes in block->raw. */
+/* LEN is the number of bytes of the inflated block, and GOT the number of bytes
+ * in block->raw. */
 static int inflate_log(const struct reftable_table *t,
     struct reftable_block *block, size_t skip, size_t len, size_t got,
     struct reftable_budget *budget, struct reftable_fault *fault)
@@ -350,8 +352,8 @@ static int inflate_log(const struct reftable_table *t,
 	return reftable_table_spend(t, at, budget, in.at - at - got, fault);
 }
 
-/* Makes the first WANTED bytes of the block known, of which GOT are in
- * block->raw. */
+/* Reads the first WANTED bytes of the block into block->raw, which has GOT
+ * bytes already. */
 static int read_on(const struct reftable_table *t, struct reftable_block *block,
     size_t got, size_t wanted, struct reftable_budget *budget,
     struct reftable_fault *fault)
@@ -382,7 +384,8 @@ static int read_plain(const struct reftable_table *t,
 
 	if (r < 0)
 		return r;
-	/* An unaligned block may follow instead of padding. */
+	/* Padding is zero, so another byte is the type of an unaligned
+	 * block. */
 	if (len >= unit || (may_pad && block->raw[len] != 0))
 		unit = len;
 	block->next = block->position + unit;

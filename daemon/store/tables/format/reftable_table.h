@@ -1,13 +1,15 @@
 /*
- * One table: its header, its footer and its blocks.
+ * One table, with its header, its footer and its blocks.
  *
- * A table never changes after its creation. Another program may have damaged
- * the file, or may cut it at any moment: the file is read with pread(2), never
- * mapped, and every position is checked. A block takes at most 16 MiB of
- * memory.
+ * A table never changes after its creation. But another program may have
+ * damaged the file, or may cut the file at any moment, and a mapped page behind
+ * the end would stop the daemon by SIGBUS. So the file is read with pread(2),
+ * never mapped, and every position is checked. A block takes at most 16 MiB of
+ * memory, because the format has three bytes for the length.
  *
  * Any thread; every call may block; nothing logs. 0 or negative errno, with a
- * description in *FAULT. -EBADMSG: damaged. -EFBIG: beyond a budget.
+ * description in *FAULT. -EBADMSG if the table is damaged, and -EFBIG beyond a
+ * budget.
  */
 #ifndef STORE_REFTABLE_TABLE_H
 #define STORE_REFTABLE_TABLE_H
@@ -51,32 +53,33 @@ struct reftable_table {
 /* Opens NAME in DIRFD, and checks header and footer. */
 int reftable_table_open(const struct sys *sys, int dirfd, const char *name,
     struct reftable_table *table, struct reftable_fault *fault);
-/* As above, but ignores the footer: the end of the file is the end of the
- * blocks, and all positions are 0. */
+/* As above, but ignores the footer, because a power loss may have taken it. So
+ * the end of the file is the end of the blocks, and all positions are 0. */
 int reftable_table_open_blocks(const struct sys *sys, int dirfd,
     const char *name, struct reftable_table *table,
     struct reftable_fault *fault);
 void reftable_table_close(struct reftable_table *table);
-/* *COPY is a further opening of TABLE; to be closed. */
+/* *COPY is a further opening of TABLE, and has to be closed too. */
 void reftable_table_share(const struct reftable_table *table,
     struct reftable_table *copy);
 
-/* The footer of TABLE, by the positions of the struct. ID_LEN: length of the
- * abbreviated ids. Returns the number of bytes. */
+/* The footer of TABLE, by the positions of the struct. ID_LEN is the length of
+ * the abbreviated ids. Returns the number of bytes. */
 size_t reftable_table_footer(const struct reftable_table *table, size_t id_len,
     uint8_t footer[REFTABLE_FOOTER_MAX]);
 
 /*
- * What a reader may still use, because a file states the lengths of its blocks:
- * a small file can demand the work of a large file at every look-up. Each
- * reader has a budget, and there is no reading without a budget.
+ * The memory and the work that a reader may still use. A file states the
+ * lengths of its own blocks, so a small file can demand the work of a large
+ * file at every look-up. So each reader has a budget, and nothing is read
+ * without a budget.
  */
 struct reftable_budget {
 	size_t memory; /* bytes of buffers; they come back with the buffers */
-	/* Bytes that are read, that are inflated, and that are passed in a
-	 * search for a key. */
+	/* Bytes that are read, inflated, or passed in a search for a key. */
 	uint64_t work;
-	/* WORK does not suffice. True: the callee has given more. Or NULL. */
+	/* Called if WORK does not suffice, and true if the callee has given
+	 * more. Or NULL. */
 	bool (*more)(void *arg);
 	void *arg;
 };
@@ -85,16 +88,17 @@ struct reftable_budget {
 	((struct reftable_budget){ .memory = REFTABLE_MEMORY_MAX,              \
 	    .work = (WORK) })
 
-/* Takes WORK, done at the block AT, from BUDGET. -EFBIG: it has too little. */
+/* Takes WORK, done at the block AT, from BUDGET. -EFBIG if BUDGET has too
+ * little. */
 int reftable_table_spend(const struct reftable_table *table, uint64_t at,
     struct reftable_budget *budget, uint64_t work,
     struct reftable_fault *fault);
 
-/* Reads the block at AT. -EFBIG: beyond BUDGET. */
+/* Reads the block at AT. -EFBIG if the block is beyond BUDGET. */
 int reftable_table_read(const struct reftable_table *table, uint64_t at,
     struct reftable_block *block, struct reftable_budget *budget,
     struct reftable_fault *fault);
-/* Reads up to LEN bytes of the file at AT. Returns their number. */
+/* Reads up to LEN bytes of the file at AT, and returns the number of bytes. */
 ssize_t reftable_table_bytes(const struct reftable_table *table, uint64_t at,
     void *buf, size_t len, struct reftable_fault *fault);
 /* Notes the fault; returns -EBADMSG. */

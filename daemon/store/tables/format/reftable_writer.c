@@ -21,8 +21,8 @@
 #define HEADER_MAX   28
 #define FOOTER_MAX   72
 
-/* Git reads up to three blocks one by one. The format demands an index of two
- * or more log blocks. */
+/* Git reads up to three blocks one by one, so few blocks of refs get no index.
+ * But the format demands an index of two or more log blocks. */
 #define REFS_WITHOUT_INDEX 3
 #define LOGS_WITHOUT_INDEX 1
 
@@ -197,7 +197,8 @@ static int note_written(struct reftable_writer *w)
 
 static int write_log_block(struct reftable_writer *w, size_t *len)
 {
-	/* Stored blocks of deflate need a few bytes more. */
+	/* Bytes that deflate cannot compress are stored, and need a few bytes
+	 * more. */
 	uint8_t out[REFTABLE_BLOCK_BYTES + 64];
 	const size_t start = w->skip + REFTABLE_BLOCK_HEADER;
 	ssize_t n;
@@ -305,13 +306,15 @@ int reftable_writer_add(struct reftable_writer *w,
 	const bool is_log = rec->section == REFTABLE_LOGS;
 	int len, r = 0;
 
-	/* An entry may replace an entry of an earlier table. */
+	/* An entry of a log may be below the bounds, because it may replace an
+	 * entry of an earlier table. */
 	if (key_len == 0 || rec->update_index > w->max_index ||
 	    (!is_log && rec->update_index < w->min_index))
 		return -EINVAL;
 	if (is_log && w->section != REFTABLE_LOGS) {
 		r = w->section != 0 ? end_section(w) : 0;
-		/* Log blocks are not aligned. */
+		/* Log blocks are not aligned, so no padding comes before
+		 * them. */
 		w->position -= w->padding;
 		w->padding = 0;
 	}

@@ -42,7 +42,8 @@ static int feed(struct reftable_zlib_input *in, z_stream *z, size_t most)
 		zr = inflate(z, Z_NO_FLUSH);
 		in->next += in->len - z->avail_in;
 		in->len = z->avail_in;
-		/* The output is full, but the stream goes on. */
+		/* Input is left, because the output is full or the stream is
+		 * damaged. */
 		if (in->len > 0 && zr != Z_STREAM_END)
 			return zr == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
 		if (z->total_in > most)

@@ -1,6 +1,6 @@
 /*
- * The check sum of a footer, and the compression of log blocks. Any thread;
- * nothing logs.
+ * The check sum of a footer, and the compression of log blocks. Any thread may
+ * call, and nothing logs.
  */
 #ifndef STORE_REFTABLE_ZLIB_H
 #define STORE_REFTABLE_ZLIB_H
@@ -22,13 +22,15 @@ struct reftable_zlib_input {
 };
 
 /* Inflates the stream, which must have exactly LEN bytes and a correct check
- * sum. Afterwards IN is behind the stream. Blocks. -EBADMSG: another stream, or
- * more than twice LEN and 4 KiB of input; -ENOMEM; or the error of the read. */
+ * sum. Afterwards IN is behind the stream, where the next block begins. Blocks.
+ * -EBADMSG for a different stream. A stream can go on without any output, so
+ * more than twice LEN and 4 KiB of input are -EBADMSG too. Otherwise -ENOMEM,
+ * or the error of the read. */
 int reftable_zlib_inflate(struct reftable_zlib_input *in, void *out,
     size_t len);
 
-/* Deflates LEN bytes into OUT of ROOM bytes. Returns the number of bytes;
- * -E2BIG: ROOM is too small; -ENOMEM. */
+/* Deflates LEN bytes into OUT of ROOM bytes. Returns the number of bytes,
+ * -E2BIG if ROOM is too small, or -ENOMEM. */
 ssize_t reftable_zlib_deflate(const void *bytes, size_t len, void *out,
     size_t room);
 

@@ -2,7 +2,7 @@
  * Tables: the parts of a repository, and the beginning and the end of a pass.
  *
  * The happy path: the first change makes the part of the common dir, and takes
- * the turn of its stack. All batches, and recovery, take this turn first. So
+ * the turn of its stack. All batches, and recovery, take this turn first, so
  * one batch of this daemon works in a repository at a time.
  *
  * What fails:
@@ -28,8 +28,9 @@
 /* The open tables of a pass. A pass of one stack may have them all. */
 #define PASS_TABLES_MAX REFTABLE_TABLES_MAX
 
-/* A batch holds the turn for about one flush. A longer wait means that the disk
- * hangs. Batches of other disks must not hang too. */
+/* A batch holds the turn for about one flush, so a longer wait means that the
+ * disk hangs. Then the wait ends, because batches of other disks must not hang
+ * too. */
 #define TURN_MS 10000
 
 const struct ref_backend tables_backend = {
@@ -130,7 +131,8 @@ static bool read_much(void *arg)
 
 	if (t->may_read_much)
 		return false;
-	/* No worker of the pool is held up. */
+	/* A transaction of the store needs no slot, because no worker of the
+	 * pool is held up. */
 	t->may_read_much =
 	    g->changes->slice->txn->is_own || apply_take_large(t->pass, g);
 	if (t->may_read_much)
@@ -164,7 +166,7 @@ static struct tables_part *find_part(const struct repo_slice *g,
 }
 
 /* Waits for the turn of the common dir, but not while this batch has the turn
- * of a different repository: two batches could wait for each other. */
+ * of a different repository, because two batches could wait for each other. */
 static bool take_turn(struct pass *p, struct repo_slice *g,
     struct tables_part *part)
 {
@@ -224,7 +226,8 @@ static int new_part(struct pass *p, struct repo_slice *g, const char *worktree,
 	return 0;
 }
 
-/* The turn of the common dir comes first. */
+/* The turn of the common dir comes first, because all batches of the repository
+ * meet there. */
 static int get_part(struct pass *p, const struct change *at,
     struct tables_part **part)
 {
@@ -242,7 +245,8 @@ static int get_part(struct pass *p, const struct change *at,
 	    new_part(p, g, at->worktree, at->edit.dirfd, part);
 }
 
-/* A repository of a hostile owner must not take all descriptors. */
+/* A repository of a hostile owner must not take all descriptors, so the open
+ * tables of a pass are counted. */
 static int check_number(struct pass *p, struct repo_slice *g,
     struct stack_update *u)
 {
@@ -268,7 +272,8 @@ int tables_part(struct pass *p, const struct change *at,
 	if (r < 0 || (*part)->has_base)
 		return r;
 	r = stack_update_begin(&(*part)->update);
-	/* A later round comes after a race, perhaps with a merge of git. */
+	/* A later round comes after a race, perhaps with a merge of git, which
+	 * would not find its tables after a fold. */
 	(*part)->update.may_fold = at->repo_slice->tables.rounds == 0;
 	if (r == 0)
 		r = check_number(p, at->repo_slice, &(*part)->update);

@@ -1,11 +1,12 @@
 /*
  * The tables backend: refs and reflogs in reftables. Private to tables*.c.
  *
- * A batch adds one table to each stack that it changes: to that of the common
- * dir, and to those of linked worktrees. A round reads a snapshot of the stacks
- * without a lock, checks, and writes the tables. Then seal() locks the lists
- * and compares them with the snapshots. If another writer changed a list, all
- * changes of the repository begin a new round.
+ * A batch adds one table to each changed stack, of the common dir and of linked
+ * worktrees. Git waits only 100 ms for the lock of a list, so a round reads a
+ * snapshot of the stacks, checks, and writes the tables without a lock. Then
+ * seal() locks the lists and compares them with the snapshots. If another
+ * writer changed a list, the checks may be wrong, so all changes of the
+ * repository begin a new round.
  */
 #ifndef STORE_TABLES_H
 #define STORE_TABLES_H
@@ -31,8 +32,8 @@ struct tables_part {
 	/* The new table; owned. */
 	struct tables_record *records;
 	size_t nr_records;
-	/* The live changes of this round, as count() of tables_records.c has
-	 * found: is there one, and does one confirm a value? */
+	/* Is there a live change of this round, and does one confirm a value?
+	 * Set by count() of tables_records.c. */
 	bool has_changes, confirms;
 };
 
@@ -60,17 +61,17 @@ bool tables_resume(struct pass *p, struct repo_slice *g);
 /* ---- parts (tables.c) ---- */
 
 /* The part at the place of AT, with a base and a reader. 0 or a negative errno.
- * -EBUSY: a different batch works in the stack. -EFBIG: too many tables for a
- * pass; the changes are given back to a pass of their own, if they can be.
- * Other errors as in stack.h. */
+ * -EBUSY if a different batch works in the stack. -EFBIG if the stack has too
+ * many tables for a pass, so the changes are given back to a pass of their own,
+ * if they can be. Other errors as in stack.h. */
 int tables_part(struct pass *p, const struct change *at,
     struct tables_part **part);
-/* Before the first read: a new budget. */
+/* Gives the pass a new budget, before the first read. */
 void tables_begin_reading(struct pass *p, struct repo_slice *g);
-/* Ends the round: forgets everything that was read. Locks stay. */
+/* Ends the round and forgets everything that was read, but locks stay. */
 void tables_end_round(struct pass *p, struct repo_slice *g);
-/* Drops all parts. *REST: a file or a lock could not be removed. KEEP: locks
- * and files stay for recovery. */
+/* Drops all parts. With KEEP, locks and files stay for recovery. *REST is set
+ * if a file or a lock could not be removed. */
 void tables_drop_parts(struct pass *p, struct repo_slice *g, bool keep,
     bool *rest);
 /* Fails C with the words for an error R of PART, or, if NULL, of opening a
@@ -88,16 +89,17 @@ void tables_drop_names(struct repo_slice *g);
 
 /* ---- records (tables_records.c) ---- */
 
-/* C is `ok` without a record: the value or the absence is already there. */
+/* C is `ok` without a record, because the value or the absence is already
+ * there. */
 bool tables_writes_nothing(const struct change *c);
-/* Lists the records of the live changes of G in their parts.
- * 0 or -ENOMEM. */
+/* Lists the records of the live changes of G in their parts. 0 or -ENOMEM. */
 int tables_list_records(struct pass *p, struct repo_slice *g);
 /* stack_record_of_fn; ARG is a part. */
 void tables_record_of(void *arg, size_t i, struct reftable_record *record);
 
-/* The work of a batch in the tables of a repository that other repositories may
- * have to wait for: as long as for some hundred small blocks. */
+/* The work of a batch in the tables of one repository. Other repositories may
+ * have to wait for the batch, so the work takes no longer than some hundred
+ * small blocks do. */
 #define TABLES_WORK ((uint64_t)4 * 1024 * 1024)
 
 #endif

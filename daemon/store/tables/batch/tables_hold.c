@@ -2,9 +2,9 @@
  * Tables: reads refs and logs from the snapshot of a round, and looks for
  * conflicting names.
  *
- * The happy path: the names of the updates are read, and those that they lead
- * to. If another writer changes the list before refd locks it, the round is
- * repeated (tables_seal.c).
+ * The happy path: the names of the updates are read, and the names to which
+ * they lead. Nothing is locked, so if another writer changes the list before
+ * the lock of refd, the round is repeated (tables_seal.c).
  *
  * What fails:
  *	a session of this daemon holds	the change is given back, as if a lock
@@ -57,15 +57,16 @@ static bool is_found(const struct pass *p, const struct change *c,
 }
 
 /* The scheduler keeps the requested names of different transactions apart, but
- * not the found names. Two transactions may meet there. */
+ * does not know the found names, so two transactions may meet there. */
 static bool is_met(const struct pass *p, const struct change *c,
     const char *name)
 {
 	return is_found(p, c, name) || (!c->is_asked && is_asked(p, c, name));
 }
 
-/* C was asked. HEAD and main-worktree/HEAD of two transactions can be one
- * place. The last of them holds it. */
+/* C was asked. HEAD and main-worktree/HEAD of two transactions are different
+ * names for the scheduler, but can be one place. The last of them holds the
+ * place. */
 static bool is_asked_again(const struct change *c)
 {
 	const struct change *next = c->next_in_repo;
@@ -91,7 +92,7 @@ static bool name_is_free(const struct pass *p, const struct tables_part *part,
 
 /* ---- values ---- */
 
-/* Git keeps these two names as files. */
+/* Git keeps these two names as files, so they are no refs of a stack. */
 static bool stays_a_file(const char *name)
 {
 	return strcmp(name, "FETCH_HEAD") == 0 ||
@@ -120,7 +121,7 @@ bool tables_hold(struct pass *p, struct change *c, struct loose_value *value)
 	return r == 0;
 }
 
-/* The snapshot has all values. */
+/* Nothing is left to read, because the snapshot has all values. */
 void tables_held(struct pass *p, struct repo_slice *g)
 {
 	(void)p;
@@ -184,8 +185,8 @@ void tables_glance(struct pass *p, struct repo_slice *g)
 /* ---- conflicts ---- */
 
 /* Does a ref above C appear in the same batch? A different transaction makes C
- * wait. The ref above does not look for refs below: one of two is enough. But
- * change_check_siblings() looks for asked names below C. */
+ * wait. The ref above does not look for refs below, because one look of the two
+ * is enough. But change_check_siblings() looks for asked names below C. */
 static void check_above(struct pass *p, struct change *c)
 {
 	char above[REFD_REFNAME_MAX + 1];

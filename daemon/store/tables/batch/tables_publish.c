@@ -1,9 +1,9 @@
 /*
  * Tables: publishes the committed changes of a repository.
  *
- * The happy path: a rename of each list, that of the common dir first; then the
- * locks go. Before the last rename no lock goes: after a crash in between, the
- * locks tell recovery that the row is open.
+ * The happy path: a rename of each list, first of the list of the common dir;
+ * then the locks go. No lock goes before the last rename, because after a crash
+ * in between the locks tell recovery that the row is open.
  *
  * What fails:
  *	the flush of a table, a list or	no rename, and no second flush: the
@@ -28,7 +28,7 @@ static bool has_committed(const struct repo_slice *g)
 }
 
 /* The first failure of a flush. A table must not be published if a transaction
- * in it has no row. */
+ * in it has no row, because the transaction is not committed. */
 static int failure_of(const struct repo_slice *g)
 {
 	const struct change *c;

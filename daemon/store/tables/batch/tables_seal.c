@@ -10,8 +10,8 @@
  *	list	the next lists, staged
  *	sync	tables, lists and directories are flushed beside the log
  *
- * A batch that only confirms values, or that a ref is absent, takes no lock: it
- * flushes what it has read.
+ * A batch that only confirms values, or the absence of refs, changes no list.
+ * So it takes no lock, and only flushes the tables and lists that it has read.
  *
  * What fails:
  *	another writer changed a list	a new round, under the locks. With a
@@ -30,10 +30,11 @@
 
 #include "daemon/store/tables/batch/tables.h"
 
-/* A large table may be written again so many times without a lock. */
+/* A large table may be written again so many times without a lock. Then the
+ * lock stays, because another writer could be first each time. */
 #define UNLOCKED_MAX 2
 /* From the third round on, if no table is large, all lists are locked when they
- * are read. Then only a writer that ignores locks can change a list. */
+ * are read, so only a writer that ignores locks can change a list. */
 #define ROUNDS_MAX 10
 
 enum step { STEP_ON, STEP_AGAIN, STEP_FAILED };
@@ -89,7 +90,7 @@ static bool is_used(const struct tables_part *part)
 	return part->has_base && (part->nr_records > 0 || part->confirms);
 }
 
-/* Everything older is durable. */
+/* Everything on the file system that is older is durable. */
 static int64_t durable_before(struct pass *p, const struct repo_slice *g)
 {
 	int64_t ns = fs_synced_ns(p->ap->repos, g->repo->dev);
@@ -103,8 +104,9 @@ static enum step sync_bases(struct pass *p, struct repo_slice *g)
 	struct tables_part *part;
 	int r;
 
-	/* The batch that had the turn before may have got the error of a file
-	 * of the base. The kernel does not report it again. */
+	/* The kernel reports an error once, and the batch that had the turn
+	 * before may have got the error of a file of the base. So a sync
+	 * without an error would prove nothing. */
 	if (g->repo->fs->state != FS_OPEN) {
 		tables_fail_all(g, NULL, -EIO, "can't sync the reftables");
 		return STEP_FAILED;
@@ -118,7 +120,8 @@ static enum step sync_bases(struct pass *p, struct repo_slice *g)
 			return STEP_AGAIN;
 		if (r == 0)
 			continue;
-		/* The kernel may have dropped data of the other writer. */
+		/* The kernel may have dropped data of the other writer, so
+		 * nobody may rely on the file system. */
 		if (part->update.is_fs_lost)
 			fs_fail(p->ap->repos, g->repo->fs, r);
 		tables_fail_all(g, part, r, "can't sync the reftables");
@@ -156,12 +159,12 @@ static enum step sync_large(struct pass *p, struct repo_slice *g)
 
 /* ---- under the lock ---- */
 
-/* ONLY_READ: those of the stacks that do not change. */
+/* With ONLY_READ, the lists of the stacks that do not change. */
 static void unlock_lists(struct repo_slice *g, bool only_read)
 {
 	struct tables_part *part;
 
-	/* After a failure release() tries again. */
+	/* A failure does not matter, because release() tries again. */
 	for (part = g->tables.parts; part != NULL; part = part->next)
 		if (edit_is_locked(&part->update.list) &&
 		    !(only_read && part->has_changes))
@@ -285,8 +288,8 @@ static enum step lock_and_check(struct pass *p, struct repo_slice *g)
 	return step;
 }
 
-/* true: all undecided changes begin a new round. The caller (prepare.c) goes on
- * at hold(). stage() is not repeated. */
+/* True if all undecided changes begin a new round. The caller (prepare.c) then
+ * goes on at hold(), and does not repeat stage(). */
 static bool begins_again(struct pass *p, struct repo_slice *g)
 {
 	if (++g->tables.rounds > ROUNDS_MAX) {
@@ -295,7 +298,8 @@ static bool begins_again(struct pass *p, struct repo_slice *g)
 	}
 	if (is_large(p, g) && g->tables.rounds <= UNLOCKED_MAX) {
 		unlock_lists(g, false);
-		/* The pass has locks of other repositories. */
+		/* The pass has locks of other repositories, which must not wait
+		 * for a large table. */
 		if (p->nr_repo_slices > 1 && pass_go_apart(p, g))
 			return false;
 	}
@@ -320,8 +324,9 @@ bool tables_make(struct pass *p, struct repo_slice *g)
 		       make_tables(p, g);
 	if (step == STEP_ON)
 		step = sync_bases(p, g);
-	/* The list has changed since. The check under the lock repeats the
-	 * flush. Without the lock, git could be first each time. */
+	/* The list has changed since. The batch goes on to the lock, because
+	 * without the lock git could be first each time. The check under the
+	 * lock repeats the flush. */
 	if (step == STEP_AGAIN && has_records(g))
 		step = STEP_ON;
 	if (step == STEP_ON)
@@ -341,7 +346,8 @@ static void mark_sealed(struct pass *p, struct change *c)
 	c->update_index = part->update.index;
 	if (tables_writes_nothing(c))
 		c->update_index = c->old_index;
-	/* The lock of the list is the lock of all its refs. */
+	/* The lock of the list is the lock of all its refs, so C counts as
+	 * locked. */
 	edit_to(&c->edit, PROGRESS_LOCKED);
 }
 

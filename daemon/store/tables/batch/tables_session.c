@@ -1,8 +1,10 @@
 /*
- * Tables: sessions, which hold no lock while they wait for the client.
+ * Tables: sessions, which hold no lock while they wait for the client, because
+ * git waits only 100 ms for a lock.
  *
  * The happy path: a prepared session holds its names among the updates of this
- * daemon. Its commit is a new round. Git may change a ref meanwhile.
+ * daemon. Git sees no lock and may change a ref meanwhile, so the commit is a
+ * new round.
  *
  * What fails:
  *	a session holds a name		the updates are given back
@@ -84,13 +86,13 @@ bool tables_resume(struct pass *p, struct repo_slice *g)
 	struct tables_part *part;
 	int r;
 
-	/* An earlier try found a lock. It may have taken a slot for much work,
-	 * which the next try asks for again. */
+	/* An earlier try that found a lock may have taken a slot for much work.
+	 * The slot goes back, because the next try asks for it again. */
 	tables_end_round(p, g);
 	apply_give_large(g);
 	tables_begin_reading(p, g);
 	r = tables_part(p, &at, &part);
-	/* With the turn, no other batch takes the names. */
+	/* The names may go, because with the turn no other batch takes them. */
 	if (r == 0)
 		tables_drop_names(g);
 	else

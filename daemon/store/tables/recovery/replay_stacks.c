@@ -12,7 +12,8 @@
  *	sweep	later, before the locks and the names in stage/ go: tables of
  *		ended batches
  *
- * A stopped replay begins again: the rule finds the values in the new tables.
+ * A stopped replay can begin again, because the rule finds the values in the
+ * new tables.
  *
  * Failures:
  *	a foreign lock: everything is deferred
@@ -68,7 +69,8 @@ int replay_stacks(struct replay *rp, struct replay_row *rows)
 	return stack_places_done(&sr, r);
 }
 
-/* The replay may have failed to remove its token. */
+/* The replay may have failed to remove its token, so the name is removed once
+ * more. */
 static int new_token(struct replay *rp)
 {
 	char token[TOKEN_NAME_MAX];
@@ -93,8 +95,8 @@ static int mend(struct stack_replay *sr)
 	return r;
 }
 
-/* Without a row to redo, a stack that stays damaged concerns only its batches,
- * which fail. */
+/* A stack that stays damaged concerns only its batches, which fail. So without
+ * a row to redo, the damage is no failure of recovery. */
 static bool is_of_stack(int r)
 {
 	return r == -EBADMSG || r == -ENOENT || r == -EFBIG || r == -ELOOP ||
@@ -116,8 +118,8 @@ static int mend_place(struct replay *rp, const char *worktree)
 	return is_of_stack(r) ? 0 : r;
 }
 
-/* One stack at a time: a damaged stack, or one with a foreign lock, stops no
- * other. */
+/* One stack at a time, so that a damaged stack, or a stack with a foreign lock,
+ * stops no other. */
 int replay_stacks_mend(struct replay *rp)
 {
 	const struct leftover_locks *leftover = rp->leftover;

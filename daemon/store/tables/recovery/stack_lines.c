@@ -43,8 +43,8 @@ struct line_search {
 	bool is_later;
 };
 
-/* stack_log_fn: FOUND is the entry with the largest index that is not above the
- * index of the last undecided lines. */
+/* stack_log_fn. Entries come the newest first, so FOUND is the entry with the
+ * largest index up to that of the last undecided line. */
 static int look(void *arg, const struct reftable_record *found)
 {
 	struct line_search *s = arg;
@@ -61,7 +61,8 @@ static int look(void *arg, const struct reftable_record *found)
 		else if (found->update_index > m->base_index)
 			line->state = STACK_LINE_TAKEN;
 	}
-	/* The other lines are of an earlier life. */
+	/* The ref was made anew here, so the other lines are of an earlier
+	 * life. */
 	if (s->is_later && refd_oid_is_null(&found->log.from))
 		while (s->left > 0)
 			s->lines[--s->left].state = STACK_LINE_THERE;

@@ -2,11 +2,11 @@
  * The log lines of rows in a reftable. A log entry has the key (ref, update
  * index), so equal lines of two updates differ.
  *
- * A line that is missing is added with its old index. The log shows entries in
- * the order of their indices, and after a power loss git gives lost indices
- * again. So the place is free only if no entry has an index between that of the
- * line and the largest index before the line's batch. Otherwise the order would
- * be false.
+ * A missing line is added with its old index. The log shows entries in the
+ * order of their indices, and after a power loss git gives lost indices again.
+ * So the place is free only if no entry has an index from that of the line down
+ * to the largest index before the line's batch. Otherwise the order would be
+ * false.
  *
  * One thread; blocks; nothing logs. Negative errno as in stack_reader.h.
  */
@@ -29,8 +29,9 @@ struct stack_line {
 
 /*
  * Looks for the NR lines in the log of NAME, and sorts them by their indices.
- * IS_LATER: another writer changed the ref afterwards. If the writer made the
- * ref anew, the lines belong to its earlier life.
+ * IS_LATER tells that another writer changed the ref afterwards. If the writer
+ * made the ref anew, the lines belong to its earlier life, so they count as
+ * there.
  */
 int stack_lines_find(struct stack_reader *reader, const char *name,
     bool is_later, struct stack_line *lines, size_t nr);
@@ -39,7 +40,7 @@ int stack_lines_find(struct stack_reader *reader, const char *name,
 int stack_lines_has(struct stack_reader *reader, const char *name,
     const struct ref_record *record);
 
-/* The entry of RECORD; the texts are those of its row. */
+/* The entry of RECORD, with texts that belong to its row. */
 void stack_lines_entry(const struct ref_record *record,
     struct reftable_log *log);
 

@@ -112,8 +112,8 @@ static int open_place(struct stack_replay *sr, struct stack_place *place,
 	return 0;
 }
 
-/* A later table never gets an index of a row: the rule could not tell the two
- * apart. */
+/* A later table never gets an index of a row, because the rule could not tell
+ * their records apart. */
 static void spend_indices(const struct stack_replay *sr,
     const struct replay_row *rows)
 {
@@ -210,7 +210,8 @@ int stack_places_fail(struct stack_replay *sr, const struct stack_place *place,
 	return -EBADMSG;
 }
 
-/* The page cache may differ from the disk. */
+/* After a failed sync the page cache may differ from the disk, so the files are
+ * read from the disk. */
 static int read_disk(struct stack_replay *sr, struct stack_place *place)
 {
 	const struct sys *sys = sr->rp->sys;
@@ -282,7 +283,8 @@ static int begin(struct stack_replay *sr, struct stack_place *place)
 
 	if (r != -EBADMSG)
 		return r;
-	/* The table of a crashed batch beside an empty list. */
+	/* The table of a crashed batch may lie beside an empty list, which
+	 * counts as damage. So the table goes first. */
 	r = stack_places_sweep(sr, place);
 	if (r < 0 && r != -EBADMSG && r != -ENOENT)
 		return r;
@@ -377,7 +379,7 @@ static int stage(struct stack_place *place)
 	r = stack_table_make(u, place->nr, set_record, place);
 	if (r == 0)
 		r = stack_update_list(u);
-	/* Nobody knows which tables of git are durable. */
+	/* Nobody knows which tables of git are durable, so all are flushed. */
 	return r == 0 ? stack_sync_all(u, NULL, INT64_MIN, false) : r;
 }
 
@@ -406,7 +408,8 @@ static int close_place(struct stack_replay *sr, struct stack_place *place)
 	if (place->stack != NULL) {
 		stack_reader_done(&place->reader);
 		r = stack_update_end(&place->update);
-		/* The token identifies what could not be removed, or stays. */
+		/* The token identifies the files that could not be removed or
+		 * that stay, so the token stays too. */
 		rp->token_stays = rp->token_stays || r < 0 ||
 		    place->update.list.progress == PROGRESS_DEFERRED;
 		stack_put(place->stack);

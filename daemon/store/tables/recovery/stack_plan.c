@@ -44,7 +44,8 @@ static int plan_value(struct stack_replay *sr, struct stack_ref *ref)
 	entry = add_entry(ref, STACK_ENTRY_VALUE, ref->last);
 	if (entry == NULL)
 		return -ENOMEM;
-	/* Git trusts the peeled value. Without one git reads the tag. */
+	/* Git trusts the peeled value, so a doubtful value is left out. Without
+	 * a peeled value git reads the tag. */
 	if (m->action == RECORD_WRITE && m->target == NULL && odb != NULL &&
 	    odb_refresh(odb) == 0 && odb_type(odb, &m->new_oid) == OBJECT_TAG &&
 	    odb_peel(odb, &m->new_oid, &entry->peeled) < 0)
@@ -72,7 +73,8 @@ static int plan_tombstone(void *arg, const struct reftable_record *log)
 	return 0;
 }
 
-/* The rows delete the ref, and make it again: the old log goes. */
+/* The rows delete the ref and make it again, so the entries of the old log
+ * go. */
 static int plan_tombstones(struct stack_ref *ref,
     const struct ref_record *deletion)
 {
@@ -123,7 +125,8 @@ static int plan_log(struct stack_replay *sr, struct stack_ref *ref)
 			sr->lines[nr++].record = record;
 		}
 	}
-	/* A deleted ref has no log; stack_table_make() adds the tombstones. */
+	/* A deleted ref has no log, so no line is added; stack_table_make()
+	 * adds the tombstones. */
 	if (!exists)
 		return 0;
 	if (stack_refs_is_redone(ref) && deletion != NULL)

@@ -183,8 +183,9 @@ static int abort_update(struct stack_replay *sr,
 	return r;
 }
 
-/* Only a published table has brought the line. The daemon was killed after the
- * rename of the list, before the end of the batch. 1, 0 or negative errno. */
+/* Has the log the line of RECORD? Only a published table can have brought the
+ * line, so the daemon was then killed between the rename of the list and the
+ * end of the batch. 1, 0 or negative errno. */
 static int was_published(struct stack_replay *sr, const struct stack_ref *ref,
     const struct ref_record *record)
 {
@@ -215,7 +216,7 @@ static int decide(struct stack_replay *sr, struct stack_ref *ref, bool *again)
 	ref->last = sr->values[nr - 1];
 	ref->verdict =
 	    stack_rule_apply(sr->members, nr, &ref->found, ref->place->proved);
-	/* Only the last batch can be open. */
+	/* Only the last batch can be open, because batches take turns. */
 	if (ref->verdict != STACK_LATER || !ref->last->row->lost_lock)
 		return 0;
 	r = was_published(sr, ref, ref->last);

@@ -7,6 +7,9 @@
  *	stack_refs.c	decides about each ref
  *	stack_plan.c	plans the new records
  *
+ * An aborted transaction may have refs in several stacks, so all refs are
+ * decided before the first table is planned.
+ *
  * One thread; blocks; nothing logs. 0 or negative errno.
  */
 #ifndef STORE_STACK_REPLAY_H
@@ -71,32 +74,34 @@ struct stack_replay {
 	size_t *nr_lines; /* added, by ref; NULL: nothing is planned yet */
 };
 
-/* Is RECORD to be redone? After a crash only rows whose lock stands are. */
+/* Is RECORD to be redone? After a crash only if the lock of its row stands,
+ * because a batch unlocks after its last rename. */
 bool stack_replay_is_due(const struct stack_place *place,
     const struct ref_record *record);
 
 /* ---- stack_places.c ---- */
 
-/* Opens the stacks of all rows, or with ROWS NULL of all found worktrees. */
+/* Opens the stacks of all rows, or of all found worktrees if ROWS is NULL. */
 int stack_places_open(struct stack_replay *sr, const struct replay_row *rows);
 /* Opens the stack of WORKTREE as the only one. */
 int stack_places_open_one(struct stack_replay *sr, const char *worktree);
-/* -EEXIST: another writer holds a lock. */
+/* Locks the lists. -EEXIST if another writer holds a lock. */
 int stack_places_lock(struct stack_replay *sr);
-/* Reads the stacks, and mends tables (stack_mend.h). -EBADMSG: damaged, and
- * reported. */
+/* Reads the stacks, and mends tables (stack_mend.h). -EBADMSG if a stack is
+ * damaged, which is then reported. */
 int stack_places_read(struct stack_replay *sr);
-/* Removes the tables of ended batches that the list does not name. A table that
- * stays is removed by git once its index is old enough. */
+/* Removes the unlisted tables of ended batches. If a table stays, git removes
+ * it once its index is old enough. */
 int stack_places_sweep(struct stack_replay *sr, struct stack_place *place);
 /* Can every stack be read? 1, 0, or another failure. Takes no lock. */
 int stack_places_are_sound(struct stack_replay *sr);
 struct stack_place *stack_places_find(const struct stack_replay *sr,
     const char *worktree);
-/* Publishes a table with the entries of each place, after all are durable. */
+/* Publishes a table with the entries of each place, after all tables are
+ * durable. */
 int stack_places_write(struct stack_replay *sr);
-/* Releases everything but locks of an earlier run. R: the result so far;
- * returns R, or the first failure. */
+/* Releases everything but locks of an earlier run. R is the result so far.
+ * Returns R, or the first failure. */
 int stack_places_done(struct stack_replay *sr, int r);
 /* Notes a failure of a stack; returns the errno for the whole repository. */
 int stack_places_fail(struct stack_replay *sr, const struct stack_place *place,

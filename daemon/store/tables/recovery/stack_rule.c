@@ -26,8 +26,9 @@ bool stack_rule_is_there(const struct record_member *m,
 
 /* Without a record, or with a tombstone: was the ref absent before M too? Git
  * may have merged a tombstone away, or a merge of refd was lost, so tombstones
- * up to the base count. One behind a table of the base's largest index is
- * younger, whatever its own index says. */
+ * up to the base count. But a tombstone behind a table of the base's largest
+ * index is younger, whatever its own index says, because indices may
+ * overlap. */
 static bool was_absent(const struct record_member *m,
     const struct stack_found *found)
 {
@@ -35,8 +36,8 @@ static bool was_absent(const struct record_member *m,
 	    (found->index <= m->base_index && found->earlier < m->base_index);
 }
 
-/* Is it what M replaced? The index decides for a symbolic ref: the row has only
- * the value at its end. */
+/* Has M replaced the found record? For a symbolic ref the index alone decides,
+ * because the row has only the value at its end. */
 static bool is_old(const struct record_member *m,
     const struct stack_found *found, uint64_t proved)
 {

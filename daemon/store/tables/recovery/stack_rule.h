@@ -1,6 +1,6 @@
 /*
- * What recovery does with a ref in a reftable, from three facts: the rows of
- * the log, the record of the ref in the surviving stack, and the proof that
+ * Tells recovery how to treat a ref in a reftable, from three facts: the rows
+ * of the log, the record of the ref in the surviving stack, and the proof that
  * tables of refd survived. docs/reftables.md has the reasons.
  *
  * The facts behind the rule:
@@ -36,15 +36,16 @@ bool stack_rule_is_value(const struct record_member *m,
     const struct stack_found *found);
 
 /* Is the record of M there, by index and value? If the log has the line of M at
- * the same index, the table of M is in the stack, so that all earlier tables
- * are, or were. Without the line git may have repeated the record. */
+ * the same index, the table of M is in the stack, so all earlier tables are
+ * there too, or were. Without the line nothing is proved, because git may have
+ * repeated the record. */
 bool stack_rule_is_there(const struct record_member *m,
     const struct stack_found *found);
 
 /*
- * ROWS: the NR members of one ref that write, delete or confirm a value, oldest
- * first; NR > 0. PROVED: the largest index of a row whose table is known to be
- * in the stack, as above; 0: none.
+ * ROWS are the NR members of one ref that write, delete or confirm a value,
+ * oldest first; NR > 0. PROVED is the largest index of a row whose table is
+ * known to be in the stack, as above, or 0 if none is.
  */
 enum stack_verdict stack_rule_apply(const struct record_member *const *rows,
     size_t nr, const struct stack_found *found, uint64_t proved);

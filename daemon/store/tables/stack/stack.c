@@ -1,8 +1,9 @@
 /*
  * Happy path: open the directory reftable/ without following a link. All files
- * are reached through this descriptor.
+ * are reached through this descriptor, so an exchanged path cannot lead refd
+ * elsewhere.
  *
- * Failures: reftable/ is missing, or a link: refused.
+ * Failures: a directory reftable/ that is missing, or a link, is refused.
  */
 #include "daemon/store/tables/stack/stack.h"
 

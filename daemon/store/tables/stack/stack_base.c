@@ -5,9 +5,9 @@
  * are random and never come back, so the content is the same too.
  *
  * Otherwise another writer appended or merged tables, or a tool copied the
- * list, and the copy may not be durable. A batch then checks its
- * refs again in a new round, which under the lock nobody can disturb. A merge
- * has checked no ref, and only needs its tables in the list.
+ * list, and the copy may not be durable. A batch then checks its refs again in
+ * a new round, which under the lock nobody can disturb. A merge has checked no
+ * ref, so it only needs its tables in the list.
  *
  * Failures: a damaged stack, a directory which was replaced.
  */
@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Has another program removed our table? Git cleans up unlisted tables whose
- * index is not above the list. */
+/* Has another program removed our table? That can happen, because git cleans up
+ * unlisted tables whose index is not above the list. */
 static int lost_table(struct stack_update *u)
 {
 	struct sys_stat st;
@@ -36,8 +36,8 @@ static int lost_table(struct stack_update *u)
 }
 
 /* A merge needs its tables in the list, in order, as in git. If no table was
- * before, the merged table lacks tombstones, and no table may be before now.
- * 1: they are in NOW, which becomes the base. */
+ * before, the merged table lacks tombstones, so no table may be before now. 1
+ * if the tables are in NOW, which becomes the base. */
 static int find_merged(struct stack_update *u, struct stack_snapshot *now)
 {
 	const struct reftable_table *was =
@@ -75,8 +75,8 @@ static int compare_lists(struct stack_update *u, struct stack_snapshot *now)
 	return r == 0 ? 1 : r == -EEXIST ? 0 : r;
 }
 
-/* Our own table lies beside a list that is empty by now. The next round drops
- * the table, and reads the stack again. */
+/* Our own table lies beside a list that is empty by now, so the stack looks
+ * damaged. The next round drops the table, and reads the stack again. */
 static bool is_emptied(struct stack_update *u)
 {
 	struct reftable_fault ignored;

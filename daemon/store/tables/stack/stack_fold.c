@@ -1,15 +1,15 @@
 /*
  * Folding: a new table also takes the records of the latest small tables, so
- * that the stack stays short. Readers of git look into every table.
+ * that the stack stays short, because readers of git look into every table.
  *
- * Happy path: the plan is that of git, limited to FOLD_MAX bytes. Under
- * the list lock, "<table>.lock" of each folded table, from last to first, keeps
- * git from merging the table. After the rename the tables are not listed any
- * more. They are removed after the next checkpoint: until then a power loss may
- * bring back the list before.
+ * Happy path: the plan is that of git, limited to FOLD_MAX bytes. Under the
+ * list lock, "<table>.lock" of each folded table, from last to first, keeps git
+ * from merging the table. After the rename the tables are not listed any more,
+ * but a power loss may bring back the list before. So they are removed after
+ * the next checkpoint.
  *
- * Failures: git holds the lock of a table, and will soon replace the table: the
- * new table is made again without folding.
+ * Failures: git holds the lock of a table and will soon replace the table, so
+ * the new table is made again without folding.
  */
 #include "daemon/store/tables/stack/stack_update.h"
 
@@ -17,7 +17,8 @@
 
 #include "daemon/store/tables/format/reftable_merged.h"
 
-/* Bytes of folded tables. A batch writes and flushes them under the lock. */
+/* Bytes of folded tables, which a batch may write and flush under the lock, so
+ * they are few. */
 #define FOLD_MAX ((uint64_t)256 * 1024)
 
 void stack_fold_choose(struct stack_update *u, uint64_t new_size)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Git keeps at least so much of a message; stack_table_make(). */
+/* Git keeps at least so much of a message, as does stack_table_make(). */
 #define MESSAGE_LEAST 2000
 
 static struct reftable_text text_of(const char *begin, const char *end)

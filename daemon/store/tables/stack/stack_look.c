@@ -71,7 +71,8 @@ int stack_look_found(struct stack_reader *reader, const char *name,
 	uint64_t index = 0;
 	int r = stack_look_value(reader, name, &value, &index);
 
-	/* A symbolic ref with a target that no row has. */
+	/* No row has an empty target, so the ref counts as a symbolic ref by
+	 * another writer. */
 	if (r == 0 && value.kind == LOOSE_BROKEN) {
 		value.target = strdup("");
 		r = value.target != NULL ? 0 : -ENOMEM;

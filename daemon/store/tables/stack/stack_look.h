@@ -1,9 +1,10 @@
 /*
- * A look into the stack of a git-dir, without the turn of the stack: reads what
- * was there at one moment, because a batch keeps the turn for a whole flush and
- * other writers do not take it at all.
+ * A look into the stack of a git-dir, at one moment. A look takes no turn of
+ * the stack, because a batch keeps the turn for a whole flush, and other
+ * writers do not take the turn at all.
  *
- * Any thread; blocks on the disk; nothing logs. Errors as in stack.h.
+ * Any thread may look. A look blocks on the disk, and logs nothing. Errors as
+ * in stack.h.
  */
 #ifndef STORE_STACK_LOOK_H
 #define STORE_STACK_LOOK_H
@@ -21,16 +22,16 @@ struct stack_look {
 	struct reftable_budget budget;
 };
 
-/* Opens the stack of WORKTREE, as stack_set_get(), and takes a snapshot. The
+/* Opens the stack of WORKTREE, as stack_set_get(), and takes a snapshot, whose
  * reader may do WORK. After a failure LOOK is empty. */
 int stack_look_begin(struct stack_look *look, struct stack_set *set,
     const char *worktree, int git_fd, uint64_t work);
 /* Allowed in any state, and more than once. */
 void stack_look_end(struct stack_look *look);
 
-/* What is in the stack under NAME, as if a file had the value: absent, an id, a
+/* The value of NAME in the stack, as if a file had the value: absent, an id, a
  * symbolic ref, or broken, because its target contains a NUL. *INDEX is the
- * index of the record, also of a deletion; 0: no record. -ENOMEM. */
+ * index of the record, also of a deletion, or 0 without a record. -ENOMEM. */
 int stack_look_value(struct stack_reader *reader, const char *name,
     struct loose_value *value, uint64_t *index);
 

@@ -2,9 +2,11 @@
  * Happy path: find the table, write the new file, publish the new list.
  *
  * Failures: the new file goes, and the list is unchanged. If a failed rename of
- * the list may have happened, all files stay. A failed fsync is never repeated.
- * A killed process leaves its lock, and the new or the old file without a line
- * in the list. Recovery, or the first batch, removes the file (stack_sweep.h).
+ * the list may have happened, all files stay, because the list may name the new
+ * file. A failed fsync is never repeated, because the second fsync would
+ * succeed without the lost data. A killed process leaves its lock, and the new
+ * or the old file without a line in the list. Recovery, or the first batch,
+ * removes the file (stack_sweep.h).
  */
 #include "daemon/store/tables/stack/stack_mend.h"
 
@@ -25,7 +27,7 @@ struct stack_mending {
 
 /* ---- the damaged table ---- */
 
-/* 1: m->mend is of NAME; 0: NAME is sound, or cannot be read. */
+/* 1 if m->mend is of NAME, or 0 if NAME is sound or cannot be read. */
 static int look_at(struct stack_mending *m, const char *name)
 {
 	const int dirfd = m->u->stack->dirfd;
@@ -125,8 +127,8 @@ static int stage_list(struct stack_mending *m, const char *line)
 	return r == 0 ? SYS(m->sys, fsync, m->u->list_fd) : r;
 }
 
-/* The sync of the directory makes their names durable. Tables of git may be in
- * memory alone. */
+/* The sync of the directory makes the names of all listed tables durable, and
+ * tables of git may be in memory alone. So their bytes are synced first. */
 static int sync_tables(struct stack_mending *m)
 {
 	char *line = m->u->new_list, *end;
@@ -151,12 +153,12 @@ static int publish(struct stack_mending *m)
 
 	if (r == 0)
 		r = stack_update_place(u);
-	/* The lock by token stands for further changes. */
+	/* The lock by token still stands, so further changes can follow. */
 	if (u->list.progress == PROGRESS_PUBLISHED)
 		u->list.progress = PROGRESS_LOCKED;
 	if (r == 0)
 		r = SYS(m->sys, fsync, u->stack->dirfd);
-	/* Git never removes an unreadable table. */
+	/* Git never removes an unreadable table, so the old file goes here. */
 	if (r == 0)
 		SYS(m->sys, unlinkat, u->stack->dirfd, m->mend.table.name);
 	return r;

@@ -6,8 +6,9 @@
  *	place	a rename of the list puts the new name in place of the old name
  *	remove	the old file, when the rename is durable
  *
- * Recovery and `refd verify --repair` mend by this function alone. A crash or a
- * power loss leaves the old list, or the new list with its table.
+ * Recovery and `refd verify --repair` mend by this function alone. Everything
+ * is synced before the rename, so a crash or a power loss leaves the old list,
+ * or the new list with its table.
  */
 #ifndef STORE_STACK_MEND_H
 #define STORE_STACK_MEND_H
@@ -23,14 +24,15 @@ struct stack_mended {
 
 /*
  * Mends the first listed table that has lost its footer. The lock of U is held,
- * and nothing is staged. A lock by token stays; git's lock is gone after a
- * success. GIT_SYNCS: as in reftable_mend_open().
+ * and nothing is staged. A lock by token stays, but git's lock is gone after a
+ * success, because the rename takes it away. GIT_SYNCS as in
+ * reftable_mend_open().
  *
- * 1: *MENDED; 0: no table, or no list, is damaged in its content. -EBADMSG: a
- * table has a different damage, and u->fault describes the damage. Otherwise
- * errors as in stack_update.h. After a failure the list is the old list,
- * except after a failed sync of the directory behind the rename, or if the
- * rename may have happened: then the list's edit is DEFERRED.
+ * 1 with *MENDED, or 0 if no table and no list is damaged in its content.
+ * -EBADMSG if a table has a different damage, which u->fault describes.
+ * Otherwise errors as in stack_update.h. After a failure the list is the old
+ * list, except after a failed sync of the directory behind the rename, or if
+ * the rename may have happened: then the list's edit is DEFERRED.
  */
 int stack_mend(struct stack_update *u, bool git_syncs,
     struct stack_mended *mended);

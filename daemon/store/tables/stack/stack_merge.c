@@ -4,7 +4,7 @@
  *
  * Failures: the merged table goes, unless the list may name it. The tables
  * stay, and a later merge tries again. If the tables themselves prevent the
- * merge, no later merge takes them.
+ * merge, no later merge takes them, because it would fail again.
  */
 #include "daemon/store/tables/stack/stack_merge.h"
 
@@ -14,8 +14,9 @@
 
 #include "daemon/store/tables/format/reftable_merged.h"
 
-/* Bytes of merged tables: about a million refs. Larger tables stay apart. A
- * merge delays the checkpoints of all repositories on the file system. */
+/* Bytes of merged tables, which suffice for about a million refs. A merge
+ * delays the checkpoints of all repositories on the file system, so larger
+ * tables stay apart. */
 #define MERGE_MAX ((uint64_t)64 * 1024 * 1024)
 
 /* A large table by git is flushed so many times without the lock. */
@@ -23,8 +24,8 @@
 
 /* ---- the plan ---- */
 
-/* The number of tables that no merge takes. If they were merged by git or
- * replaced meanwhile: 0. */
+/* The number of tables that no merge takes, or 0 if they were merged by git or
+ * replaced meanwhile. */
 static size_t nr_unmerged(struct stack *stack, const struct stack_snapshot *s)
 {
 	size_t i, nr = 0;
@@ -94,7 +95,8 @@ int stack_merge_make(struct stack_update *u)
 	u->first_folded = first;
 	u->end_folded = end;
 	r = stack_table_make(u, 0, NULL, NULL);
-	/* Git's blocks may be larger, and have records which do not fit. */
+	/* Git's blocks may be larger, so a record may not fit into a block of
+	 * refd. */
 	if (r != -E2BIG && r != -EFBIG && r != -EBADMSG)
 		return r < 0 ? r : 1;
 	set_unmerged(u->stack, u->base->tables.tables[end - 1].name);
@@ -113,8 +115,9 @@ static int lock_and_check(struct stack_update *u)
 	return r == 0 ? -EAGAIN : r < 0 ? r : 0;
 }
 
-/* Git waits only 100 ms for the lock: its large tables are flushed before. If
- * git adds large tables each time, the last ones are flushed under the lock. */
+/* Git waits only 100 ms for the lock, so large tables of git are flushed
+ * before. If git adds large tables each time, the last of them are flushed
+ * under the lock. */
 static int lock(struct stack_update *u, int64_t before_ns, bool covers_all)
 {
 	unsigned tries;
@@ -122,7 +125,8 @@ static int lock(struct stack_update *u, int64_t before_ns, bool covers_all)
 
 	for (tries = 0;; tries++) {
 		r = stack_sync_base(u, before_ns, covers_all);
-		/* The list has changed: the check finds the present list. */
+		/* A changed list does not matter, because the check finds the
+		 * present list. */
 		if (r < 0 && r != -ESTALE)
 			return r;
 		r = lock_and_check(u);

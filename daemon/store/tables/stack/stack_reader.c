@@ -1,6 +1,7 @@
 /*
- * Happy path: a look-up asks the newest table first. A search merges the tables
- * from a key on: of equal keys, the newest table counts.
+ * Happy path: a record of a later table hides earlier records, so a look-up
+ * asks the newest table first. A search merges the tables from a key on, and of
+ * equal keys the newest table counts.
  *
  * Failures: a damaged table ends the call. A reader may be used further.
  */
@@ -12,7 +13,8 @@
 
 #include "daemon/store/tables/format/reftable_merged.h"
 
-/* Of a step of a search in all tables, for each table. */
+/* The work of a step of a search, for each table, because a step compares the
+ * cursors of all tables. */
 #define STEP_WORK 16
 
 /* The position in one table. */
@@ -140,7 +142,7 @@ static int start(struct stack_reader *r, enum reftable_section section,
 	return n;
 }
 
-/* The cursor with the least key, of the newest table. NULL: the end. */
+/* The cursor with the least key, of the newest table, or NULL at the end. */
 static struct stack_cursor *least(struct stack_reader *r,
     struct stack_cursor *cursors)
 {
@@ -154,7 +156,7 @@ static struct stack_cursor *least(struct stack_reader *r,
 	return best;
 }
 
-/* Moves all cursors with the key of AT on, AT last. */
+/* Moves all cursors with the key of AT on, AT last, because AT has the key. */
 static int pass(struct stack_reader *r, struct stack_cursor *cursors,
     struct stack_cursor *at)
 {
@@ -163,7 +165,7 @@ static int pass(struct stack_reader *r, struct stack_cursor *cursors,
 	size_t i;
 	int n;
 
-	/* All cursors were compared. */
+	/* All cursors were compared, so all of them count as work. */
 	n = reftable_table_spend(at->it.table, at->it.block.position, r->budget,
 	    nr * STEP_WORK, &r->fault);
 	if (n < 0)
@@ -191,7 +193,8 @@ int stack_reader_logs(struct stack_reader *r, const char *name,
 	if (!is_name(name))
 		return 0;
 	r->budget->work += STACK_WORK_EACH;
-	/* The key of a log record continues with NUL and a number. */
+	/* The key of a log record is the name, NUL and a number, so all entries
+	 * of NAME follow. */
 	n = start(r, REFTABLE_LOGS, name, strlen(name) + 1);
 	while (n == 0 && (c = least(r, r->logs)) != NULL &&
 	    strcmp(c->it.cursor.record.name, name) == 0) {

@@ -1,22 +1,24 @@
 /*
  * Look-ups of refs and reflogs in a snapshot.
  *
- * A reader belongs to one thread. It borrows the snapshot, which must live
- * longer. Zero-initialised is empty. Every call may block. Results: 1 found, 0
- * not found, or a negative errno with reader->fault (stack.h has the list).
+ * A reader belongs to one thread, and borrows the snapshot, which must live
+ * longer. Zero-initialised is empty. Every call may block. Returns 1 if found,
+ * 0 if not found, or a negative errno with reader->fault (stack.h has the
+ * list).
  *
- * A reader keeps two blocks per table: names in ascending order are cheap.
- * Memory and work are bounded by a budget: -EFBIG. Every look-up adds to the
- * budget, because a request may have very many, and its owner pays for them.
+ * A reader keeps two blocks per table, so names in ascending order are cheap. A
+ * budget bounds memory and work, and a call beyond the budget is -EFBIG. Every
+ * look-up adds to the budget, because a request may have very many, and its
+ * owner pays for them.
  */
 #ifndef STORE_STACK_READER_H
 #define STORE_STACK_READER_H
 
 #include "daemon/store/tables/stack/stack.h"
 
-/* Work of a reader, in a stack of any content: enough for a few blocks of
- * 16 MiB, the largest of the format. And more for each look-up: in a stack of a
- * million refs by git, a look-up needs 60 to 120 KiB. */
+/* Work of a reader, in a stack of any content. The largest blocks of the format
+ * have 16 MiB, so this is enough for a few of them. And more for each look-up,
+ * because in a stack of a million refs by git a look-up needs 60 to 120 KiB. */
 #define STACK_WORK_MAX  ((uint64_t)128 * 1024 * 1024)
 #define STACK_WORK_EACH ((uint64_t)128 * 1024)
 
@@ -26,38 +28,40 @@ struct stack_reader {
 	struct reftable_budget *budget;    /* borrowed */
 	/* No ref has the name of this directory, or of a directory above. */
 	char clear_dir[REFD_PATH_MAX];
-	/* Of the tombstone, if the last stack_reader_find() found no ref; 0: no
-	 * record, perhaps because git merged the tombstone away. */
+	/* The index of the tombstone, if the last stack_reader_find() found no
+	 * ref; 0 without a record, perhaps because git merged the tombstone
+	 * away. */
 	uint64_t deleted_index;
 	/* The largest index of the tables before the record, or before the
-	 * tombstone, of the last stack_reader_find(); 0: no record. */
+	 * tombstone, of the last stack_reader_find(); 0 without a record. */
 	uint64_t earlier_index;
 	struct reftable_fault fault; /* of the last failure */
 };
 
-/* -ENOMEM. Must not move afterwards. */
+/* -ENOMEM if memory is short. The reader must not move afterwards. */
 int stack_reader_init(struct stack_reader *reader,
     const struct stack_snapshot *snap, struct reftable_budget *budget);
 /* Allowed in any state, and more than once. */
 void stack_reader_done(struct stack_reader *reader);
 
-/* The ref NAME. *REF (may be NULL) is valid until the next call; its texts are
- * not terminated by NUL. ref->update_index is the index of the record. A
- * deleted ref is 0, and then *REF is untouched. */
+/* Finds the ref NAME. *REF (may be NULL) is valid until the next call, and its
+ * texts are not terminated by NUL. ref->update_index is the index of the
+ * record. A deleted ref is 0, and then *REF is untouched. */
 int stack_reader_find(struct stack_reader *reader, const char *name,
     const struct reftable_record **ref);
 
 /* Finds the newest record of SECTION with KEY (reftable_block.h), perhaps a
- * tombstone. *REC as above. */
+ * tombstone, with *REC as above. */
 int stack_reader_record(struct stack_reader *reader,
     enum reftable_section section, const uint8_t *key, size_t key_len,
     const struct reftable_record **rec);
 
-/* Has NAME a reflog? An empty reflog (two null ids) counts. */
+/* Has NAME a reflog? An empty reflog counts, because git marks it by an entry
+ * with two null ids. */
 int stack_reader_has_log(struct stack_reader *reader, const char *name);
 /* Calls FN for every log record of NAME, the newest first, the marker of an
- * empty log too. FN returns 0 to go on; another value ends the search and is
- * returned. */
+ * empty log too. FN returns 0 to go on, and a different value ends the search
+ * and is returned. */
 typedef int stack_log_fn(void *arg, const struct reftable_record *log);
 int stack_reader_logs(struct stack_reader *reader, const char *name,
     stack_log_fn *fn, void *arg);
@@ -65,15 +69,16 @@ int stack_reader_logs(struct stack_reader *reader, const char *name,
 /*
  * Searches for a ref that excludes NAME: a ref above ("a" excludes "a/b") or
  * below. SKIP (may be NULL) tells whether a found ref does not count, because
- * the same transaction deletes the ref. 1 and FOUND; at most one is reported,
- * those above first. A ref above that does not count is skipped too.
+ * the same transaction deletes the ref. 1 and FOUND, the only ref that is
+ * reported; refs above come first. A ref above that does not count is skipped
+ * too.
  */
 typedef bool stack_skip_fn(void *arg, const char *name);
 int stack_reader_conflict(struct stack_reader *reader, const char *name,
     stack_skip_fn *skip, void *arg, char found[REFD_PATH_MAX]);
 
-/* Calls FN for every ref, or for the newest log record of every name, that
- * begins with PREFIX, in order. FN as above. */
+/* Calls FN, as above, for every ref, or for the newest log record of every
+ * name, that begins with PREFIX, in order. */
 typedef int stack_record_fn(void *arg, const struct reftable_record *record);
 int stack_reader_each(struct stack_reader *reader,
     enum reftable_section section, const char *prefix, stack_record_fn *fn,

@@ -1,5 +1,6 @@
 /*
- * Happy path: the stack is open, and the path still leads to it: one stat.
+ * Happy path: the stack is open, and one stat shows that the path still leads
+ * to it.
  *
  * Failures: a stack that cannot be opened is asked for again the next time.
  */
@@ -22,7 +23,7 @@ struct stack_set {
 	struct mutex mutex;
 	struct kept_stack *entries;
 	size_t nr;
-	/* Of the closed stacks: the largest index of a row of the log. */
+	/* The largest index of a row of the log in the closed stacks. */
 	uint64_t spent_index;
 };
 
@@ -91,8 +92,9 @@ static uint64_t spent_index(struct stack *stack)
 	return index;
 }
 
-/* Makes room for one entry: closes a stack which nobody uses. No index is used
- * twice, also if the stack is opened again. Under MUTEX. */
+/* Makes room for one entry, and closes a stack which nobody uses. The set keeps
+ * its largest spent index, because no index may be used twice, also if the
+ * stack is opened again. Under MUTEX. */
 static struct kept_stack *take_unused(struct stack_set *set)
 {
 	struct kept_stack **at = &set->entries, *e;
@@ -111,7 +113,8 @@ static struct kept_stack *take_unused(struct stack_set *set)
 }
 
 /* Puts the newly opened *STACK into the set, in place of OLD. If a different
- * thread was faster, *STACK becomes the stack of this thread. */
+ * thread was faster, *STACK becomes the stack of this thread, so that both
+ * share one turn. */
 static int enlist(struct stack_set *set, const char *worktree,
     const struct stack *old, struct stack **stack)
 {
@@ -135,7 +138,8 @@ static int enlist(struct stack_set *set, const char *worktree,
 		made = NULL;
 	} else if (e->stack == old) {
 		drop = e->stack;
-		/* The rows of the log still have their indices. */
+		/* The rows of the log still have their indices, so no new table
+		 * may get them. */
 		stack_spend_index(*stack, spent_index(drop));
 		e->stack = *stack;
 	} else {
@@ -173,7 +177,7 @@ int stack_set_get(struct stack_set *set, const char *worktree, int git_fd,
 	return r;
 }
 
-/* The stacks of the set, each with a reference. NULL: no memory. */
+/* The stacks of the set, each with a reference. NULL if memory is short. */
 static struct stack **hold_all(struct stack_set *set, size_t *nr)
 {
 	struct stack **all;

@@ -37,7 +37,7 @@ static struct stack_snapshot *last_of(struct stack *stack)
 }
 
 /* SNAP is the last snapshot until the end of the turn. Without SNAP, or without
- * a turn, there is none: an idle stack holds no descriptor of a table. */
+ * a turn, there is none, so an idle stack holds no descriptor of a table. */
 static void set_last(struct stack *stack, struct stack_snapshot *snap)
 {
 	struct stack_snapshot *old;
@@ -88,7 +88,8 @@ static bool was_durable(const struct stack_snapshot *last, const char *name)
 	return false;
 }
 
-/* Copies the marks of LAST. A list by refd has only durable tables. */
+/* Copies the marks of LAST. The tables of a list that is known as durable are
+ * durable too. */
 static int mark_durable(struct stack *stack, const struct stack_snapshot *last,
     struct stack_snapshot *snap)
 {
@@ -137,7 +138,7 @@ static int take(struct stack *stack, const struct stack_snapshot *last,
 	return r;
 }
 
-/* 1: the list is the file of LAST, with the same bytes. */
+/* 1 if the list is the file of LAST, with the same bytes. */
 static int is_unchanged(struct stack *stack, const struct stack_snapshot *last,
     struct reftable_fault *fault)
 {

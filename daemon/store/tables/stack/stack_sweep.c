@@ -1,8 +1,8 @@
 /*
  * Happy path: no file, or one file of a crashed batch.
  *
- * Failures: what cannot be removed stays for the next recovery. Tables that
- * refd did not make always stay: git removes its own.
+ * Failures: a table that cannot be removed stays for the next recovery. Tables
+ * that refd did not make always stay, because git removes its own.
  */
 #include "daemon/store/tables/stack/stack_sweep.h"
 
@@ -16,7 +16,7 @@
 /* Of a directory, for a scan under the list lock. */
 #define ENTRIES_MAX 1000
 
-/* The lock also has the inode of a file in stage/. */
+/* The lock also has the inode of a file in stage/, so the name decides. */
 static bool is_table(const char *name)
 {
 	const size_t len = strlen(name);
@@ -24,7 +24,8 @@ static bool is_table(const char *name)
 	return len > 4 && strcmp(name + len - 4, ".ref") == 0;
 }
 
-/* The entry's inode number is only a hint: a mount may be in the way. */
+/* The entry's inode number is only a hint, because a mount may be in the
+ * way. */
 static int remove_one(struct stack *stack, const char *name,
     const uint64_t *inodes, size_t nr)
 {
@@ -53,8 +54,8 @@ bool stack_tidy_begin(struct stack *stack)
 	return is_due;
 }
 
-/* SYNCED_INDEX waits until its rows are forgotten: if each sync replaced it, a
- * busy stack would never forget a row. */
+/* SYNCED_INDEX waits until its rows are forgotten, because a busy stack would
+ * never forget a row if each sync replaced the index. */
 void stack_tidy_end(struct stack *stack, uint64_t last_lsn,
     uint64_t forgotten_lsn)
 {
@@ -77,7 +78,8 @@ void stack_tidy_end(struct stack *stack, uint64_t last_lsn,
 	stack_snapshot_put(snap);
 }
 
-/* The largest index in the name of a table by git or refd. 0: another name. */
+/* The largest index in the name of a table by git or refd, or 0 for another
+ * name. */
 static uint64_t index_in_name(const char *name)
 {
 	unsigned long long max;
@@ -90,8 +92,9 @@ static uint64_t index_in_name(const char *name)
 	return max;
 }
 
-/* The file of a killed repair, or the damaged table that was repaired. Git
- * renames only whole tables, and under the list lock, which the caller has. */
+/* The file of a killed repair, or the damaged table that was repaired. It is no
+ * table of git at work, because git renames only whole tables, and under the
+ * list lock, which the caller has. */
 static bool is_unreadable(const struct stack_snapshot *snap, const char *name,
     int error)
 {
@@ -135,7 +138,7 @@ void stack_sweep_retire(struct stack *stack, const struct stack_snapshot *snap)
 
 /* ---- a crashed batch ---- */
 
-/* Reads the list alone: a damaged table does not matter. */
+/* Reads the list alone, because a damaged table does not matter. */
 static int read_list(struct stack *stack, struct reftable_stack *list,
     struct reftable_fault *fault)
 {
@@ -154,7 +157,8 @@ static int read_list(struct stack *stack, struct reftable_stack *list,
 	return -EBADMSG;
 }
 
-/* Visits all tables. Without REMOVE, *FOREIGN counts those of other writers. */
+/* Visits all unlisted tables, and counts the tables of other writers in
+ * *FOREIGN. Removes the others with REMOVE. */
 static int walk(struct stack *stack, const struct reftable_stack *list,
     const uint64_t *inodes, size_t nr, bool remove, size_t *foreign)
 {
@@ -187,7 +191,8 @@ int stack_sweep(struct stack *stack, const uint64_t *inodes, size_t nr,
 
 	if (r < 0)
 		return r;
-	/* A power loss may have emptied the list, which named the tables. */
+	/* A power loss may have emptied a list that named these tables, so
+	 * nothing is removed beside tables of other writers. */
 	if (list.list_len == 0)
 		r = walk(stack, &list, inodes, nr, false, &foreign);
 	if (r == 0 && foreign > 0) {

@@ -4,7 +4,7 @@
  * Git's own tables and lists may be in memory alone. A flush of the directory
  * makes their names durable, and after a power loss an empty table or an empty
  * list would make the repository unreadable. So they are flushed before. On XFS
- * the fsync of one file makes all names durable. So the data of all these files
+ * the fsync of one file makes all names durable, so the data of all these files
  * goes to the drive before the first fsync.
  *
  * The name of the list becomes durable as well, before the journal gets a row:
@@ -17,12 +17,12 @@
  * the list. The table itself becomes durable with the rename, or earlier: such
  * a file system has one log, in which size and place of the table precede the
  * rename, and flushes the drive before a commit of the log. Without the rename,
- * the list is the one before, and the journal has the records of the table.
- * The fsync of the list makes the list under the lock durable, which recovery
+ * the list is the one before, and the journal has the records of the table. The
+ * fsync of the list makes the list under the lock durable, which recovery
  * relies on.
  *
- * Failures: a failed fsync is never repeated. The kernel may have dropped the
- * data, and the second fsync would succeed.
+ * Failures: a failed fsync is never repeated, because the kernel may have
+ * dropped the data, and the second fsync would succeed.
  */
 #include "daemon/store/tables/stack/stack_update.h"
 
@@ -68,8 +68,9 @@ static int open_list(struct stack_update *u)
 	return r;
 }
 
-/* Every flush that is not of this update's own files. Never -ESTALE, which
- * tells of a changed list, and after which the flush is repeated. */
+/* Every flush that is not of this update's own files. A failed flush is never
+ * -ESTALE, because this error tells of a changed list, after which the caller
+ * repeats the flush. */
 static int flush_shared(struct stack_update *u, int fd, enum flush_how how)
 {
 	const struct sys *sys = u->stack->sys;
@@ -104,7 +105,8 @@ static int sync_tables(struct stack_update *u, int64_t before_ns,
 	return 0;
 }
 
-/* The base may be trusted from now on. */
+/* From now on the base counts as durable, so the next update need not flush
+ * it. */
 static void note_base(struct stack_update *u)
 {
 	stack_note_durable(u->stack, strdup(u->base->tables.list),
@@ -212,7 +214,8 @@ int stack_sync_end(struct stack_update *u)
 		r = flush_wait(&u->flushes[i]);
 		if (u->err == 0)
 			u->err = r;
-		/* The last one. */
+		/* The last flush is of the directory, which has names of other
+		 * writers too. */
 		if (r < 0 && u->has_dir_flush && i + 1 == u->nr_flushes)
 			u->is_fs_lost = true;
 	}

@@ -26,11 +26,12 @@
 /* Git's limit of a message in a table of blocks of 4096 bytes. */
 #define MESSAGE_MAX ((size_t)REFTABLE_BLOCK_BYTES / 2)
 #define KEYS_MAX    ((size_t)4 * 1000 * 1000)
-/* The work of each section (struct reftable_budget): a small log block can
- * inflate to very much. A merge has up to 64 MiB of tables, a fold 256 KiB. */
+/* The work of each section (struct reftable_budget). It is bounded, because a
+ * small log block can inflate to very much. A merge has up to 64 MiB of tables,
+ * and a fold 256 KiB. */
 #define MERGE_WORK_MAX ((uint64_t)1024 * 1024 * 1024)
 #define FOLD_WORK_MAX  ((uint64_t)4 * 1024 * 1024)
-/* More than a record takes besides its texts: two ids and numbers. */
+/* More than the two ids and the numbers of a record take, besides its texts. */
 #define RECORD_BYTES 96
 
 /* A record of the new table. */
@@ -155,7 +156,8 @@ static bool is_sorted(const struct making *m)
 	return true;
 }
 
-/* The records of a batch without logs come in order. */
+/* The records of a batch without logs come in order, so the order is checked
+ * first. */
 static void sort(struct making *m)
 {
 	if (!is_sorted(m))
@@ -173,7 +175,8 @@ static int add_tombstone(void *arg, const struct reftable_record *log)
 		true });
 }
 
-/* As git does: a deletion hides the ref and every entry of the log. */
+/* As in git, a deletion has to hide the ref and every entry of the log, so each
+ * entry gets a tombstone. */
 static int list_tombstones(struct making *m)
 {
 	struct reftable_budget own = REFTABLE_BUDGET(STACK_WORK_MAX);
@@ -241,9 +244,10 @@ static int add_record(struct making *m, const struct key *key)
 	return reftable_writer_add(m->writer, &rec);
 }
 
-/* A tombstone hides records of earlier tables. Where no table is before, it is
- * evidence for recovery: if a row of the ref is redone after a power loss,
- * another program deleted the ref later. */
+/* A tombstone hides records of earlier tables, so a tombstone without a table
+ * before could go. But until the rows are forgotten, recovery needs the
+ * evidence that another program deleted the ref later, because otherwise a row
+ * of the ref would be redone. */
 static int add_folded(struct making *m, const struct reftable_record *rec)
 {
 	if (rec->is_deletion && m->u->first_folded == 0 &&
@@ -272,8 +276,8 @@ static int compare_record(const struct key *key,
 	return compare_keys(key, &other);
 }
 
-/* Writes a section: the records of the folded tables, and the new records from
- * key *AT on, which hide folded records with the same key. */
+/* Writes a section, with the records of the folded tables, and the new records
+ * from key *AT on, which hide folded records with the same key. */
 static int write_section(struct making *m, enum reftable_section section,
     size_t *at)
 {
@@ -313,7 +317,8 @@ static int write_section(struct making *m, enum reftable_section section,
 	return r < 0 ? r : has_old < 0 ? has_old : 0;
 }
 
-/* Of the folded tables. Otherwise that of the new records. */
+/* The least index of the folded tables, or else the index of the new
+ * records. */
 static uint64_t least_index(const struct stack_update *u)
 {
 	if (u->first_folded == u->end_folded)
@@ -345,8 +350,8 @@ static int write_records(struct making *m)
 
 /* ---- files ---- */
 
-/* Names never come back: a table is known by its name. Without a token the file
- * is made by its name, because nothing in stage/ is ours. */
+/* Names never come back, because a table is known by its name alone. Without a
+ * token the file is made by its name, because nothing in stage/ is ours. */
 static int give_name(struct stack_update *u, uint64_t min, uint64_t max)
 {
 	const struct sys *sys = u->stack->sys;
@@ -452,7 +457,8 @@ static int write_file(struct making *m)
 
 	if (r == 0)
 		r = write_records(m);
-	/* Git's blocks may be larger, and have records which do not fit. */
+	/* Git's blocks may be larger, so a folded record may not fit. Then the
+	 * table is made without folding. */
 	if ((r == -E2BIG || r == -EFBIG) && !u->is_merge &&
 	    u->first_folded < u->end_folded) {
 		u->first_folded = u->end_folded;

@@ -1,8 +1,9 @@
 /*
  * Happy path: begin, (table), lock, (check), list, (sync), place, unlock.
  *
- * Failures: each step fails alone. end() removes everything that was not
- * published, and what cannot be removed is left to the sweep of recovery.
+ * Failures: each step fails alone, because end() removes everything that was
+ * not published. A file that cannot be removed is left to the sweep of
+ * recovery.
  */
 #include "daemon/store/tables/stack/stack_update.h"
 
@@ -149,8 +150,8 @@ static void note_durable(struct stack_update *u)
 {
 	struct sys_stat st;
 
-	/* The rename has changed the ctime. Without ST the next update flushes
-	 * the list again. */
+	/* The rename has changed the ctime, so ST is read now. Without ST the
+	 * next update flushes the list again. */
 	if (SYS(u->stack->sys, fstat, u->list_fd, &st) < 0)
 		memset(&st, 0, sizeof(st));
 	stack_note_durable(u->stack, u->new_list, &st);
@@ -162,7 +163,7 @@ int stack_update_place(struct stack_update *u)
 	int r;
 
 	assert(u->new_list != NULL && u->err == 0);
-	/* A merge makes its table without the turn. A batch beside may have
+	/* A merge makes its table without the turn, so a batch beside may have
 	 * taken the table for one of an earlier run (search()). */
 	stack_unretire(u->stack, u->table);
 	r = edit_place(&u->list);
@@ -179,7 +180,8 @@ int stack_update_place(struct stack_update *u)
 	return fail(u, STACK_DIRECTORY, r);
 }
 
-/* Once after the opening, and under the lock. */
+/* Looks once after the opening for tables that earlier runs left. Under the
+ * lock, because git names no table then. */
 static void search(struct stack_update *u)
 {
 	struct stack *stack = u->stack;

@@ -1,6 +1,7 @@
 /*
- * Admission in a group of nodes. Only the leader admits, and only what every
- * node can do in the same way.
+ * Admission in a group of nodes. Only the leader admits, because only the
+ * leader can write to the log of the group. The leader admits only what every
+ * node can do in the same way, since a row has to do the same everywhere.
  */
 #include <string.h>
 
@@ -37,8 +38,9 @@ bool group_admit(struct replica *r, struct txn *txn)
 	return false;
 }
 
-/* A follower must do the same as the leader. So there are no values that
- * another writer has written, and no worktrees. */
+/* A follower must do the same as the leader. So values that another writer has
+ * written are refused, and worktrees, because both are on the disk of one node
+ * only. */
 static const char *not_in_group(const struct txn *txn)
 {
 	const struct repo *repo = txn->repo;
@@ -57,8 +59,8 @@ static const char *not_in_group(const struct txn *txn)
 	return NULL;
 }
 
-/* Git leaves refs out of a fetch from a shallow repository, and says nothing. A
- * node would then count as one that has the objects. */
+/* Git leaves refs out of a fetch from a shallow repository, and says nothing.
+ * So a node without the objects would count as a node that has them. */
 static bool is_shallow(const struct sys *sys, const struct repo *repo)
 {
 	struct sys_stat st;
@@ -111,7 +113,8 @@ static bool is_known(void *arg, const struct refd_oid *oid)
 	return group_knows(in->group, in->repo->uuid, oid);
 }
 
-/* Objects of an alternate belong to a different repository. */
+/* Objects of an alternate belong to a different repository, so no row has
+ * them. */
 static bool may_be_in_row(struct group *g, const struct txn *txn)
 {
 	const struct repo *repo = txn->repo;
@@ -145,8 +148,8 @@ static bool pay(const struct sys *sys, const struct txn *txn)
 	return kept->in_row_bytes <= IN_ROW_BYTES;
 }
 
-/* Collects the objects of TXN that other nodes may lack: its rows can contain
- * them. Otherwise other nodes fetch them first. */
+/* Collects the objects of TXN that other nodes may lack, so that the rows can
+ * contain them. Otherwise other nodes fetch the objects first. */
 static void collect_objects(struct group *g, struct txn *txn)
 {
 	const struct sys *sys = g->base.host->sys;
@@ -168,13 +171,15 @@ static void collect_objects(struct group *g, struct txn *txn)
 	need.nr_tips = list_tips(txn, tips);
 	kept->is_in_row =
 	    row_objects_collect(&need, &kept->objects) == 0 && pay(sys, txn);
-	/* A waiting transaction has its objects fetched. */
+	/* A transaction that waits has its objects fetched, so the memory can
+	 * go. */
 	if (!kept->is_in_row)
 		group_txn_drop_objects(kept);
 }
 
-/* TXN is a row with objects, and all its objects were read. Decides its updates
- * if something that these objects name is missing. */
+/* TXN is a row with objects, and all its objects were read. Something that
+ * these objects name can be missing, because git can have pruned it while the
+ * row waited. Then the updates of TXN are decided. */
 static void is_whole(struct txn *txn)
 {
 	const struct group_txn *kept = group_txn_of(txn);

@@ -1,11 +1,13 @@
 /*
  * Admission to a repository in a group whose refs no other node has
- * (group_repo.c): only of the transaction that imports the refs.
+ * (group_repo.c). Only the transaction that imports the refs is admitted,
+ * because another row would change refs that the other nodes do not have.
  *
  * The happy path: the transaction is atomic, gives every ref the value that the
- * ref has, and leaves none out. Under the locks, the values are compared as in
- * any transaction. A ref which a program without refd makes in between is left
- * out, as any such ref in a group.
+ * ref has, and leaves none out. Otherwise the refs left out would stay on this
+ * node alone. Under the locks, the values are compared as in any transaction. A
+ * ref which a program without refd makes in between is left out, as any such
+ * ref in a group.
  *
  * Failures: anything else is refused, with the command that imports. A damaged
  * ref is named.
@@ -21,8 +23,9 @@
 #include "proto/lib/shell_word.h"
 #include "proto/refname.h"
 
-/* Refs and directories that need not be in an import. More of them than updates
- * are not looked at: the work depends on the size of the request. */
+/* Refs and directories that need not be in an import. Beyond this number
+ * nothing is looked at, so the work depends on the size of the request, and not
+ * on the repository. */
 #define OTHERS_MAX 1000
 #define LINKS_MAX  5 /* git's SYMREF_MAXDEPTH */
 
@@ -76,7 +79,8 @@ static bool has_value(const struct seen_refs *refs, struct seen_ref ref)
 	return true;
 }
 
-/* Kept values are of one node, and HEAD may have a value of its own. */
+/* Kept values are of one node, and HEAD may have a value of its own, so an
+ * import has neither. */
 static bool is_wanted(const struct seen_refs *refs, const struct seen_ref *ref)
 {
 	return strncmp(ref->name, "refs/", 5) == 0 && has_value(refs, *ref) &&

@@ -2,19 +2,22 @@
  * The rows of a batch go into the log of the group, and then into the journal.
  *
  * The happy path: the row gets what other nodes need, the log of the group
- * takes it, the journal takes it, and the values that other nodes now have are
- * noted. A batch that applies a row of the group has a plan that writes and
- * deletes the same refs, from the same old values: a row does the same on every
- * node. Log lines may differ, because each node has its own HEAD and its own
- * logs.
+ * takes the row, and then the journal takes it. Afterwards the daemon notes the
+ * values that other nodes now have, so that the next update need not send these
+ * objects. A row must do the same on every node. So a batch that applies a row
+ * of the group has a plan that writes and deletes the same refs, from the same
+ * old values. Log lines may differ, because each node has its own HEAD and its
+ * own logs.
  *
  * A transaction is a client's, or the store's own. Own transactions are of two
  * kinds: the group has a row of the first kind (group_txn_is_row()), and only
  * this node has a change of the second (group_txn_is_of_node()).
  *
  * Failures: group.h tells the fate of the rows. With a doubt about a row that
- * the group has, the daemon ends. If the plan differs, all updates of the row
- * fail; if a lock is held, or the batch is too full, the row is tried again.
+ * the group has, the daemon ends, because no row of the group can be taken
+ * back. If the plan differs, all updates of the row fail, because a row is
+ * applied as a whole. If a lock is held, or the batch is too full, the row is
+ * tried again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -69,7 +72,8 @@ static void appended(struct group *g, const struct slice *s)
 {
 	if (s->repo == NULL)
 		return;
-	/* Other nodes may lack what this node lacked. */
+	/* Other nodes may lack what this node lacked, so a row of the group
+	 * makes no value known. */
 	if (!s->txn->is_own)
 		note_values(g, s, group_txn_of(s->txn));
 	if (record_has_value(&s->plan))
@@ -78,7 +82,8 @@ static void appended(struct group *g, const struct slice *s)
 
 /* ---- the rows ---- */
 
-/* All ROWS have one kind, and all are of this node alone, or none is. */
+/* All ROWS have one kind, and all are of this node alone, or none is, so the
+ * first row stands for all. */
 int group_append_rows(struct replica *replica, struct journal_row *rows,
     size_t nr, bool flush)
 {
@@ -139,9 +144,9 @@ static int compare(const void *va, const void *vb)
 	return strcmp(a->name, b->name);
 }
 
-/* A symbolic ref has no value of its own: the values that its old and its new
- * target lead to may differ. check_old_value() has seen a value in its
- * place. */
+/* Nodes may find different values behind the old and the new target of a
+ * symbolic ref, which has no value of its own. So the values are not compared
+ * here: check_old_value() has seen a value in its place. */
 static bool are_same_values(const struct record_member *a,
     const struct record_member *b)
 {
@@ -185,8 +190,8 @@ static bool is_same(const struct record_member *a,
 	    is_same_text(a->target, b->target) && are_same_values(a, b);
 }
 
-/* *DIFFERS: the first member that differs. It stays NULL if the numbers of
- * members differ, or without memory. */
+/* *DIFFERS: the first member that differs. Stays NULL if the numbers of members
+ * differ, or without memory, because no single member is to blame then. */
 static bool are_same(const struct record *a, const struct record *b,
     const struct record_member **differs)
 {
@@ -217,7 +222,8 @@ static bool any_is_given_back(const struct slice *s)
 	return false;
 }
 
-/* A client could let git do what refd does not support. */
+/* A client lets git do what refd does not support, and other nodes would not
+ * get the change. So a plan has no such status. */
 static void deny_unsupported(struct record *plan)
 {
 	size_t i;

@@ -1,11 +1,12 @@
 /*
  * The value of a ref on the disk of this node, beside the value that the group
- * gave the ref last. The value of the group counts.
+ * gave the ref last. The value of the group counts, because the group has
+ * acknowledged it, and the disk can be an older copy.
  *
  * The happy path: they are the same.
  *
- * Failures: they differ: the follower gives the ref its value back (mend.h),
- * and the update waits.
+ * Failures: they differ. The follower gives the ref its value back (mend.h),
+ * and the update waits, so that it meets the value of the group.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,8 +20,9 @@
 /* ---- what no node may do alone ---- */
 
 /* Values of other programs are kept below REFD_DIVERGED on one node. A ref with
- * a name above would leave no name for them; its deletion would need the ref on
- * the other nodes first, beside their kept values. */
+ * a name above would leave no name for them, so no client makes such a ref. Nor
+ * does a client delete it, because the other nodes would need the ref first,
+ * beside their kept values. */
 static void check_kept(struct change *c)
 {
 	const char *name = c->edit.name;
@@ -49,7 +51,8 @@ static void check_kept(struct change *c)
 }
 
 /* HEAD is a symbolic ref on every node, so it can have no value of its own. Any
- * other ref outside refs/ belongs to the worktree of one node. */
+ * other ref outside refs/ belongs to the worktree of one node, so other nodes
+ * could not make the same change. */
 static void check_outside(struct change *c)
 {
 	if (strncmp(c->edit.name, "refs/", 5) != 0 && !change_only_looks(c) &&
@@ -64,7 +67,8 @@ static void check_outside(struct change *c)
 
 /* A row can't be taken back after its commit, and the scheduler orders only the
  * names that it knows. So the new ref C, at the end of a symbolic ref, first
- * gets its place among the others. */
+ * gets its place among the others: otherwise its name could clash with another
+ * name after the commit. */
 static void check_place(struct change *c)
 {
 	char **final = &c->u->final_name;
@@ -81,7 +85,8 @@ static void check_place(struct change *c)
 }
 
 /* The value of a symbolic ref is read without a lock, so nodes could find
- * different values: nothing may replace the symbolic ref by a value. */
+ * different old values. Therefore nothing may replace the symbolic ref by a
+ * value. */
 static void check_replaced(struct change *c)
 {
 	if (c->target != NULL && c->action != CHANGE_NOTHING &&
@@ -117,9 +122,9 @@ static bool is_done(const struct change *c)
 	    refd_oid_eq(&c->old_oid, &ask->new_oid);
 }
 
-/* The first row of a ref has no old value, also if a node has the value of the
- * row already: the leader imports its refs, or this node has sent the row
- * before its daemon died. */
+/* The first row of a ref has no old value, because the ref is new on the other
+ * nodes. A node can have the value of the row already: the leader imports its
+ * refs, or this node has sent the row before its daemon died. */
 static bool begins(const struct change *c)
 {
 	const struct txn *txn = c->slice->txn;
@@ -156,8 +161,9 @@ static bool gives_value_of_group(const struct refd_update *ask,
 	return ask->action == REFD_DELETE || ask->action == REFD_SYMREF_DELETE;
 }
 
-/* Of a row, only mending has values that can be older than the journal's
- * (mend.h). A brief row is followed by a row of the group. */
+/* A row has the old values of the group, so rows are not compared. Only mending
+ * has values that can be older than the journal's (mend.h). A brief value needs
+ * no comparison, because a row of the group replaces it at once. */
 static bool is_compared(const struct change *c)
 {
 	const struct txn *txn = c->slice->txn;
@@ -175,13 +181,14 @@ static void journal_unreadable(struct change *c)
 }
 
 /*
- * On the leader, too, the value of the group counts, and not the value on disk:
- * the disk can be an older copy, and an update from its value would take
+ * On the leader, too, the value of the group counts, and not the value on disk,
+ * because the disk can be an older copy. An update from its value would take
  * acknowledged updates back. A ref without a value in the journal has its base
  * line on disk. The rows of a follower have the old value of the group.
  *
- * A transaction that mends a ref is compared, too: another update may have
- * ended since the value was read, and would be taken back for a while.
+ * A transaction that mends a ref is compared, too, because another update may
+ * have ended since the value was read. Without the comparison this update would
+ * be taken back for a while.
  */
 static void compare(struct group *g, struct journal *j, struct change *c)
 {
@@ -219,16 +226,16 @@ void group_permit(struct replica *r, struct pass *p, struct change *c)
 	check_names(c);
 	c->hides_old = begins(c);
 	/* A row gives a symbolic ref a new target. Nodes may find different
-	 * values behind the old target. */
+	 * values behind the old target, so any value will do. */
 	c->takes_any = is_own &&
 	    (c->hides_old ||
 		(c->target != NULL && change_new_target(c) != NULL));
 }
 
 /*
- * A ref above or below that only this disk lacks: its value was acknowledged,
- * and the other nodes would remove the ref to make room for the row. So the
- * ref comes back first, and then the names conflict.
+ * A ref above or below that only this disk lacks was acknowledged, and the
+ * other nodes would remove this ref to make room for the row. So the ref comes
+ * back first, and then the names conflict.
  */
 void group_compare_around(struct replica *replica, struct pass *p,
     struct change *c)

@@ -14,13 +14,17 @@
 
 #define PAUSE_NS     (20 * 1000000LL)
 #define PAUSE_MAX_NS (200 * 1000000LL)
-/* A row that can't be applied in this time is put off. */
+/* A row that can't be applied in this time is put off, because the rows of all
+ * repositories wait for the attempt. */
 #define SOON_NS (1000 * 1000000LL)
-/* No row gets this time if a repository has begun to wait so recently. */
+/* No row gets this time if a repository has begun to wait so recently.
+ * Otherwise many repositories that begin to wait would cost the others a second
+ * each. */
 #define HURRY_NS (60 * 1000000000LL)
 /* A reported row that still waits is reported again after this time. */
 #define REPEAT_NS (60 * 1000000000LL)
-/* refd-group makes a new repository in less time. */
+/* refd-group makes a new repository in less time, so no search is needed
+ * before. */
 #define SEARCH_NS (2 * 1000000000LL)
 /* The time until the second question for the objects of a row. Each further
  * one takes twice as long, up to group.patience. */
@@ -89,7 +93,7 @@ enum result attempt_waits(struct attempt *a, const char *why)
 	return RESULT_WAITS;
 }
 
-/* A detail has bytes for clients. */
+/* A detail can have any bytes of clients, so control bytes become spaces. */
 void attempt_make_readable(char *text)
 {
 	for (; *text != '\0'; text++)
@@ -152,14 +156,16 @@ static enum result look_at_update(struct attempt *a, const struct txn_update *u)
 	return is_of_refs(u->status) ? RESULT_DIFFERS : RESULT_WAITS;
 }
 
-/* If an update of an atomic transaction fails, the others are aborted. */
+/* If an update of an atomic transaction fails, the others are aborted, so an
+ * aborted update never is the cause. */
 static bool is_cause(const struct txn_update *u)
 {
 	return u->status != REFD_OK && u->status != REFD_ABORTED;
 }
 
 /* Before the batch, no update of TXN is decided; after it, all are OK. An
- * update that differs counts more than one that waits. */
+ * update that differs counts more than an update that waits, because only the
+ * former can be mended. */
 static enum result look_at_updates(struct attempt *a, const struct own_txn *rt,
     bool is_applied)
 {
@@ -168,7 +174,7 @@ static enum result look_at_updates(struct attempt *a, const struct own_txn *rt,
 	const struct txn_update *u;
 	size_t i;
 
-	/* The journal has the row: the update can't be tried again. */
+	/* The journal has the row, so the update cannot be tried again. */
 	if (is_applied && rt->slice.lsn != 0)
 		return RESULT_DONE;
 	if (is_applied)
@@ -218,7 +224,7 @@ enum result attempt_look(struct attempt *a, const struct own_txn *rt)
 }
 
 /* The row was committed when enough other nodes had the repository and the
- * objects. This node may be another one. */
+ * objects. This node may not have been among them, so it asks for both. */
 static void fetch_missing(struct follower *f, struct attempt *a,
     const struct own_txn *rt)
 {
@@ -228,14 +234,16 @@ static void fetch_missing(struct follower *f, struct attempt *a,
 
 	if (SYS(f->host->sys, now_mono) < a->fetch_ns)
 		return;
-	/* refd-group drops a question while it fetches for another row of the
-	 * repository, and the lead may change during a fetch. */
+	/* The question is asked again, because refd-group drops a question
+	 * while it fetches for another row of the repository, and the lead may
+	 * change during a fetch. */
 	a->fetch_pause_ns =
 	    a->fetch_pause_ns > 0 ? 2 * a->fetch_pause_ns : FETCH_NS;
 	if (a->fetch_pause_ns > f->patience_ns)
 		a->fetch_pause_ns = f->patience_ns;
 	a->fetch_ns = SYS(f->host->sys, now_mono) + a->fetch_pause_ns;
-	/* The repository may be a new one, or git has pruned the objects. */
+	/* The repository may be a new one, or git may have pruned the objects,
+	 * so the objects of the row are written again. */
 	a->has_written = false;
 	oids = calloc(txn->nr_updates + 1, sizeof(*oids));
 	for (i = 0; oids != NULL && i < txn->nr_updates; i++)

@@ -2,15 +2,17 @@
  * Follows a group: a thread applies the rows that this node lacks, in their
  * order, as ordinary batches (own_txn.h). Rows that have arrived together have
  * one batch, and so one flush (together.c). Admission opens the repository and
- * checks the objects; no client's rights are checked.
+ * checks the objects. No client's rights are checked, because the leader has
+ * checked them.
  *
  * The happy path: admit, apply, tell refd-group.
  *
- * Failures: after a second the row is put off: the journal keeps it, with all
- * later rows of its repository, and the rows of other repositories go on
- * (waiting.c). The first row is tried again until it succeeds, and the log says
- * why it waits. Meanwhile this node counts as one that lacks the row. A ref
- * that another program has written is kept under a different name (mend.h).
+ * Failures: no repository may hold up the others, so after a second the row is
+ * put off. The journal keeps it, with all later rows of its repository, and the
+ * rows of other repositories go on (waiting.c). The first row is tried again
+ * until it succeeds, and the log says why it waits. Meanwhile this node counts
+ * as a node without the row, so it cannot lead with old refs. A value that
+ * another program has written is kept under a different name (mend.h).
  */
 #ifndef GROUP_FOLLOWER_H
 #define GROUP_FOLLOWER_H

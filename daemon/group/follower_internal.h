@@ -31,8 +31,8 @@ struct follower {
 	bool has_thread;
 	int64_t put_ns;    /* when a repository began to wait last; 0: never */
 	int64_t search_ns; /* no search before */
-	/* Open for the objects of rows; NULL: none. The rows of a batch are
-	 * mostly of one repository. */
+	/* Open for the objects of rows; NULL: none. Stays open for the next
+	 * row, because the rows of a batch are mostly of one repository. */
 	struct repo *written;
 	LIST_HEAD(waiting_list, waiting_repo) waiting; /* waiting.c */
 	int64_t try_ns;                   /* no attempt for them before */
@@ -81,8 +81,9 @@ void attempt_report(struct follower *f, struct attempt *a);
  * or NULL, if this must be looked at. False: RT is empty. */
 bool attempt_prepare(struct follower *f, struct attempt *a, const char *path,
     struct own_txn *rt);
-/* The same row, with the record REC: before admission gets it. Then the caller
- * lets the repository go. */
+/* Writes the objects of the same row, with the record REC, before admission
+ * gets the row, because admission looks for the objects. Then the caller lets
+ * the repository go. */
 bool attempt_write_objects(struct follower *f, struct attempt *a,
     const struct record *rec);
 /* RT has come back from admission. DONE: it may be applied. */
@@ -101,10 +102,11 @@ void follower_let_go(struct follower *f);
 void attempt_say(struct attempt *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 enum result attempt_waits(struct attempt *a, const char *why);
-/* Bytes of clients may be in TEXT, which is for the log. */
+/* TEXT is for the log, and may have any bytes of clients, so control bytes
+ * become spaces. */
 void attempt_make_readable(char *text);
-/* Has the update of M, a part of a row, failed as the refs of this node are not
- * as the row expects? */
+/* Has the update of M, a part of a row, failed because the refs of this node
+ * are not as the row expects? */
 bool attempt_differs(const struct record_member *m, const struct txn_update *u);
 
 /* ---- together.c ---- */
@@ -120,9 +122,10 @@ bool together_apply(struct follower *f, const struct group_input *in,
 int waiting_load(struct follower *f);
 void waiting_free(struct follower *f);
 bool waiting_has(const struct follower *f, const uint8_t uuid[16]);
-/* The row of A is the next one in the order of the group. Before it is applied,
- * or put off: the repositories that wait leave its place. False: the link is
- * lost, or the daemon ends. */
+/* The row of A is the next one in the order of the group. The repositories that
+ * wait leave its place, because the row may put a different repository there.
+ * Called before the row is applied, or put off. False: the link is lost, or the
+ * daemon ends. */
 bool waiting_leave(struct follower *f, struct attempt *a);
 /* Puts the row IN off, after the attempts A. False: as above. */
 bool waiting_put(struct follower *f, const struct group_input *in,
@@ -138,9 +141,9 @@ void mends_free(struct follower *f);
 /* Mends the ref that is due first. Returns the time until there is more to do.
  */
 int64_t mends_try(struct follower *f);
-/* The scan begins anew: the role of the node has changed. */
+/* The role of the node has changed, so the scan begins anew. */
 void mends_scan(struct follower *f);
-/* No scan begins any more. Before the workers stop. */
+/* No scan begins any more. Called before the workers stop. */
 void mends_end(struct follower *f);
 
 #endif

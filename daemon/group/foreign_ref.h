@@ -1,6 +1,7 @@
 /*
- * A ref of this node as it is on disk. Another program may have written the
- * ref, and may write it at any moment: the values are read without a lock.
+ * A ref of this node as it is on disk. The values are read without a lock,
+ * since another program may write the ref at any moment. So the caller compares
+ * the value again under the lock.
  *
  * Any thread; every call blocks.
  */
@@ -21,9 +22,9 @@ struct foreign_ref {
  * REF in all cases. */
 int foreign_ref_read(const struct sys *sys, const struct repo *repo,
     const char *name, struct foreign_ref *ref);
-/* Finds a ref without which NAME could exist: NAME is below it, or it is below
- * NAME. 1 (the ref can be BROKEN); 0: none; negative errno. Fills REF in all
- * cases. */
+/* Finds a ref that is in the way of NAME: NAME is below the ref, or the ref is
+ * below NAME. 1 (the ref can be BROKEN); 0: none; negative errno. Fills REF in
+ * all cases. */
 int foreign_ref_find_blocker(const struct sys *sys, const struct repo *repo,
     const char *name, struct foreign_ref *ref);
 void foreign_ref_done(struct foreign_ref *ref);

@@ -1,8 +1,9 @@
 /*
  * The happy path of a start: refd-group connects (group_link.c), sends the rows
- * that this node lacks, and then ROLE. A leader is open from then on.
+ * that this node lacks, and then ROLE. A leader is open from then on, because
+ * it has all rows of the log.
  *
- * Failures: the daemon ends (group_die()).
+ * Failures: the daemon ends (group_die()), so that the next start asks the log.
  */
 #include "daemon/group/group.h"
 
@@ -17,7 +18,8 @@
 #include "daemon/base/time.h"
 #include "daemon/group/group_internal.h"
 
-/* refd-group gives the lease up, which needs PostgreSQL. */
+/* refd-group gives the lease up, which needs PostgreSQL, so the wait has a
+ * limit. */
 #define STOP_NS (5 * 1000000000LL)
 /* refd-group takes a daemon that is silent for three seconds to hang. */
 #define ALIVE_NS (1000 * 1000000LL)
@@ -211,7 +213,8 @@ void group_tell(struct group *g, enum store_event event, const char *why)
 
 /* ---- time ---- */
 
-/* While this machine is suspended, other nodes go on. */
+/* While this machine is suspended, other nodes go on, so these times are of
+ * CLOCK_BOOTTIME. */
 
 /* Under MUTEX. 0: this node lacks no row. */
 static int64_t lag(struct group *g)
@@ -301,7 +304,8 @@ void group_take_role(struct group *g, const struct group_frame *role)
 	const bool leads = role->role.is_leader;
 
 	mutex_lock(&g->mutex);
-	/* A worker may still append a row that was committed before. */
+	/* A worker may still append a row that was committed before, so the
+	 * node opens only with this row in the journal. */
 	while (!g->is_dead && g->next_lsn <= role->role.lsn)
 		group_wait(g, &until);
 	g->follows = !leads;
@@ -407,7 +411,8 @@ void group_applied(struct group *g, uint64_t lsn)
 	if (lsn > g->done_lsn) {
 		g->done_lsn = lsn;
 		pthread_cond_broadcast(&g->changed);
-		/* Nobody waits for the number of a leader. */
+		/* Nobody waits for the number of a leader, so the next APPLIED
+		 * is soon enough. */
 		if (g->epoch == 0)
 			group_tell_applied(g);
 	}

@@ -13,12 +13,13 @@
  *
  * A node is open for writes while it leads, has all rows of the log, and its
  * lease lasts by the clock of this machine. With every doubt about a batch the
- * daemon ends: the batch is answered `unknown`, its locks stay, and the next
- * start reads the log.
+ * daemon ends, because only the log of the group can tell the outcome. The
+ * batch is answered `unknown`, its locks stay, and the next start reads the
+ * log.
  *
  * Threads: any, unless a function says otherwise. MUTEX, the mutex of struct
- * group, is taken under the mutex of the barriers. The order of all locks is in
- * docs/threads.md.
+ * group, is taken under the mutex of the barriers (docs/threads.md has the
+ * order of all locks).
  */
 #ifndef GROUP_H
 #define GROUP_H
@@ -33,8 +34,8 @@
 
 struct group;
 
-/* NODE is the name of this node, and is copied. PATIENCE_NS: the time until a
- * batch without an outcome ends the daemon. NULL: out of memory. */
+/* NODE is the name of this node, and is copied. PATIENCE_NS: a batch that has
+ * had no outcome for so long ends the daemon. NULL: out of memory. */
 struct group *group_new(const char *node, int64_t patience_ns);
 /* The host is set. 0 or -ENOMEM. For the thread that opens the store, like the
  * next two. */
@@ -42,8 +43,9 @@ int group_open(struct group *g);
 void group_free(struct group *g);
 /* Starts the threads of the link. 0 or -EAGAIN. */
 int group_start(struct group *g);
-/* No batch is in work. Asks refd-group to end, waits for some seconds, and ends
- * the threads. group_next() returns NULL. The same thread. */
+/* No batch is in work. Asks refd-group to end, so that another node can lead at
+ * once, waits for some seconds, and ends the threads. group_next() returns
+ * NULL. The same thread. */
 void group_stop(struct group *g);
 
 /* ---- leading ---- */
@@ -58,13 +60,13 @@ char *group_refusal(struct group *g);
 /*
  * Appends ROWS to the log of the group, and then to the journal: a worker, for
  * as long as PostgreSQL takes. Rows that have a shared_lsn (group_fill() of
- * append.c sets it) are in the log of the group already, and are only appended
- * to the journal.
+ * append.c sets it) are in the log of the group already, so only the journal
+ * gets them.
  *
  * 0: the rows are proven, and appended; wait for MARK. -EREMOTE: definitely not
  * in the log of the group: this node does not lead, or leads in another epoch
- * than a row has. Another negative errno: nothing was done.
- * JOURNAL_UNKNOWN: the daemon ends.
+ * than a row has. Another negative errno: nothing was done. JOURNAL_UNKNOWN:
+ * the daemon ends.
  */
 int group_append(struct group *g, struct journal_row *rows, size_t nr,
     struct commit_log_mark *mark);
@@ -78,7 +80,8 @@ void group_look(struct group *g, struct replica_state *state);
 /* ---- objects ---- */
 
 /* Are enough other nodes alive, and have they applied nearly all rows? Only
- * then can a row take the place of HOLD. Any thread. */
+ * then can a row take the place of HOLD: otherwise a group without a second
+ * node would have one copy of the older objects for days. Any thread. */
 bool group_is_near(struct group *g);
 /* Have other nodes OID, and all that it reaches, as soon as they have applied
  * all rows? OID null: the repository with the uuid REPO. False: perhaps not.
@@ -91,11 +94,12 @@ void group_know(struct group *g, uint64_t epoch,
     const uint8_t repo[GROUP_UUID_BYTES], const struct refd_oid *oid);
 /* The row may have new values whose objects are not in the log. */
 void group_note_held(struct group *g);
-/* A ref has left its old value behind: other nodes may prune it. */
+/* A ref has left its old value behind, so other nodes may prune this value. */
 void group_forget(struct group *g, const uint8_t repo[GROUP_UUID_BYTES]);
-/* Called by hold() of group_replica.c, after admission: takes TXN if TXN has to
- * wait for its objects, or for an earlier transaction of its repository. Every
- * transaction comes back to the completions. */
+/* Called by hold() of group_replica.c, after admission. Takes TXN if TXN has to
+ * wait for its objects, or for an earlier transaction of its repository,
+ * because the transactions of a repository keep their order. Every transaction
+ * comes back to the completions. */
 bool group_hold(struct group *g, struct txn *txn);
 /* Asks refd-group to bring the repository with the uuid REPO, PATH as in a row,
  * and the NR objects OIDS, to this node. Does not wait for the result. */
@@ -121,8 +125,8 @@ struct group_input {
 };
 
 /* Waits at most WAIT_NS for the next frame. A row comes with the rows that have
- * arrived behind it; the caller frees all of them. *NEXT NULL: there is none
- * yet. False: the end. */
+ * arrived behind it, so that one batch can apply them; the caller frees all of
+ * them. *NEXT NULL: there is none yet. False: the end. */
 bool group_next(struct group *g, int64_t wait_ns, struct group_input **next);
 /* The call waits no longer. Any thread. */
 void group_wake(struct group *g);
@@ -136,7 +140,8 @@ struct group_waiting {
 	size_t nr_repos;
 };
 /* Other nodes and the lease count the rows before WAITING->lsn as applied, and
- * no later one. */
+ * no later row, because a node with waiting rows must not count as a whole
+ * copy. */
 void group_set_waiting(struct group *g, const struct group_waiting *waiting);
 /* Puts the row IN into the journal as a row that waits, durably, in its turn.
  * 0; negative errno: nothing was done; JOURNAL_UNKNOWN: the daemon ends. */
@@ -145,8 +150,9 @@ int group_postpone(struct group *g, const struct group_input *in);
 void group_applied(struct group *g, uint64_t lsn);
 /* All rows before ROLE are applied. */
 void group_take_role(struct group *g, const struct group_frame *role);
-/* Is the connection open that has brought the last input? The next one begins
- * after the caller has asked for the next input. */
+/* Is the connection open that has brought the last input? The next connection
+ * begins only after the caller has asked for the next input, so the answer is
+ * never about a later connection. */
 bool group_is_linked(struct group *g);
 
 #endif

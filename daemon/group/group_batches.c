@@ -1,7 +1,7 @@
 /*
- * The happy path of a batch: a worker sends the rows, waits for COMMITTED, and
- * for the turn of its first LSN, and appends the rows to the journal. So the
- * journal has the rows in the order of the group.
+ * The happy path of a batch: a worker sends the rows and waits for COMMITTED.
+ * Then the worker waits for the turn of its first LSN, because the journal
+ * takes the rows in the order of the group, and appends the rows.
  *
  * Failures:
  *	REFUSED, or this node does not lead	the rows are nowhere
@@ -163,7 +163,8 @@ static int append_in_turn(struct group *g, struct journal_row *rows, size_t nr,
 	r = commit_log_append(g->base.host->log, rows, nr, mark);
 	mutex_lock(&g->mutex);
 	g->nr_appending--;
-	/* A row that has waited was counted before. */
+	/* A row that has waited was counted when it was put off, so next_lsn
+	 * stays. */
 	if (r == 0 && rows[0].shared_lsn == g->next_lsn)
 		g->next_lsn += nr;
 	pthread_cond_broadcast(&g->changed);

@@ -1,12 +1,13 @@
 /*
  * The happy path: a transaction comes from admission. Other nodes fetch its
- * objects, and the transaction goes on to the completions.
+ * objects, and the transaction goes on to the completions. Nothing is locked
+ * meanwhile, so a slow fetch holds up no other repository.
  *
  * Transactions of a repository keep their order: each waits for those before
  * it.
  *
- * Failures: a node that can't get the objects, a lost connection, no memory:
- * the transaction is refused with `busy`.
+ * Failures: a node that cannot get the objects, a lost connection, no memory.
+ * No row is written, so the transaction is refused with `busy`.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -161,15 +162,17 @@ static bool is_repo_waiting(const struct group *g, const struct repo *repo)
 	return false;
 }
 
-/* Under MUTEX. False: TXN need not wait, or is refused. Every transaction may
- * write a row, and followers need the repository of a row. */
+/* Under MUTEX. False: TXN need not wait, or is refused. A transaction without
+ * new objects is held, too, because every transaction may write a row, and
+ * followers need the repository of a row. */
 static bool take(struct group *g, struct txn *txn)
 {
 	struct group_hold *hold;
 	const bool is_in_row =
 	    txn->replica != NULL && group_txn_of(txn)->is_in_row;
 
-	/* group_give_up() may have come before. */
+	/* group_give_up() may have come before, and then has found no TXN in
+	 * the list. */
 	if (atomic_load(&txn->is_given_up) ||
 	    (is_in_row && !is_repo_waiting(g, txn->repo)))
 		return false;

@@ -29,8 +29,9 @@ struct group_batch {
 /* A transaction that waits for its objects. */
 struct group_hold {
 	struct txn *txn;
-	/* Of the frame HOLD. If the row contains the objects, no frame was
-	 * sent: TXN only waits behind others of its repository. */
+	/* The number of the frame HOLD. If the row contains the objects, no
+	 * frame was sent, because TXN only waits behind others of its
+	 * repository. */
 	uint64_t number;
 	bool is_done; /* goes back as soon as it is the first */
 	TAILQ_ENTRY(group_hold) link;
@@ -77,22 +78,23 @@ struct group {
 
 	/* All members below: under MUTEX. */
 	struct mutex mutex;
-	/* The threads that write and follow have conditions of their own. With
-	 * one condition they woke up for each update, and delayed its answer.
-	 */
+	/* The threads that write and follow have conditions of their own,
+	 * because with one condition each update woke them up, and this delayed
+	 * its answer. */
 	pthread_cond_t has_output, has_input;
 	pthread_cond_t changed; /* all else: outcomes, turns, the end */
-	/* While it is open for writes; else 0. group_take_role() sets it, on
-	 * the thread of the follower, which gets ROLE also on a leader. If the
-	 * node no longer leads, step_down() clears it, and end() if the
-	 * connection ends (group_link.c). So do group_stop() and
-	 * group_die(). */
+	/* The epoch while this node is open for writes; else 0. Only
+	 * group_take_role() sets it, on the thread of the follower, because
+	 * this thread gets ROLE also on a leader. If the node no longer leads,
+	 * step_down() clears it, and end() if the connection ends
+	 * (group_link.c). So do group_stop() and group_die(). */
 	uint64_t epoch;
 	bool follows;  /* the last ROLE that was handled */
 	bool may_lead; /* the last ROLE that has come */
 	/* The node has every row that existed before this time (now_boot); 0:
-	 * not known. The end of the lease of a leader. group_set_current() and
-	 * group_end_lease(), on the reading thread. */
+	 * not known. Of a leader this is the end of the lease, since no other
+	 * node writes before it. group_set_current() and group_end_lease(), on
+	 * the reading thread. */
 	int64_t current_ns;
 	int64_t start_ns;                /* now_boot, of this daemon */
 	char leader[GROUP_NAME_MAX + 1]; /* of the last ROLE; or "" */
@@ -150,8 +152,8 @@ int group_path_below(const struct group *g, const char *path,
 /* ---- group_link.c ---- */
 
 /* Sends F to refd-group if a connection is open. The writing thread sends what
- * the socket does not take at once. 0; -EFBIG, -ENOMEM, -ENOTCONN. Under MUTEX;
- * does not block. */
+ * the socket does not take at once, so this call does not block. 0; -EFBIG,
+ * -ENOMEM, -ENOTCONN. Under MUTEX. */
 int group_send(struct group *g, const struct group_frame *f);
 void *group_link_main(void *group);
 void *group_send_main(void *group);
@@ -214,7 +216,7 @@ int group_claim(struct replica *r, const struct sys *sys, struct repo *repo,
 /* Does not block. */
 bool group_repo_awaits_import(const struct repo *repo);
 /* The group has a row with the refs of REPO: removes the mark, durably. If the
- * mark stays, the import is done again. */
+ * mark stays, the import is done again, which changes nothing. */
 void group_repo_imported(const struct sys *sys, const struct repo *repo);
 
 /* ---- admit.c, admit_import.c ---- */

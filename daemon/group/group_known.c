@@ -1,13 +1,15 @@
 /*
  * Values that other nodes have, with all that these values reach: new values of
  * rows which this node has committed as the leader. The nodes that have applied
- * the rows have the values, and a row in the log has its objects.
+ * the rows have the values, and a row in the log has its objects. So the next
+ * row needs only the objects in front of these values.
  *
- * A value counts only while it is reachable from a ref, so that no node may
- * prune it. Every update that leaves its old value behind, or deletes a ref,
- * makes the node forget all values of the repository.
+ * A value counts only while it is reachable from a ref, because otherwise a
+ * node may prune it. So every update that leaves its old value behind, or
+ * deletes a ref, makes the node forget all values of the repository.
  *
- * The table may forget at any time. Then other nodes are asked (HOLD).
+ * The table may forget at any time, since the other nodes are asked then
+ * (HOLD).
  */
 #include <string.h>
 
@@ -112,7 +114,8 @@ void group_take_near(struct group *g, uint64_t lsn)
 }
 
 /* Only the nodes that answered HELD have the objects of a row until others have
- * applied the row. This must not last. */
+ * applied the row. This must not last, because the group could lose the objects
+ * with these nodes. */
 bool group_are_near(const struct group *g)
 {
 	const int64_t now_ns = SYS(g->base.host->sys, now_boot);

@@ -5,9 +5,10 @@
  * update would otherwise wait for one more wake. The writing thread sends what
  * the socket does not take, and says each second what is applied.
  *
- * Failures: a wrong frame, a lost connection: the connection is closed. If a
- * batch has no outcome, the daemon ends. Otherwise the next connection begins
- * anew, once the thread that follows has done its row.
+ * Failures: after a wrong frame or a lost connection, the connection is closed.
+ * If a batch has no outcome, the daemon ends, because only the log has the
+ * outcome. Otherwise the next connection begins anew, once the thread that
+ * follows has done its row: HELLO must have the last row.
  */
 #include <errno.h>
 #include <poll.h>
@@ -79,8 +80,8 @@ void group_drop_output(struct group *g)
 	g->output_end = &g->output;
 }
 
-/* Waits for a frame that the socket has not taken. Says what is applied when it
- * is time, also if frames always wait: batches do not say it. */
+/* Waits for a frame that the socket has not taken. Batches do not say what is
+ * applied, so this thread does when it is time, also if frames always wait. */
 static void await_output(struct group *g)
 {
 	int r = 0;
@@ -93,7 +94,8 @@ static void await_output(struct group *g)
 }
 
 /* The reading thread closes the descriptor, and never while a frame is being
- * sent: IS_SENDING. */
+ * sent (IS_SENDING). Otherwise the frame could go to a later descriptor with
+ * this number. */
 void *group_send_main(void *group)
 {
 	struct group *g = group;
@@ -150,7 +152,8 @@ void group_drop_input(struct group *g)
 	g->input_bytes = 0;
 }
 
-/* For the thread that follows. Waits for room. */
+/* For the thread that follows. Waits for room, so that a slow follower does not
+ * fill the memory with rows. */
 static void queue_input(struct group *g, struct group_input *in, size_t len)
 {
 	while (g->input_bytes > INPUT_BYTES && !g->is_stopping && !g->is_dead)
@@ -162,8 +165,8 @@ static void queue_input(struct group *g, struct group_input *in, size_t len)
 	pthread_cond_signal(&g->has_input);
 }
 
-/* A follower writes nothing of its own, and says so at once: another node may
- * wait for this. */
+/* A follower writes nothing of its own, and says so at once, because another
+ * node may wait for this before it leads. */
 static void step_down(struct group *g, const struct group_frame *f)
 {
 	const struct group_frame follows = { .type = GROUP_FOLLOWS,
@@ -317,8 +320,8 @@ static int accept_one(struct group *g)
 	return -1;
 }
 
-/* No new row is being applied, appended or flushed: HELLO has the last one.
- * False: the daemon stops. */
+/* Waits until no new row is being applied, appended or flushed, because HELLO
+ * has the last row. False: the daemon stops. */
 static bool begin(struct group *g, int fd)
 {
 	struct group_frame f = { .type = GROUP_HELLO };

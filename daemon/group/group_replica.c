@@ -1,7 +1,8 @@
 /*
  * The parts of a node in a group, and the operations that are a few lines.
  *
- * Happy path: open, start, stop, free.
+ * Happy path: open, start, stop, free. The follower starts before the link,
+ * because it reads which rows wait, and HELLO counts these rows.
  *
  * What fails: no memory; no thread; the journal can't be read.
  */
@@ -13,9 +14,10 @@
 
 /* ---- opening and closing ---- */
 
-/* completions.hold, after admission and barrier. A transaction of the store's
- * own goes back to the follower, which waits for it. A transaction of a client
- * may have to wait until other nodes have its objects. */
+/* completions.hold, after admission and barrier. The follower waits for a
+ * transaction of the store's own, so this transaction goes back there. A
+ * transaction of a client may have to wait until other nodes have its
+ * objects. */
 static bool hold(void *group, struct txn *txn)
 {
 	struct group *g = group;
@@ -77,7 +79,8 @@ void group_replica_listen(struct replica *r, int fd)
 
 /* ---- operations ---- */
 
-/* In a later epoch, other nodes may have rows that this node has not seen. */
+/* In a later epoch, other nodes may have rows that this node has not seen, so
+ * an old look-up by id proves nothing. */
 static bool may_commit(struct replica *r, const struct txn *txn)
 {
 	return group_epoch(group_of(r)) == group_txn_of(txn)->epoch;

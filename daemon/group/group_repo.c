@@ -10,10 +10,13 @@
  *
  * The happy path: the import mark is durable before the id. The first row of
  * the repository that writes a ref has all its refs, and takes the mark away.
- * The mark of the group is not synced, because every opening makes it again.
+ * The import mark comes first, because after a power loss an id without it
+ * would look like that of a repository whose refs all nodes have. The mark of
+ * the group is not synced, because every opening makes it again.
  *
- * Failures: the disk. The repository is not opened. If the import mark stays
- * after the row, the import is done again.
+ * Failures: the disk. Without its marks a repository would let git write, so it
+ * is not opened. If the import mark stays after the row, the import is done
+ * again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -95,9 +98,9 @@ static int make_mark(const struct sys *sys, const struct repo *repo,
 	return 0;
 }
 
-/* The rows of a repository with a new uuid have all its refs, so another node
- * may make the repository. The version of the uuid tells (8: RFC 9562,
- * "custom"). The refs of the moment are imported first. */
+/* The rows of a repository with a new uuid have all its refs, because the refs
+ * of the moment are imported first. So another node may make the repository,
+ * and the version of the uuid says this (8: RFC 9562, "custom"). */
 static int begin(const struct sys *sys, const struct repo *repo, uint8_t *uuid)
 {
 	int r = has_refs(sys, repo);

@@ -2,7 +2,7 @@
  * What a group keeps with a transaction: of a client, on the leader; or of a
  * row that this node applies, or of a change of this node alone (own_txn.h).
  *
- * The owner of the transaction.
+ * Only the owner of the transaction may call these functions.
  */
 #ifndef GROUP_TXN_H
 #define GROUP_TXN_H
@@ -18,11 +18,11 @@ struct group_txn {
 	/* ---- of a client ---- */
 
 	/* The epoch in which the id was looked up (group_admit()). In a later
-	 * epoch another node may have done the transaction: may_commit() and
+	 * epoch another node may have done the transaction, so may_commit() and
 	 * send() compare. */
 	uint64_t epoch;
-	/* If the rows contain OBJECTS (owned), other nodes have all objects of
-	 * the new values (group_collect()). Then no HOLD is needed. */
+	/* If the rows contain OBJECTS (owned), no HOLD is needed, because other
+	 * nodes get or have all objects of the new values (group_collect()). */
 	bool is_in_row;
 	struct row_objects *objects;
 	/* Gives all refs of its repository to the other nodes:
@@ -33,7 +33,8 @@ struct group_txn {
 
 	uint64_t lsn;  /* in the log of the group; 0: of this node alone */
 	bool is_final; /* journal_row.final */
-	/* Of this node alone: a row replaces the values at once. */
+	/* Of this node alone, and a row replaces the values at once, so their
+	 * objects are not looked for. */
 	bool is_brief;
 	/* Of the node that wrote the row; NULL: of this node alone. */
 	const struct record *record;

@@ -11,16 +11,18 @@
  *	no ref			nothing to keep
  *	a value of a later row	not kept: the row comes, and brings it back
  *
- * A transaction of this node alone does so, with the locks and the comparisons
- * of any other one. The journal has this transaction, and the log of the group
- * has not. The caller then tries its update again, which meets the group's
- * value, so no batch needs to know about values of other programs.
+ * A transaction of this node alone does so, because only this node has the
+ * other value. It has the locks and the comparisons of any other transaction.
+ * The journal has this transaction, and the log of the group has not. The
+ * caller then tries its update again, which meets the group's value, so no
+ * batch needs to know about values of other programs.
  *
  * A crash in between leaves the found value, which the next attempt finds kept
  * already; or the group's value.
  *
- * What fails: a lock, a full disk, an unreadable ref, a missing object: the
- * repository waits. A ref that is as it should be: the caller decides.
+ * What fails: with a lock, a full disk, an unreadable ref or a missing object
+ * the ref cannot get its value, so the repository waits. If a ref is as it
+ * should be, the caller decides.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,7 +114,8 @@ static enum result apply(struct row_mending *k, struct own_txn *nt)
 	if (k->is_lost)
 		return RESULT_WAITS;
 	k->a->lacks_object = lacks_object(nt);
-	/* A value that can't be kept must not be replaced. */
+	/* A value that cannot be kept must not be replaced, so nothing is
+	 * done. */
 	if (is_decided(nt))
 		return look_at(k, nt);
 	pipeline_apply_rows(k->f->host->pipeline, &nt->slice, 1);
@@ -177,7 +180,7 @@ static int is_free(const struct row_mending *k, const struct refd_oid *oid,
 }
 
 /* An earlier attempt may have kept the same value, or another value of the same
- * ref. */
+ * ref, so a taken name gets a number. */
 static bool choose_name(struct row_mending *k, const struct foreign_ref *ref,
     bool *is_kept)
 {
@@ -236,8 +239,9 @@ static struct refd_update make_update(const struct foreign_ref *ref,
 	return u;
 }
 
-/* Has the group given REF its value by a row that comes later? A copy of
- * another node can have the values of such rows. */
+/* Has the group given REF its value by a row that comes later? A node that has
+ * joined can have such values, because its copy was made later than its
+ * position in the log. */
 static bool is_of_later_row(const struct row_mending *k,
     const struct foreign_ref *ref)
 {
@@ -313,7 +317,8 @@ static enum result unreadable(struct row_mending *k, const char *name, int err)
 
 /* ---- refs in the way ---- */
 
-/* Another name of a kept value would be in the way again. */
+/* A kept value gets no second name, because that name would be in the way
+ * again. */
 static bool is_kept_name(const char *name)
 {
 	const size_t len = strlen(REFD_DIVERGED) - 1;
@@ -422,8 +427,9 @@ enum result mend_ref(struct follower *f, struct attempt *a,
 								      result;
 }
 
-/* The leader has compared the old value of its row with the group's. So this
- * is the group's value, whatever this node takes for it. */
+/* The leader has compared the old value of its row with the group's. So the old
+ * value of the row is the group's, whatever this node takes for the group's
+ * value. */
 static enum result mend_member(struct follower *f, struct attempt *a,
     const struct repo *repo, const struct record_member *m)
 {

@@ -1,6 +1,7 @@
 /*
  * Gives refs of this node, which other programs have changed, the values of the
- * group back. One mechanism for a follower, for the leader, and for the scan.
+ * group back. A follower, the leader and the scan use this one mechanism, so
+ * that the same rules decide everywhere which value is kept.
  *
  * For the thread of the follower; every call blocks.
  */
@@ -12,10 +13,10 @@
 
 /*
  * NAME of REPO gets the value WANT. A is the attempt, with the LSN for the name
- * of a kept value; with a row, which is applied next, so the objects of WANT
- * are not looked for. NEXT: the value behind WANT, which the ref gets next and
- * which is not kept; or NULL. AGAIN: mended; DIFFERS: the ref has the value;
- * WAITS: A has the reason.
+ * of a kept value. If A has a row, this row replaces WANT at once, so the
+ * objects of WANT are not looked for. NEXT: the value behind WANT, which the
+ * ref gets next and which is not kept; or NULL. AGAIN: mended; DIFFERS: the ref
+ * has the value; WAITS: A has the reason.
  */
 enum result mend_ref(struct follower *f, struct attempt *a,
     const struct repo *repo, const char *name, const struct journal_value *want,

@@ -1,10 +1,11 @@
 /*
  * Refs that have another value than the group gave them, as batches of this
  * node meet them. The thread of the follower mends them (mend.h), because the
- * thread has nothing else to do while the node leads. A scan looks for more: an
- * older copy of a repository, or git with reftables, changes refs without a
- * hook, and no batch meets a ref that nobody updates. The scan reads every
- * repository, so it has a worker: a disk that hangs must not stop the rows.
+ * thread has nothing else to do while the node leads. A scan looks for more,
+ * because no batch meets a ref that nobody updates: an older copy of a
+ * repository, or git with reftables, changes refs without a hook. The scan
+ * reads every repository, and a disk that hangs must not stop the rows, so the
+ * scan has a worker.
  *
  * The happy path: the value of the group is read from the journal, and the ref
  * gets this value back. The batch that has met the ref tries its update again.
@@ -94,7 +95,8 @@ void mends_free(struct follower *f)
 		drop(f, LIST_FIRST(&f->mends));
 }
 
-/* An older copy of the repository lacks the object, and another node has it. */
+/* An older copy of the repository lacks the object, so another node is asked
+ * for it. */
 static void fetch(struct follower *f, struct mend *m, const struct repo *repo,
     const struct journal_value *want)
 {
@@ -136,7 +138,8 @@ static void try_one(struct follower *f, struct mend *m)
 	char *why = NULL;
 
 	repo = repos_get(f->host->repos, m->path, NULL, &status, &why);
-	/* Rows that wait are newer than the values. */
+	/* Rows that wait are newer than the values, so the ref gets its value
+	 * from these rows. */
 	if (repo != NULL && !waiting_has(f, repo->uuid))
 		result = mend(f, m, repo);
 	if (repo != NULL)
@@ -198,8 +201,8 @@ static void look_at(struct follower *f, const struct journal_value *value,
 	char *why = NULL;
 	int r;
 
-	/* A value of a row that comes later: the rows before it may need the
-	 * room for other names. */
+	/* A row that comes later has set the value. The rows before it may need
+	 * the room for other names, so the value has to wait. */
 	if (value->lsn > journal_shared_lsn(f->host->repos->journal))
 		return;
 	if (*repo != NULL && (*repo)->id != at->repo) {

@@ -10,7 +10,8 @@
 
 /* ---- the updates ---- */
 
-/* The leader has compared the old value under the lock, so this node does. */
+/* The leader has compared the old value under the lock, so this node does the
+ * same. */
 static void ask_of(const struct record_member *m, const char *name,
     struct refd_update *ask)
 {
@@ -46,7 +47,8 @@ static bool may_follow(const struct record *rec)
 	return !rec->is_gated;
 }
 
-/* Updates of other rows have no name, and are decided. */
+/* Updates of other rows have no name, and are decided, because this row says
+ * nothing about them. */
 static int make_row_request(const struct record *rec,
     const struct group_row *row, const char *path, struct refd_request *req)
 {
@@ -153,7 +155,8 @@ static int make_txn(struct own_txn *ot, struct refd_request *req)
 	if (ot->txn == NULL)
 		return -ENOMEM;
 	group_txn_lend(ot->txn, &ot->kept);
-	/* The id is new, or has other rows in the journal. */
+	/* No look-up by id is needed, because the id is new, or has other rows
+	 * in the journal. */
 	ot->txn->readmitted = true;
 	txn_lay_out(ot->txn);
 	return 0;
@@ -253,7 +256,7 @@ int own_txn_of_node(struct own_txn *ot, const struct repo *repo,
 	ot->txn->peer.uid = geteuid();
 	ot->txn->peer.pid = getpid();
 	for (u = ot->txn->updates; u < ot->txn->updates + nr; u++) {
-		/* A kept value stays. */
+		/* A kept value stays, so admission looks for its object. */
 		u->is_brief = is_brief && !refd_refname_is_kept(u->ask->name);
 		ot->slice.updates[ot->slice.nr++] = u;
 	}

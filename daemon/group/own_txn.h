@@ -1,12 +1,15 @@
 /*
  * A transaction of this node's own, which no client asked for.
  *
- * A row of the log of the group has the same updates with the same old values,
- * under the same id. Updates that the leader has rejected, or only verified,
- * keep the leader's outcome. So does the deletion of a ref which is not there.
+ * A row must do the same on every node. So the transaction of a row has the
+ * same updates as on the leader, with the same old values and the same id.
+ * Updates that the leader has rejected, or only verified, keep the leader's
+ * outcome. So does the deletion of a ref which is not there.
  *
- * A transaction of this node alone is atomic, and about refs that another
- * program has written. The journal has it, and the log of the group has not.
+ * A transaction of this node alone is about refs that another program has
+ * written. The journal has the transaction, and the log of the group has not.
+ * The transaction is atomic, because a value must not be replaced before it has
+ * a second name.
  *
  * One thread; nothing blocks.
  */

@@ -10,7 +10,7 @@
 #include "daemon/store/objects/row_objects.h"
 #include "daemon/store/sync_failures/suspect_store.h"
 
-/* Recovery uses a different name, in a different thread. */
+/* Recovery uses a different name, because it can run in a different thread. */
 #define TEMPORARY "tmp_obj_row"
 
 /* git prunes no file of this age, unless it is told to. */
@@ -24,8 +24,9 @@ struct writing {
 };
 
 /* Does the barrier see when the content of FILE in the directory DIR was
- * written? It looks at directories only, and a content that replaces another
- * one in place does not change them. */
+ * written? The barrier looks at directories only, and new content in an
+ * existing file changes no directory. So the file must not be younger than its
+ * directory. */
 static bool is_seen(const struct writing *w, const char *dir,
     const struct sys_stat *file)
 {
@@ -35,8 +36,8 @@ static bool is_seen(const struct writing *w, const char *dir,
 	    file->ctime_ns <= st.ctime_ns + FS_SLACK_NS;
 }
 
-/* Is OBJECT in a file that was written recently? The prune of git removes older
- * ones, and a torn one is written again. */
+/* Is OBJECT in a file that was written recently? An older file does not count,
+ * because git can prune it. Nor does a torn file, so it is written again. */
 static bool is_there(const struct writing *w, const struct row_object *object)
 {
 	char hex[REFD_OID_MAX_HEX + 1], path[REFD_OID_MAX_HEX + 2], dir[3];

@@ -278,8 +278,9 @@ static int rename_to(const struct put *p, struct spot *spot, const char *name)
 }
 
 /* Moves what is at SPOT out of the way, if it is a file or a directory. A link
- * belongs to an administrator, because git follows it to a repository: without
- * it, git would serve another one. Sockets and devices belong to programs. */
+ * stays, because git follows it to a repository, and without the link git would
+ * serve another one. Sockets and devices stay, because they belong to
+ * programs. */
 static int clear_other(const struct put *p, struct spot *spot)
 {
 	char name[ASIDE_MAX];
@@ -322,7 +323,8 @@ static int clear_place(const struct put *p, const char *root)
 	return r;
 }
 
-/* A repository can't move to a path below its own. */
+/* A repository cannot move to a path below its own, so it leaves its path
+ * first. */
 static int leave_above(const struct put *p, const char *root, struct spot *from)
 {
 	const size_t len = strlen(from->path);
@@ -346,8 +348,8 @@ static int make_parents(const struct put *p, const char *root)
 	return r < 0 ? r : 0;
 }
 
-/* Without the sync, a power loss could take the moves back, and the journal
- * would have the new path. */
+/* Without the sync, a power loss could take the moves back, although the
+ * journal would have the new path. */
 static int bring(const struct put *p, const struct spot *from, const char *root,
     bool is_told)
 {
@@ -372,7 +374,8 @@ static int bring(const struct put *p, const struct spot *from, const char *root,
 	return r;
 }
 
-/* A repository that comes from aside, as a new one does, was at no path. */
+/* A repository that comes from aside, as a new one does, was at no path, so no
+ * move is reported. */
 static int come(const struct put *p, struct spot *from, const char *root)
 {
 	char aside[ASIDE_MAX];

@@ -7,21 +7,23 @@
  * On the leader, programs rename, remove and replace repositories without refd.
  * Then the path of the row is free on this node, or has another repository. The
  * other repository is moved aside, to .refd-<uuid> beside its path, and never
- * removed: a later row can put it at its new path. The repository of the row
- * comes from beside the path, where refd-group makes new repositories; from its
- * path in the journal; from beside that path; or, after a search, from anywhere
- * below the roots. A crash between two moves leaves both repositories where the
- * next attempt looks.
+ * removed, because a later row can put it at its new path. The repository of
+ * the row comes from beside the path, where refd-group makes new repositories;
+ * from its path in the journal; from beside that path; or, after a search, from
+ * anywhere below the roots. A crash between two moves leaves both repositories
+ * where the next attempt looks.
  *
  * A row that has waited (waiting.c) comes late. If a later row has another
- * repository in its place, or above or below it, the row is applied where its
- * repository is.
+ * repository in its place, or above or below it, that repository must stay. So
+ * the row is applied where its own repository is.
  *
- * A repository that refd-group has made in place of one that this node had and
- * lost is not taken: the row waits until the lost one, or a copy, is back.
+ * refd-group makes a repository also if this node had the repository and has
+ * lost it. Such a new repository is not taken, because it has none of the refs.
+ * The row waits until the lost repository, or a copy, is back.
  *
  * Anything else in the place is moved to .refd-way-<LSN> beside it, and never
- * removed. A repository that is above its new place is moved aside first.
+ * removed. A repository that is above its new place is moved aside first,
+ * because no directory can move below itself.
  *
  * Failures: a file or a link in place of a directory on the way; a mount point
  * in the place; the disk.

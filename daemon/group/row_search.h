@@ -1,11 +1,12 @@
 /*
- * Searches the roots for a repository by its uuid, for a node whose journal
- * does not know the repository: it was copied from another node, or its new
- * path was lost in a power failure.
+ * Searches the roots for a repository by its uuid, because the journal of the
+ * node does not know its path. The repository was copied from another node, or
+ * its new path was lost in a power failure.
  *
  * The search reads every directory below the roots, except those below a
  * repository: some seconds for 100,000 repositories, or minutes from a slow
- * disk. No link is followed. Any thread; blocks.
+ * disk. So the caller limits the searches. No link is followed. Any thread;
+ * blocks.
  */
 #ifndef GROUP_ROW_SEARCH_H
 #define GROUP_ROW_SEARCH_H

@@ -1,7 +1,7 @@
 /*
  * Applies rows that have arrived together in one batch, with one flush. On the
- * leader, rows of many clients share a flush, too. So a node that comes back is
- * not slower than the clients that write.
+ * leader, rows of many clients share a flush, so a flush for each row would
+ * make a node that comes back slower than the clients that write.
  *
  * The happy path: the objects of all rows are written; then all rows go to
  * admission at once, which looks at the repository and at its new objects once;
@@ -14,16 +14,16 @@
  *
  * What fails: if one row can't be committed, no row is (batch/commit.c), and
  * the follower tries each row of the batch alone. Only there rows are reported,
- * mended and put off. A crash leaves all rows of the batch in the journal, or
- * none.
+ * mended and put off, so these rules know nothing of batches. A crash leaves
+ * all rows of the batch in the journal, or none.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/group/follower_internal.h"
 
-/* A batch with more updates has one row, so comparing names takes no long
- * time. */
+/* A batch with more updates has one row, because each name is compared with
+ * each other name. */
 #define UPDATES_MAX 256
 
 /* ---- names ---- */

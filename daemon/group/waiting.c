@@ -1,6 +1,7 @@
 /*
- * Repositories whose rows wait. One repository never holds up the others: its
- * rows are in the journal, durably, and this node has them.
+ * Repositories whose rows wait. The rows of such a repository are in the
+ * journal, durably, so this node has them, and the repository never holds up
+ * the others.
  *
  *	put	a row that can't be applied, and each later row of its
  *		repository. The row takes its turn in the order of the group
@@ -8,8 +9,8 @@
  *		applied; then the next one
  *
  * group_set_waiting() knows the first of all rows that wait, so nobody takes
- * this node for one that has the updates: it does not lead, and no update
- * counts as applied here.
+ * this node for a whole copy. The node does not lead, and no update counts as
+ * applied here.
  *
  * What fails: the journal takes no row, as on a full disk: then all rows wait.
  */
@@ -21,7 +22,8 @@
 
 #define PAUSE_NS     (20 * 1000000LL)
 #define PAUSE_MAX_NS (1000 * 1000000LL)
-/* A repository takes at most this part of the time in vain. */
+/* A repository takes at most this part of the time in vain, because one thread
+ * serves all repositories. */
 #define PAUSE_PART 10
 /* All repositories that wait together. */
 #define ALL_PART 3
@@ -155,7 +157,8 @@ static int put(struct follower *f, const struct group_input *in,
 	if (*w == NULL)
 		return -ENOMEM;
 	/* As soon as the journal has the row, before its flush, each batch that
-	 * ends counts the row (pipeline.c). */
+	 * ends counts the row (pipeline.c). So the group has to know before
+	 * that the row waits. */
 	if (is_new)
 		tell(f);
 	r = group_postpone(f->group, in);
@@ -180,7 +183,8 @@ bool waiting_put(struct follower *f, const struct group_input *in,
 	if (r != 0)
 		return false;
 	if (is_new) {
-		/* The attempts go on with the row from the journal. */
+		/* The caller frees IN, so the attempts go on with the row from
+		 * the journal. */
 		w->attempt = *a;
 		w->attempt.row = NULL;
 		f->put_ns = w->next_ns;
@@ -191,8 +195,9 @@ bool waiting_put(struct follower *f, const struct group_input *in,
 
 /* ---- trying again ---- */
 
-/* An attempt began at BEGAN_NS. One that takes long does not take the time of
- * other repositories. */
+/* An attempt began at BEGAN_NS. A pause follows that is a multiple of its time,
+ * because an attempt that takes long must not take the time of other
+ * repositories. */
 static void pause_after(struct follower *f, struct waiting_repo *w,
     int64_t began_ns)
 {

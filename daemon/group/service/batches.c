@@ -8,9 +8,10 @@
  *
  * Failures: a doubtful transaction is settled by the ids of its rows, and sent
  * again with the same LSNs as long as the epoch lasts. No other transaction
- * begins before. A batch is REFUSED only if its rows were never sent, or if a
- * later epoch has begun and the rows are provably absent. STOP ends the
- * attempts: a batch can stay without an outcome then.
+ * begins before, because its LSNs come behind these. A batch is REFUSED only if
+ * its rows were never sent, or if a later epoch has begun and the rows are
+ * provably absent. STOP ends the attempts, so a batch can stay without an
+ * outcome then.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,8 @@ static void add(struct joined *j, struct daemon_frame *b)
 	j->end = &b->next;
 }
 
-/* This node has led in an earlier epoch, and another one since then. */
+/* Another node has led since the batch was made, so its look-ups by id can be
+ * wrong. */
 static void refuse_old(struct service *v, const struct group_frame *batch)
 {
 	struct group_frame f = { .type = GROUP_REFUSED };
@@ -111,7 +113,7 @@ static void take_frame(struct service *v, struct joined *j,
 	daemon_frame_free(frame);
 }
 
-/* Waits for the first frame alone. */
+/* Waits for the first frame alone, so no batch waits for another one. */
 static void collect(struct service *v, struct joined *j, int wait_ms)
 {
 	struct daemon_frame *frame = daemon_link_next(&v->link, wait_ms);
@@ -145,7 +147,8 @@ static int compare_ids(const void *a, const void *b)
 	return memcmp(a, b, GROUP_UUID_BYTES);
 }
 
-/* The database would reject the transaction for ever. */
+/* With such rows the database would reject the transaction for ever, because an
+ * id is unique. */
 static void check_ids(const struct joined *j)
 {
 	uint8_t(*ids)[GROUP_UUID_BYTES] = xcalloc(j->nr, sizeof(*ids));
@@ -178,7 +181,8 @@ static void joined_done(struct joined *j)
 static const char refusal[] =
     "the lease is lost, or synchronous_standby_names is empty";
 
-/* All rows of a transaction are there with its LSNs, or none. */
+/* One statement inserts all rows or none, so all rows of a transaction are
+ * there with its LSNs, or none. */
 static bool is_present(const struct service *v, const struct joined *j)
 {
 	size_t i, present = 0;
@@ -231,7 +235,7 @@ static bool end_doubt(struct service *v, const struct joined *j)
 	return true;
 }
 
-/* No row was inserted. While the standbys are away, no renewal ends, and the
+/* No row was inserted. While the standbys are away, no renewal ends, so the
  * lease is over although nobody can take it. True: the lease is renewed. */
 static bool renew_lease(struct service *v)
 {

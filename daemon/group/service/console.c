@@ -155,7 +155,8 @@ static bool print_nodes(struct session *s)
 	return are_right;
 }
 
-/* The objects of an update must get to group.held nodes that run. */
+/* The objects of an update must get to group.held nodes that run, so fewer
+ * nodes would hold up each update with new objects. */
 static void warn_of_nodes(struct session *s, const struct lease *lease)
 {
 	struct params p = { 0 };

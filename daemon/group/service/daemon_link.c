@@ -108,7 +108,8 @@ static struct daemon_frame *take(struct daemon_link *link)
 	return frame;
 }
 
-/* Removes the frames that were taken, at a cost that their bytes pay. */
+/* Removes the frames that were taken, once the taken bytes are as many as the
+ * rest, so that each byte is moved about once. */
 static void tidy(struct daemon_link *link)
 {
 	if (link->at < link->in.len - link->at)
@@ -118,7 +119,8 @@ static void tidy(struct daemon_link *link)
 	link->at = 0;
 }
 
-/* Another thread may have read the bytes for which the caller has waited. */
+/* Another thread may have read the bytes for which the caller has waited, so
+ * recv() does not wait. */
 static void fill(struct daemon_link *link)
 {
 	char buf[READ_BYTES];
@@ -200,7 +202,7 @@ bool daemon_link_await_stop(struct daemon_link *link, int wait_ms)
 /* ---- writing ---- */
 
 /* Waits until the daemon reads. The daemon may wait for this program, too, so
- * some of its bytes are read meanwhile. */
+ * some of its bytes are read meanwhile: otherwise both would wait for ever. */
 static void wait_to_write(struct daemon_link *link)
 {
 	wait_for(link, POLLOUT, -1);

@@ -1,8 +1,8 @@
 /*
  * The socket to the daemon, and frames in both directions. A wrong frame ends
- * the program. After the daemon has closed the socket, no call returns, and the
- * thread of lease_keeper.h ends the program. The main thread opens, reads and
- * closes. Any thread may send.
+ * the program. After the daemon has closed the socket, no call returns, because
+ * the thread of lease_keeper.h ends the lease, and then the program. The main
+ * thread opens, reads and closes. Any thread may send.
  */
 #ifndef GROUP_SERVICE_DAEMON_LINK_H
 #define GROUP_SERVICE_DAEMON_LINK_H
@@ -40,12 +40,13 @@ struct daemon_frame *daemon_link_next(struct daemon_link *link, int wait_ms);
 void daemon_frame_free(struct daemon_frame *frame);
 /* Waits at most WAIT_MS for STOP, and keeps all frames. True: STOP is there. */
 bool daemon_link_await_stop(struct daemon_link *link, int wait_ms);
-/* Has the daemon sent no byte for 3 seconds? Then it hangs, or is stopped: it
- * sends a frame at least once a second. Bytes that nobody has read yet count as
- * sent now. Any thread; does not block. */
+/* Has the daemon sent no byte for 3 seconds? Then the daemon hangs, or is
+ * stopped, because it sends a frame at least once a second. Bytes that nobody
+ * has read yet count as sent now. Any thread; does not block. */
 bool daemon_link_is_silent(struct daemon_link *link);
 /* Blocks until the daemon has read enough. Meanwhile keeps what the daemon
- * sends, up to 32 MiB: then the daemon has to read first. */
+ * sends, up to 32 MiB. Beyond, the daemon has to read first, so that the memory
+ * stays bounded. */
 void daemon_link_send(struct daemon_link *link, const struct group_frame *f);
 
 #endif

@@ -64,8 +64,8 @@ static bool keep_existing(struct fetching *f, struct text *lines)
 	return status == 0 || fail(f, "cannot look for objects in", status);
 }
 
-/* A base object can be there without the objects which it needs. So the base
- * counts only after a walk to the values of refs. */
+/* A base object can be there without the objects which it needs, and git trusts
+ * a have. So the base counts only after a walk to the values of refs. */
 static bool are_connected(struct fetching *f, const struct text *lines)
 {
 	static const char *const argv[] = { "git", "rev-list", "--objects",
@@ -81,7 +81,8 @@ static bool find_haves(struct fetching *f)
 	bool is_done;
 
 	fetch_git_refs(&f->git, &values);
-	/* Without values, more objects come than necessary. */
+	/* Without values, more objects come than necessary, so a failure does
+	 * not count. */
 	fetch_repo_values(f->repo.fd, f->git.site, wish, &values);
 	add_oids(wish, wish->bases, wish->nr_bases, &bases);
 	is_done = (!values.len || keep_existing(f, &values)) &&

@@ -14,12 +14,12 @@
  *	   need is there.
  *	4. The file system of the objects is synced.
  *
- * Failures: the repository gets no object, or objects that no ref needs. A
+ * Failures: the repository gets no object, or objects that no ref needs, so a
  * later attempt begins from the start. Base objects that are missing or not
  * connected cost only time.
  *
- * The files of the repository are hostile. Nothing of the repository is read as
- * a configuration, and alternates are refused (docs/decisions/027-held.md).
+ * The files of the repository are hostile. So nothing of the repository is read
+ * as a configuration, and alternates are refused (docs/decisions/027-held.md).
  *
  * Any thread, also several at once; blocks for minutes. Out of memory ends the
  * program.

@@ -1,6 +1,6 @@
 /*
- * Two git-dirs for each object format. Nothing in them belongs to a repository,
- * and git writes nothing there, so all fetches share them:
+ * Two git-dirs for each object format. git writes nothing there, and nothing in
+ * them belongs to a repository, so all fetches share them:
  *
  *	HEAD, config, refs/	files and a directory
  *	packed-refs		a link to the descriptor FETCH_FD_REFS
@@ -25,7 +25,7 @@
 #include "client/base/tree.h"
 #include "daemon/group/service/fetch_git.h"
 
-/* The daemon may wait for room, too. */
+/* The daemon may wait for room, too, so a full disk is no fatal error. */
 static void __attribute__((noreturn)) fail(const char *path)
 {
 	if (errno == ENOSPC || errno == EDQUOT)
@@ -67,7 +67,7 @@ static void make_link(const char *dir, const char *name, int fd,
 	free(target);
 }
 
-/* Packs are kept as packs, so git writes no loose object. */
+/* Packs are kept as packs (unpackLimit), so git writes no loose object. */
 static void make_git_dir(const char *dir, bool is_sha256)
 {
 	char name[16], below[16];

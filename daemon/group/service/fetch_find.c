@@ -19,8 +19,8 @@ static bool is_repository(int fd)
 }
 
 /* Everybody who may write below the root can put anything into a directory. So
- * only a failure of the disk, or a lack of memory or descriptors, counts: then
- * nothing says that the repository is not there. */
+ * only a failure of the disk, or a lack of memory or descriptors, counts,
+ * because then the repository can be there unseen. */
 static int or_none(int err)
 {
 	return err == -EIO || err == -EUCLEAN || err == -EBADMSG ||
@@ -58,8 +58,8 @@ static bool is_to_be_searched(const struct dirent *entry)
 	    !has_prefix(entry->d_name, FETCH_REPO_WAY);
 }
 
-/* Closes FD. The search goes on after a failure: one bad block hides no other
- * directory. */
+/* Closes FD. The search goes on after a failure, because one bad block must
+ * hide no other directory. */
 static int find_below(int fd, const struct fetch_wish *wish, unsigned depth)
 {
 	DIR *dir = fdopendir(fd);

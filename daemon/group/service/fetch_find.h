@@ -1,8 +1,9 @@
 /*
  * Searches a root for a repository by its uuid: on the leader, the repository
- * was renamed, and here it is still at its former path. The search reads every
- * directory below the root, except those below a repository: some seconds for
- * 100,000 repositories, or minutes from a slow disk. No link is followed.
+ * was renamed, and here it is still at its former path, because its next row
+ * has not come yet. The search reads every directory below the root, except
+ * those below a repository: some seconds for 100,000 repositories, or minutes
+ * from a slow disk. No link is followed.
  *
  * Any thread; blocks.
  */

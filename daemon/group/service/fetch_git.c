@@ -13,7 +13,7 @@
 #define HERE_MAX    ((size_t)1 << 30)
 
 /* A source that loses its power says nothing, so ssh must ask. No URL leads to
- * a program. */
+ * a program, because GIT_ALLOW_PROTOCOL names the other kinds only. */
 #define ENVIRONMENT                                                            \
 	"GIT_ALLOW_PROTOCOL=ssh:https:http:git:file", "GIT_TERMINAL_PROMPT=0", \
 	    "GIT_ASKPASS=",                                                    \
@@ -138,7 +138,8 @@ void fetch_git_refs(struct fetch_git *g, const struct text *lines)
 
 	if (g->packed.len == 0)
 		text_adds(&g->packed, "# pack-refs with: sorted \n");
-	/* Their names are in order, as in a sorted packed-refs. */
+	/* The names have twelve digits and grow, so they are in order, as in a
+	 * sorted packed-refs. */
 	for (line = lines->data; line && *line; line += len + 1)
 		text_addf(&g->packed, "%.*s refs/known/%012zu\n", (int)len,
 		    line, g->packed.len);
@@ -157,7 +158,8 @@ void fetch_git_done(struct fetch_git *g)
 
 /* ---- the other node ---- */
 
-/* A URL has escapes, and a path has none. */
+/* A URL has escapes, so that a path cannot change host, port or options. A
+ * plain path has none. */
 void fetch_git_url(struct text *url, const struct fetch_wish *wish)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
@@ -193,8 +195,9 @@ int fetch_git_objects(const struct fetch_git *g, const struct text *oids)
 
 int fetch_git_list(const struct fetch_git *g, struct text *out)
 {
-	/* The repository of a path is read here, by the settings of the
-	 * machine, as the other node reads its own: transfer.hideRefs. */
+	/* The repository of a path is read here. The other node reads its own
+	 * by the settings of the machine (transfer.hideRefs), so these settings
+	 * count here, too. */
 	static const char upload[] = "--upload-pack=env -u GIT_CONFIG_NOSYSTEM"
 				     " -u GIT_CONFIG_GLOBAL git upload-pack";
 	struct text url = { 0 };

@@ -1,6 +1,6 @@
 /*
- * Runs git without a configuration of the repository or of the machine. Any
- * thread; blocks.
+ * Runs git without a configuration of the repository or of the machine, because
+ * the files of a repository are hostile. Any thread; blocks.
  */
 #ifndef GROUP_SERVICE_FETCH_GIT_H
 #define GROUP_SERVICE_FETCH_GIT_H
@@ -41,7 +41,8 @@ int fetch_git_run(const struct fetch_git *g, const char *const argv[],
     const struct text *in, struct text *out);
 /* The same in the repository in the open directory DIR, which this program has
  * made, with its configuration and at most 1 GiB of output, and messages go
- * straight to standard error. Its hooks do not run: the gate refuses git. */
+ * straight to standard error. Its hooks do not run, because the gate would
+ * refuse git. */
 int fetch_git_here(const struct fetch_git *g, int dir, const char *const argv[],
     struct text *out);
 /* Makes the open directory DIR a bare repository, with the default branch and

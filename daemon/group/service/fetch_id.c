@@ -21,8 +21,8 @@ char *fetch_id_hex(const uint8_t uuid[16], char hex[FETCH_ID_HEX + 1])
 	return hex;
 }
 
-/* -ENOENT: no id. A file that was never synced can be blank after a power
- * loss. */
+/* -ENOENT: no id. So is a blank file, because a power loss blanks a file that
+ * was never synced. */
 static int read_id(int dir, struct text *id)
 {
 	int fd = fetch_repo_beneath(dir, "id", O_RDONLY), err;
@@ -82,8 +82,8 @@ static int check_id(const struct text *id, const struct fetch_wish *wish)
 	return is_same ? 0 : -ESTALE;
 }
 
-/* The rows of the group have all refs of such a repository: its leader has
- * begun with none (repo_claim.c). */
+/* The leader has begun such a repository with no refs (repo_claim.c), so the
+ * rows of the group have all its refs. */
 static bool may_begin(int repo_fd, const struct fetch_site *site,
     const struct fetch_wish *wish)
 {
@@ -95,7 +95,7 @@ static bool may_begin(int repo_fd, const struct fetch_site *site,
 	return fetch_id_is_new(wish) && is_empty;
 }
 
-/* For clients: git must not write here. */
+/* For clients, because git must not write here. */
 static int make_group(int dir)
 {
 	int fd = openat(dir, "group",

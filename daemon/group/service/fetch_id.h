@@ -31,10 +31,10 @@ int fetch_id_mark(int repo_fd);
 
 /*
  * Checks that the repository REPO_FD has the uuid of WISH. A repository without
- * an id gets the uuid, without a journal: the daemon adds its own. Refused if
- * it has refs, or if the leader's repository is older than the group. The file
- * is durable after the next sync of the file system. False: WHY is the
- * reason.
+ * an id gets the uuid, without a journal, because the daemon adds its own.
+ * Refused if the repository has refs, or if the leader's repository is older
+ * than the group, because no row has those refs. The file is durable after the
+ * next sync of the file system. False: WHY is the reason.
  */
 bool fetch_id_claim(int repo_fd, const struct fetch_site *site,
     const char *root, const struct fetch_wish *wish, struct text *why);

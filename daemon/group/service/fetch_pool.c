@@ -103,8 +103,8 @@ static bool is_busy(const struct fetch_pool *pool, const struct fetch_job *job)
 	return false;
 }
 
-/* One thread is left for other nodes. The daemon has one job for a repository,
- * so these jobs are not joined. */
+/* One thread is left for other nodes, whose leader waits for the answer. The
+ * daemon has one job for a repository, so these jobs are not joined. */
 static bool must_wait(const struct fetch_pool *pool,
     const struct fetch_job *job)
 {

@@ -1,7 +1,8 @@
 /*
- * Threads that fetch. A repository has one fetch at a time, and jobs that wait
+ * Threads that fetch. A repository has one fetch at a time, so jobs that wait
  * for the same repository, source and epoch become one fetch. If this fetch
- * fails, each job gets a fetch of its own.
+ * fails, each job gets a fetch of its own, because one missing object fails the
+ * fetch for all.
  *
  * One thread calls; only the last call blocks.
  */
@@ -51,13 +52,13 @@ struct fetch_pool;
 /* WAKE, an eventfd(2), becomes readable when a job is done. */
 struct fetch_pool *fetch_pool_start(const struct fetch_site *site, int wake);
 /* The pool owns JOB until fetch_pool_done(). A job of the daemon is dropped if
- * another one for the same repository and epoch waits or is in work: the daemon
- * asks again. */
+ * another one for the same repository and epoch waits or is in work, since the
+ * daemon asks again. */
 void fetch_pool_add(struct fetch_pool *pool, struct fetch_job *job);
 /* Would fetch_pool_add() drop JOB? */
 bool fetch_pool_has(struct fetch_pool *pool, const struct fetch_job *job);
-/* Ends the fetches of epochs before EPOCH, soon: their source can be a machine
- * that is lost, and would keep the repository from a later leader. SOURCE, the
+/* Ends the fetches of epochs before EPOCH, soon, because their source can be a
+ * lost machine, and would keep the repository from a later leader. SOURCE, the
  * pointer in the jobs: only those from there; NULL: all. */
 void fetch_pool_end_fetches(struct fetch_pool *pool, uint64_t epoch,
     const char *source);

@@ -91,7 +91,8 @@ static void enter_parents(int *dir, char *path)
 }
 
 /* A crash leaves the directory, and the next attempt goes on with it. But git
- * reads the files of a complete copy, so nobody else may have written one. */
+ * reads the files of a complete copy, so a copy gets a new directory. Nobody
+ * else may have made it. */
 static int open_new(int parent, const char *name, bool copies)
 {
 	struct tree old = { .task = TREE_REMOVE };
@@ -126,7 +127,7 @@ static void clean_tables(int repo_fd)
 }
 
 /* A kill in git init leaves locks, and a power loss blank files, and git goes
- * on with neither. No id names these files yet. */
+ * on with neither. No id names these files yet, so they can go. */
 static void clean(int fd)
 {
 	static const char *const names[] = { "HEAD", "HEAD.lock", "config",
@@ -152,7 +153,8 @@ static bool guard(struct opening *o)
 	return is_done;
 }
 
-/* The id says that the files are good. */
+/* The id says that the files are good, so all else comes before, and is
+ * synced. */
 static bool complete(struct opening *o)
 {
 	int err = fetch_id_mark(o->repo->fd);
@@ -220,7 +222,8 @@ static bool check_owner(struct opening *o, int fd)
 	return false;
 }
 
-/* Other stores can vanish, and do not belong to the group. */
+/* Other stores can vanish, and do not belong to the group, so alternates are
+ * refused. */
 static bool check_alternates(struct opening *o)
 {
 	int fd =
@@ -265,8 +268,8 @@ static char *aside_path(const struct fetch_wish *wish)
 	    fetch_id_hex(wish->uuid, hex));
 }
 
-/* A failure of the disk or of memory says nothing about the repository, so no
- * second one may be made. */
+/* A failure of the disk or of memory says nothing about the repository. So no
+ * second repository may be made. */
 static void note_failure(struct opening *o, int err)
 {
 	if (err != -ENOENT && err != -ENOTDIR && err != -ELOOP &&
@@ -299,7 +302,8 @@ static bool is_aside(struct opening *o, const char *root)
 	return is_it;
 }
 
-/* A row can move the repository from aside to its place between two looks. */
+/* A row can move the repository from aside to its place between two looks, so
+ * the place gets a second look. */
 static bool is_in_place(struct opening *o, const char *root)
 {
 	return is_at(o, root, o->wish->path) || is_aside(o, root) ||

@@ -1,6 +1,7 @@
 /*
- * The repository of a fetch, by descriptors: no path below a root is resolved
- * twice or through a link. Any thread; every call blocks.
+ * The repository of a fetch, by descriptors, because others may write below a
+ * root: no path there is resolved twice or through a link. Any thread; every
+ * call blocks.
  */
 #ifndef GROUP_SERVICE_FETCH_REPO_H
 #define GROUP_SERVICE_FETCH_REPO_H
@@ -15,9 +16,9 @@ struct fetch_repo {
 };
 
 /* Opens the repository of WISH, or makes it, and checks or writes its uuid.
- * With wish->copies it is always made, aside, because git shall read none of
- * the files that an old copy has. False: WHY is the reason. fetch_repo_close()
- * in any case. */
+ * With wish->copies the repository is always made, aside, because git must read
+ * none of the files that an old copy has. False: WHY is the reason.
+ * fetch_repo_close() in any case. */
 bool fetch_repo_open(struct fetch_repo *repo, const struct fetch_site *site,
     const struct fetch_wish *wish, struct text *why);
 /* Opens the repository at wish->path below ROOT, of whatever uuid. */

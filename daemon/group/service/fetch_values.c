@@ -1,5 +1,6 @@
-/* The values of refs, as haves for git. Values in files are read here, and git
- * reads those in reftables. */
+/* The values of refs, as haves for git. git must not run in the repository, so
+ * values in files are read here. git reads values in reftables through a
+ * git-dir that shows these tables alone. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -58,8 +58,8 @@ static const char *set_lease(uint64_t *to, const char *value)
 	    "must be a time from 1s to 1h, such as 6s";
 }
 
-/* libpq repeats a part of a wrong value, which can be a password. A value
- * without '=' is the name of a database. */
+/* libpq repeats a part of a wrong value, which can be a password, so its
+ * message is dropped. A value without '=' is the name of a database. */
 static const char *set_database(char **to, const char *value)
 {
 	PQconninfoOption *options = NULL;
@@ -173,7 +173,8 @@ static bool check_missing(const struct group_config *config, const char *path,
 	return !missing;
 }
 
-/* A row has the path of its repository below the root. */
+/* A row has the path of its repository below the root, so one root must have
+ * all repositories. */
 static bool check_roots(const struct group_config *config, const char *path,
     struct text *why)
 {

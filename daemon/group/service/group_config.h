@@ -11,8 +11,8 @@
  *		held = 1		followers that must have the objects
  *		source = b ssh://b/srv/git	repositories of the node b
  *
- * group.patience and group.max-lag belong to the daemon, and are permitted. One
- * thread; reading blocks.
+ * Both programs read one file, so group.patience and group.max-lag, which
+ * belong to the daemon, are permitted. One thread; reading blocks.
  */
 #ifndef GROUP_SERVICE_GROUP_CONFIG_H
 #define GROUP_SERVICE_GROUP_CONFIG_H

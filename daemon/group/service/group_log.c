@@ -1,8 +1,8 @@
 /*
  * Appending and opening. Failures: every error, every lost connection and every
- * missing proof is a doubt. Only a transaction that was acknowledged and has
- * inserted no row is a refusal, and only if no earlier attempt could have
- * inserted the rows.
+ * missing proof is a doubt, because the rows can be in the log nevertheless.
+ * Only a transaction that was acknowledged and has inserted no row is a
+ * refusal, and only if no earlier attempt could have inserted the rows.
  */
 #include "daemon/group/service/group_log.h"
 

@@ -8,7 +8,8 @@
  *
  * LSNs count rows from 1; row 0 is there from the start. Rows and ids are
  * borrowed for the call. One thread at a time; every call blocks. After a
- * failure the session is closed, and log->s.why has the reason.
+ * failure the session is closed, so no transaction stays open, and log->s.why
+ * has the reason.
  */
 #ifndef GROUP_SERVICE_GROUP_LOG_H
 #define GROUP_SERVICE_GROUP_LOG_H
@@ -65,16 +66,17 @@ bool group_log_compare(struct group_log *log, uint64_t lsn,
 
 /*
  * Proves that this session is of the primary on which EPOCH began: the lease
- * has EPOCH or a later one, and a commit of the session is proven. All that the
- * session has read before then stays. False: failed, or not proven.
+ * has EPOCH or a later one, and a commit of the session is proven. So all that
+ * the session has read before stays. False: failed, or not proven.
  */
 bool group_log_prove(struct group_log *log, uint64_t epoch, uint64_t applied);
 
 /*
  * Names this machine in the row of the node, and writes down that the node has
  * applied APPLIED; not proven, and not delayed by standbys that are away. The
- * number can be lower than before. WRONG: another machine has written to the
- * row within GROUP_LOG_NAME_MS, so both have one group.node.
+ * number can be lower than before, because the node can be an old copy. WRONG:
+ * another machine has written to the row within GROUP_LOG_NAME_MS, so both have
+ * one group.node.
  */
 #define GROUP_LOG_NAME_MS 4000
 #define GROUP_LOG_TWO                                                          \

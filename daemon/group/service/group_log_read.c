@@ -40,8 +40,8 @@ static long write_applied(struct session *s, uint64_t applied, const char *sql)
 	return session_change(s, sql, &p);
 }
 
-/* The same, after group_log_begin(). Two nodes of one name would end each
- * other's epochs without end. */
+/* The same, after group_log_begin(). The program ends at another name, because
+ * two nodes of one name would end each other's epochs for ever. */
 static bool write_later(struct session *s, uint64_t applied, const char *sql)
 {
 	long changed = write_applied(s, applied, sql);
@@ -201,8 +201,9 @@ static bool find(struct session *s, const uint8_t (*ids)[GROUP_UUID_BYTES],
 	return true;
 }
 
-/* The epoch is lost. The reading must follow the sight of the epoch LATER,
- * whose takeover has waited for every transaction before. */
+/* The epoch is lost. The takeover of the epoch LATER has waited for every
+ * transaction before. So the reading must follow the sight of this epoch: then
+ * a missing row will never come. */
 static enum group_settled settle_lost(struct group_log *log, uint64_t later,
     const uint8_t (*ids)[GROUP_UUID_BYTES], size_t nr, uint64_t *lsns)
 {

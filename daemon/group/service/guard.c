@@ -21,7 +21,8 @@ static bool has_file(const char *dir, const char *name)
 	return has;
 }
 
-/* Whether git finds the hook, only git's configuration tells: refd doctor. */
+/* Whether git finds the hook, only git's configuration tells, so refd doctor
+ * looks at this. */
 static bool is_guarded(const char *dir)
 {
 	char *hook = xasprintf("%s/hooks/" GATE_LINK_NAME, dir);

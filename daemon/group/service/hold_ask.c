@@ -8,16 +8,17 @@
 #include "proto/lib/clock.h"
 
 #define WAIT_MS 60000
-/* A new start of refd-group on a follower takes less. A push gets the reason
- * before the pusher gives up. */
+/* A new start of refd-group on a follower takes less, so a follower that is
+ * away for longer will not answer soon. A push gets the reason before the
+ * pusher gives up. */
 #define AWAY_MS 10000
 #define AWAY    "interval '10 s'"
 
 struct hold_ask {
 	struct daemon_frame *frame;
 	uint64_t epoch;
-	/* Random: a number could come again after a crash of PostgreSQL, and an
-	 * old answer would then count. */
+	/* Random, because a number could come again after a crash of
+	 * PostgreSQL, and an old answer would then count. */
 	uint8_t id[GROUP_UUID_BYTES];
 	uint64_t until_ms;
 	uint64_t sent_ms; /* 0: not yet */
@@ -202,7 +203,8 @@ static void end_old(struct hold_asks *a, const char *why)
 	text_done(&all);
 }
 
-/* Waiting helps nobody while too few nodes are here. */
+/* While too few nodes are here, no HOLD can succeed, so waiting helps
+ * nobody. */
 static void end_hopeless(struct hold_asks *a, struct session *s)
 {
 	struct params p = { 0 };

@@ -7,8 +7,8 @@
  *
  * Failures: NOT_HELD when all known followers have answered, and too few of
  * them hold the objects; after ten seconds, if too few of them are here; and
- * after a minute. If the session is lost, the rows
- * are sent again, with the same id.
+ * after a minute. A lost session can lose the rows, so they are sent again,
+ * with the same id.
  *
  * One thread; calls with a session block.
  */

@@ -19,10 +19,11 @@ static void keep_answer(struct hold_fetches *h, struct fetch_job *job)
 }
 
 /* The leader has the objects of its rows, unless it has lost them with its
- * disk. Then a node that waits for them could never lead, although a third node
- * has them. So a failed fetch for the daemon is repeated from each other node.
- * A leader without a lease comes last: its machine may be lost, or may be the
- * only one with the objects. False: all were asked. */
+ * disk. Then a node that waits for these objects could never lead, although a
+ * third node has them. So a failed fetch for the daemon is repeated from each
+ * other node. A leader without a lease comes last, because its machine may be
+ * lost, but may also be the only machine with the objects. False: all were
+ * asked. */
 static bool ask_next(struct hold_fetches *h, struct fetch_job *job)
 {
 	const struct group_config *config = h->config;
@@ -78,8 +79,8 @@ void hold_fetch_begin_epoch(struct hold_fetches *h, uint64_t epoch)
 }
 
 /* A node that lacks objects cannot lead, and no later epoch would end its
- * fetch: it gets them from a third node. The second look is for a leader that
- * renews its lease as soon as PostgreSQL is back. */
+ * fetch, so it gets the objects from a third node. Only the second look counts,
+ * because a leader renews its lease as soon as PostgreSQL is back. */
 void hold_fetch_lose(struct hold_fetches *h, const char *node)
 {
 	const char *url = node ? group_config_source(h->config, node) : NULL;
@@ -91,8 +92,9 @@ void hold_fetch_lose(struct hold_fetches *h, const char *node)
 	h->suspected = url;
 }
 
-/* The path of the repository by its last row: on the leader, it may have been
- * renamed since the row that needs the objects. NULL: no answer. */
+/* The path of the repository by its last row, because the leader may have
+ * renamed the repository since the row that needs the objects. NULL: no
+ * answer. */
 static char *ask_path(struct hold_fetches *h, struct session *s,
     const uint8_t *repo)
 {
@@ -130,7 +132,8 @@ void hold_fetch_add(struct hold_fetches *h, struct session *s,
 	job->epoch = h->epoch;
 	job->format = hold->hold.object_format;
 	memcpy(job->uuid, hold->hold.repo, sizeof(job->uuid));
-	/* The daemon asks often, and ask_path() searches the log. */
+	/* The daemon asks often, and ask_path() searches the log, so a needless
+	 * question ends here. */
 	if (fetch_pool_has(h->pool, job)) {
 		fetch_job_free(job);
 		return;
@@ -199,7 +202,8 @@ static void take_want(struct hold_fetches *h, const PGresult *r, int row)
 
 	text_add(&h->ids, PQgetvalue(r, row, 0), GROUP_UUID_BYTES);
 	if (job) {
-		/* A new leader can ask before this node has the new role. */
+		/* A new leader can ask before this node has the new role, so
+		 * its row counts as its epoch. */
 		fetch_pool_end_fetches(h->pool, job->epoch, NULL);
 		begin(h, job, PQgetvalue(r, row, 1));
 	} else {
@@ -286,7 +290,8 @@ static bool write_held(struct hold_fetches *h, struct session *s,
 	struct text why = { 0 };
 	PGresult *r;
 
-	/* A path can have bytes that are no text for PostgreSQL. */
+	/* A path can have bytes that are no text for PostgreSQL, so only
+	 * visible ones are sent. */
 	if (!job->is_held)
 		text_add_visible(&why, job->why.data);
 	params_text(&p, h->config->name);

@@ -6,7 +6,8 @@
  *
  * Failures: refd.held has the reason. Only rows of the last minute count, which
  * this node has not answered, and which are of no earlier epoch. A lost session
- * delays the answer. A later epoch ends the fetches of an earlier one.
+ * delays the answer. A later epoch ends the fetches of an earlier one, because
+ * the machine of the former leader can be lost.
  *
  * One thread; calls with a session block.
  */

@@ -18,10 +18,10 @@
 #define TURN_MS  1000
 #define CLEAN_MS 30000
 #define TELL_MS  60000
-/* A file system that is full for a moment, as while git packs, is no reason to
- * move the lead. */
+/* A file system can be full for a moment, as while git packs, so only this time
+ * is a reason to move the lead. */
 #define FULL_MS 5000
-/* A node that could not take the lead from a damaged one would otherwise be
+/* Otherwise a node that could not take the lead from a damaged one would be
  * wished for again each minute, and nobody leads until the lease ends. */
 #define REFUSED_MS (60 * 60 * 1000)
 
@@ -110,7 +110,8 @@ enum room {
 };
 
 /* On the file system of PATH, for this account. A quota of one user is not
- * seen. LITTLE if the file system cannot be asked. */
+ * seen. LITTLE if the file system cannot be asked, so that a failed question
+ * moves no lead. */
 static enum room look_at_room(const char *path)
 {
 	struct statvfs fs;
@@ -173,9 +174,9 @@ static void give_lead(struct hold_thread *t, uint64_t epoch, const char *path,
 }
 
 /* Says that this node is alive. IS_LEADER: tells the daemon how far group.held
- * other nodes are that are alive, too. The daemon of a follower may be busy
- * with rows, and would keep this thread waiting. True: this node has damaged
- * objects, and another one is alive. */
+ * other nodes are that are alive, too. The daemon of a follower gets nothing,
+ * because it may be busy with rows, and would keep this thread waiting. True:
+ * this node has damaged objects, and another one is alive. */
 static bool tell_near(struct hold_thread *t, bool is_leader, enum room room)
 {
 	const struct group_config *config = t->s.config;
@@ -228,7 +229,8 @@ static void tell_state(struct hold_thread *t, const struct lease *lease)
 		give_lead(t, lease->epoch, path, is_damaged);
 }
 
-/* A former primary that still accepts writes has no answers. */
+/* A former primary that still accepts writes has no answers, so the session
+ * leaves it. */
 static void check_server(struct hold_thread *t)
 {
 	uint64_t now = clock_now_ms(), epoch;
@@ -286,8 +288,9 @@ static const char delete_sql[] =
 /*
  * If this node leads, deletes some of the first rows of the log: those that
  * every node in refd.node has applied, and that are older than a day by the
- * clock of the leader that wrote them. The newest row stays. The remaining rows
- * have no gap. True: there may be more such rows.
+ * clock of the leader that wrote them. The newest row stays, because the next
+ * row needs a row before it. The remaining rows have no gap. True: there may be
+ * more such rows.
  */
 static bool delete_old_rows(struct session *s)
 {
@@ -312,7 +315,8 @@ static void clean_messages(struct hold_thread *t)
 	    &p);
 }
 
-/* Rows of the log go in small transactions, so that no HOLD waits long. */
+/* Rows of the log are deleted in small transactions, so that no HOLD waits
+ * long. */
 static void clean(struct hold_thread *t)
 {
 	uint64_t now = clock_now_ms();

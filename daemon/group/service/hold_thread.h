@@ -1,7 +1,7 @@
 /*
- * A thread for HOLDs, with a session of its own, while the main thread waits
- * for a COMMIT. It asks the other nodes for the daemon of a leader, and fetches
- * for the leader of another node.
+ * A thread for HOLDs, with a session of its own, because the main thread waits
+ * for a COMMIT. The thread asks the other nodes for the daemon of a leader, and
+ * fetches for the leader of another node.
  *
  * All calls come from the main thread. Only the last one blocks.
  */

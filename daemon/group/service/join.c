@@ -87,7 +87,8 @@ static void check_config(struct joining *j)
 		    j->lease.owner);
 }
 
-/* The lease and the certificates need the time. */
+/* The lease and the certificates need the time, so a wrong clock is found
+ * here. */
 static void check_clock(struct session *s)
 {
 	PGresult *r = session_run(s,
@@ -124,7 +125,7 @@ static void check(struct joining *j)
 }
 
 /* A repository that the group does not have would come to the group when this
- * node leads. */
+ * node leads, so it must go first. */
 static void look(const char *dir, void *data)
 {
 	const char *path, *name = strrchr(dir, '/');
@@ -241,7 +242,8 @@ static bool recover(const struct joining *j, const char *option,
 	return child_read(&l, &(struct child_output){ .cancel = -1 }) == 0;
 }
 
-/* One file left alone would be read as the end of the next journal. */
+/* Each file counts, because one left alone would be read as the end of the next
+ * journal. */
 static bool has_journal(const struct joining *j)
 {
 	static const char *const names[] = { "journal.db", "journal.db-wal",
@@ -259,8 +261,9 @@ static bool has_journal(const struct joining *j)
 }
 
 /* The journal of another group, or of the machine before, has later values than
- * the copies. The move also proves that the daemon does not run. It does not
- * matter whether all updates could be replayed before. */
+ * the copies, so it is moved aside. It does not matter whether all updates
+ * could be replayed before, because the copies replace the repositories. The
+ * move also proves that the daemon does not run. */
 static void discard_journal(const struct joining *j)
 {
 	if (has_journal(j))
@@ -271,8 +274,9 @@ static void discard_journal(const struct joining *j)
 		    j->state);
 }
 
-/* Rows that came during the copies can have set values of the copies. They are
- * in the log now, as they were before the leader had them in its refs. */
+/* Rows that came during the copies can have set values of the copies. These
+ * rows are in the log now, because a row is in the log before the leader has it
+ * in its refs. So the last LSN covers them all. */
 static void make_journal(struct joining *j)
 {
 	char *lsn = xasprintf("%" PRIu64, j->lsn);
@@ -302,7 +306,8 @@ static void make_journal(struct joining *j)
 /* ---- the pin ---- */
 
 /* The leader has applied the row L, so its refs have the row. Without such a
- * row of the leader, old rows could be deleted before this node has its own. */
+ * row of the leader, old rows could be deleted before this node has its own
+ * row. */
 static const char pin_sql[] =
     "INSERT INTO refd.node (grp, node, applied, seen)"
     " SELECT grp, $2, applied, " CONSOLE_JOINS " FROM refd.node"
@@ -390,9 +395,9 @@ static bool copy_all(struct joining *j)
 }
 
 /* Before L, a repository can be made, imported or renamed, and its rows behind
- * L do not bring all its refs: so the list comes again. Later, the failed ones
- * may have been renamed or removed on the leader. False: messages were printed.
- */
+ * L do not bring all its refs, so the list comes again. Later, the failed ones
+ * may have been renamed or removed on the leader. False: messages were
+ * printed. */
 static bool copy(struct joining *j)
 {
 	int failures = 0;

@@ -90,8 +90,8 @@ static void await(struct lister_question *a)
 	}
 }
 
-/* The request can get lost: refd-group is between two connections, or answers
- * an earlier request. */
+/* The request can get lost, because refd-group is between two connections, or
+ * answers an earlier request. So it is repeated until the first answer. */
 void join_ask(struct join_list *list, struct session *s, const char *node)
 {
 	struct lister_question a = { .list = list,

@@ -61,7 +61,7 @@ static bool list_symrefs(struct repo_copying *c)
 	return true;
 }
 
-/* A fetch would make symbolic refs values. */
+/* A fetch would make symbolic refs values, so it leaves them out. */
 static bool fetch(struct repo_copying *c)
 {
 	static const char *const first[] = { "git", "-c", "fetch.unpackLimit=1",

@@ -1,7 +1,8 @@
 /*
  * Copies one repository of another node, for refd group join: all objects and
- * refs of a moment. Symbolic refs are copied as such, and kept values of other
- * programs (REFD_DIVERGED) are not. Blocking; one thread.
+ * refs of a moment. Symbolic refs are copied as such. Kept values of other
+ * programs (REFD_DIVERGED) are not copied, because they belong to one node.
+ * Blocking; one thread.
  */
 #ifndef GROUP_SERVICE_JOIN_COPY_H
 #define GROUP_SERVICE_JOIN_COPY_H

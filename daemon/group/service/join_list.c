@@ -84,7 +84,8 @@ static int by_uuid(const void *va, const void *vb)
 	return strcmp(a->hex, b->hex);
 }
 
-/* All are named, or a notice is lost. */
+/* A notice can be lost, so the number must be that of the named
+ * repositories. */
 static enum join_list_said end(struct join_list *list, const char *number)
 {
 	char wanted[24];

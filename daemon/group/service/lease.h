@@ -1,7 +1,8 @@
 /*
  * The lease of a group: which node leads, in which epoch, and until when by
- * PostgreSQL's clock. The time only decides when others may take the lease. A
- * batch of an old epoch finds the new epoch in its own transaction.
+ * PostgreSQL's clock. The time only decides when others may take the lease, and
+ * no clock can lose a row, because a batch of an old epoch finds the new epoch
+ * in its own transaction.
  *
  * One thread at a time for a session; every call blocks.
  */
@@ -55,7 +56,7 @@ enum lease_result lease_hand(struct session *s, uint64_t epoch);
 
 /*
  * Wishes, as refd group promote does, that a node with room and with all rows
- * leads in place of this one, the leader in EPOCH. A node with damaged objects
+ * leads in place of this node, the leader in EPOCH. A node with damaged objects
  * is wished last, and only if this one IS_FULL, because a full disk stops all
  * repositories, and damage stops one. DONE: there is a wish. LOST: there is no
  * such node, another wish was made in the last minute, or the lease has another

@@ -1,7 +1,8 @@
 /*
  * The thread looks at the daemon's socket between two steps, and while a
- * statement waits for its answer. Opening a session delays this by its timeout,
- * and a cancel by the time of the database.
+ * statement waits for its answer, so that another node can lead soon after the
+ * daemon has ended. Opening a session delays this by its timeout, and a cancel
+ * by the time of the database.
  */
 #include "daemon/group/service/lease_keeper.h"
 
@@ -52,8 +53,9 @@ static bool tick(void *arg)
 	return has_ended(arg, 0);
 }
 
-/* Another node can lead then. The lease is not ended early: the daemon may go
- * on at any moment, and believes in the lease until its end. */
+/* The lease of a silent daemon is not renewed, so another node can lead then.
+ * But it is not ended early, because the daemon may go on at any moment, and
+ * believes in the lease until its end. */
 static bool is_silent(struct lease_keeper *k, bool *was_silent)
 {
 	bool is = daemon_link_is_silent(k->link);
@@ -93,8 +95,8 @@ static void look(struct lease_keeper *k, uint64_t epoch)
 		session_distrust(&k->s, "the renewal has found no lease");
 }
 
-/* Also as a follower, so that the first renewal is in time. Not more often
- * than once a second. */
+/* Also as a follower, so that the first renewal is in time. Not more often than
+ * once a second. */
 static void open_session(struct lease_keeper *k)
 {
 	uint64_t now = clock_now_ms();
@@ -105,8 +107,8 @@ static void open_session(struct lease_keeper *k)
 	session_open(&k->s);
 }
 
-/* The daemon has ended. Another node can lead at once, also if this daemon
- * fails again and again. */
+/* The daemon has ended. The lease ends with it, so another node can lead at
+ * once, also if this daemon fails again and again. */
 static void give_up(struct lease_keeper *k)
 {
 	uint64_t epoch = read_epoch(k);

@@ -1,5 +1,5 @@
 /*
- * A thread that renews the lease on a connection of its own, while the main
+ * A thread that renews the lease on a connection of its own, because the main
  * thread waits for a COMMIT. As soon as the daemon has closed the socket, the
  * thread ends the lease and the program, without a cleanup.
  *

@@ -1,6 +1,6 @@
 /*
  * Happy path: one statement looks whether the node leads or runs, and removes
- * the node and its messages.
+ * the node and its messages, so that nothing can change in between.
  *
  * Failures: the node leads or runs, also since the look: nothing is removed. A
  * removal that is lost with the primary can be repeated.

@@ -67,7 +67,8 @@ static bool awaits_import(const char *dir)
 	return awaits;
 }
 
-/* Git leaves refs out of a fetch from such a repository, and says nothing. */
+/* Git leaves refs out of a fetch from such a repository, and says nothing, so a
+ * copy would lack refs. */
 static bool is_shallow(const char *dir)
 {
 	char *path = xasprintf("%s/shallow", dir);
@@ -108,7 +109,8 @@ static void tell_repository(struct lister *l, const char *dir, const char *uuid)
 
 /* ---- all ---- */
 
-/* A repository without an id gets to the other nodes by rows. */
+/* A repository without an id gets to the other nodes by rows, so it is not
+ * named. */
 static void look(const char *dir, void *data)
 {
 	const char *name = strrchr(dir, '/');

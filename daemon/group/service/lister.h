@@ -1,7 +1,8 @@
 /*
- * Names the repositories of this node to a node that joins (join.c): the log
- * has only the changed ones, and ssh gives no more than git. The request and
- * the answers are notices of PostgreSQL, because nobody needs them later:
+ * Names the repositories of this node to a node that joins (join.c), because
+ * the log has only the changed ones, and ssh gives no more than git. The
+ * request and the answers are notices of PostgreSQL, because nobody needs them
+ * later:
  *
  *	refd_list	"<group> <node> <request>": the node shall answer
  *	refd_listed	"<request> <uuid> <format> <state> <path>" for each

@@ -5,8 +5,8 @@
 
 #define KEPT_HIDDEN "refs/refd"
 
-/* Kept values of other programs belong to one node. Other refs that a fetch
- * does not see would be lost with this node. */
+/* Kept values of other programs belong to one node, so they may be hidden.
+ * Other refs that a fetch does not see would be lost with this node. */
 static bool is_kept(const char *hidden)
 {
 	const char *end = has_prefix(hidden, KEPT_HIDDEN) ?

@@ -8,9 +8,9 @@
  *	   wish.
  *
  * Failures: a leader that does not answer keeps the lead, and the wish is taken
- * back. A successor that does not take the lease loses it after group.lease,
- * and any node can take it. A wish that nobody takes back has no effect after
- * some time, nor in a later epoch.
+ * back. A successor that does not take the lease loses it after group.lease, so
+ * any node can lead then. The command can die before it takes the wish back, so
+ * a wish has no effect after some time, nor in a later epoch.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -44,7 +44,8 @@ static void look(struct promotion *p, struct lease *lease)
 
 /* ---- asking ---- */
 
-/* A node writes once a second, also while nothing happens. */
+/* A node writes once a second, also while nothing happens, so silence means
+ * that the node does not run. */
 static void find_node(struct promotion *p, struct console_node *node)
 {
 	if (!console_session_find_node(&p->s, p->node, node))
@@ -58,7 +59,7 @@ static void find_node(struct promotion *p, struct console_node *node)
 		    p->node, node->seen_s);
 }
 
-/* A node that waits at a row cannot lead. */
+/* A node that waits at a row cannot lead, so the row must be applied first. */
 static void check_node(struct promotion *p)
 {
 	uint64_t until_ms = clock_now_ms() + APPLY_S * 1000, last;

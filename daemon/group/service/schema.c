@@ -105,7 +105,7 @@ static enum session_result add_group(struct session *s, const uint8_t *origin)
 	    SESSION_AWAY;
 }
 
-/* Locks the version, so that two nodes do not migrate at once. */
+/* Locks the version, because otherwise two nodes could migrate at once. */
 static enum session_result create(struct session *s, const uint8_t *origin)
 {
 	enum session_result result;

@@ -9,7 +9,8 @@
  *	want	objects which a leader asks the other nodes to hold
  *	held	a node holds these objects, or why not
  *
- * The last two are messages, and a crash of PostgreSQL empties them.
+ * The last two are messages, so they are unlogged, and a crash of PostgreSQL
+ * empties them.
  *
  * One thread; every call blocks.
  */
@@ -28,8 +29,8 @@
  *
  * ORIGIN: the uuid of a node that has left its group (proto/left_log.h), or
  * NULL. The group has this uuid, and goes on behind the last row of the node.
- * In place of row 0 is a row with this LSN. So other nodes need a copy of the
- * node.
+ * In place of row 0 is a row with this LSN. No row has the refs before, so
+ * other nodes need a copy of the node.
  */
 enum session_result schema_create(struct session *s,
     const uint8_t origin[GROUP_UUID_BYTES]);

@@ -58,8 +58,8 @@ bool service_retry(struct service *v, const char *doing)
 	return !v->stops;
 }
 
-/* False: not known. After a restored backup, the log can have other rows than
- * this node. */
+/* After a restored backup, the log can have other rows than this node, so the
+ * last row is compared. False: not known. */
 static bool check_end(struct service *v)
 {
 	static const uint8_t none[GROUP_UUID_BYTES];
@@ -180,7 +180,7 @@ static void send_row(void *arg, uint64_t lsn, uint64_t epoch,
 }
 
 /* The daemon can be slow, and asks for objects. So its frames must be read
- * while many rows are on their way. */
+ * while many rows are on their way: otherwise both sides would wait. */
 static void await_room(struct service *v)
 {
 	while (v->untaken > UNTAKEN && v->taken < v->last && !v->stops)
@@ -210,7 +210,8 @@ static bool send_whole_log(struct service *v, uint64_t epoch)
 }
 
 /* True: the lease is of this node, in the epoch that LEASE then has. A daemon
- * that hangs cannot lead, and would keep the lease from other nodes. */
+ * that hangs cannot lead, and would keep the lease from other nodes, so this
+ * node takes no lease then. */
 static bool take_lease(struct service *v, struct lease *lease)
 {
 	uint64_t until = lease_now_ms() + v->config->lease_ms;
@@ -373,8 +374,9 @@ static bool is_wished(struct service *v, struct lease *lease)
 	    lease->is_wished;
 }
 
-/* The successor can take rows before the end of this lease. So the daemon must
- * know first. False: STOP. */
+/* The successor can take rows before the end of this lease, so the daemon must
+ * know first. Otherwise it could say "never seen" for an id of the successor.
+ * False: STOP. */
 static bool close_daemon(struct service *v, const struct lease *lease)
 {
 	v->epoch = v->follows = 0;
@@ -413,8 +415,9 @@ static void turn_leader(struct service *v)
 		note_applied(v);
 }
 
-/* About once a second: the daemon learns when it had all rows. LOOK_MS is a
- * time before the log was read to its end. False: failed. */
+/* About once a second, because each proof is a commit, the daemon learns when
+ * it had all rows. LOOK_MS is a time before the log was read to its end. False:
+ * failed. */
 static bool prove_look(struct service *v, uint64_t look_ms)
 {
 	bool is_due = look_ms - v->noted_ms >= NOTE_MS &&
@@ -503,7 +506,8 @@ static struct hold_thread *start_holds(struct service *v, const char *path)
 }
 
 /* This boot and the state directory, in which PATH is. A copied machine has
- * both anew, and the id of the machine and the journal are copied. */
+ * both anew, but has the same id of the machine and the same journal, so these
+ * would not tell two machines apart. */
 static char *name_machine(const char *path)
 {
 	const char *slash = strrchr(path, '/');

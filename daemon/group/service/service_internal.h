@@ -1,4 +1,5 @@
-/* The state of the service, for its own files. Main thread only. */
+/* The state of the service, for its own files. Main thread only, so no member
+ * needs a lock. */
 #ifndef GROUP_SERVICE_SERVICE_INTERNAL_H
 #define GROUP_SERVICE_SERVICE_INTERNAL_H
 

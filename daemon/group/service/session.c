@@ -15,7 +15,7 @@
 #define GRACE_MS      1000 /* of a statement that was cancelled */
 #define ANSWER_MOST   10000
 
-/* A role or a database can have other values. */
+/* A role or a database can have other values, so each session sets its own. */
 static const char settings[] =
     "SET synchronous_commit = on;"
     "SET statement_timeout = 0;"
@@ -51,7 +51,8 @@ void session_done(struct session *s)
 	text_done(&s->port);
 }
 
-/* Messages of libpq can have several lines. */
+/* Messages of libpq can have several lines, and the log has one for each
+ * message. */
 static void set_why(struct session *s, const char *why)
 {
 	size_t len;
@@ -145,7 +146,8 @@ static const char *remedy(const PGconn *conn)
 }
 
 /* libpq goes on with the next host only if it cannot reach a host, or the host
- * is a standby: not after a wrong certificate. */
+ * is a standby, and not after a wrong certificate. So the next attempt begins
+ * with the next host. */
 static void fail_to_connect(struct session *s)
 {
 	struct text why = { 0 };
@@ -162,7 +164,8 @@ static enum session_result wrong(struct session *s, const char *why)
 	return SESSION_WRONG;
 }
 
-/* A pooler can send two statements to two servers. */
+/* A pooler can send two statements to two servers, and the second would prove
+ * nothing about the first. */
 static enum session_result check_pooler(struct session *s)
 {
 	/* libpq forgets the id if the connection ends behind the answer. */
@@ -222,7 +225,7 @@ static void *send_cancel(void *arg)
 
 /* A COMMIT that waits for the standbys ends, and unlocks its rows. PQcancel()
  * opens a connection, and blocks for ten seconds if the machine of the server
- * is lost. So a separate thread calls PQcancel(), and nobody waits. */
+ * is lost, so a separate thread calls it, and nobody waits. */
 static void cancel(PGconn *conn)
 {
 	PGcancel *c = PQgetCancel(conn);
@@ -369,7 +372,8 @@ const char *session_position(const struct session *s)
 	    POSITION("least(count(*), 1)", "pg_stat_get_wal_senders()");
 }
 
-/* A standby that connects again can have two rows of one name. */
+/* A standby that connects again can have two rows of one name, so different
+ * names count. */
 static PGresult *count_copies(struct session *s, const char *position)
 {
 	struct params p = { 0 };

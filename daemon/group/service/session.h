@@ -6,9 +6,9 @@
  *
  * A failed statement closes the session, so no transaction stays open. The
  * state of the database is then not known. A statement whose answer takes
- * longer than group.lease, or 10 s, has failed: COMMIT may wait for standbys
- * that now belong to another server. The statement is cancelled, so that the
- * server does not keep its session.
+ * longer than group.lease, or 10 s, has failed, because COMMIT may wait for
+ * standbys that now belong to another server. The statement is cancelled,
+ * because otherwise the server would keep its session.
  */
 #ifndef GROUP_SERVICE_SESSION_H
 #define GROUP_SERVICE_SESSION_H

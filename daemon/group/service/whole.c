@@ -139,8 +139,9 @@ static bool is_absent(const struct whole *w, const struct fetch_git *git,
 
 /*
  * git fsck complains of what objects say, too, and a push can bring anything.
- * So only what no push can make is damage: a file with other bytes than its
- * name says, or an object that the repository needs and does not have.
+ * If a complaint alone counted, a push could move the lead. So only what no
+ * push can make is damage: a file with other bytes than its name says, or an
+ * object that the repository needs and does not have.
  */
 static bool is_damaged(const struct whole *w, const struct fetch_git *git,
     const struct text *ids, int status)

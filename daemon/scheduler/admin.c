@@ -1,5 +1,6 @@
 /*
- * Requests of an administrator.
+ * Requests of an administrator. None of them waits for the store, so the loop
+ * goes on. The answer of a drain comes later.
  *
  * Happy path:
  *	pause	no batch is begun; batches in work come back, and all other
@@ -116,8 +117,8 @@ static void tell(struct locks *l, const struct entry *ent, const char *path,
 	l->fn(l->arg, &lock);
 }
 
-/* While a batch holds ENT, only the members that belong to the scheduler may be
- * read. */
+/* While a batch holds ENT, the store owns its updates, so only the members that
+ * belong to the scheduler may be read. */
 static void tell_waiting(struct locks *l, const struct entry *ent)
 {
 	const struct txn_update *u;
@@ -160,7 +161,8 @@ void scheduler_locks(const struct scheduler *e, int64_t now_ns,
 	const struct entry *ent;
 
 	for (ent = e->table.head; ent != NULL; ent = ent->hh.next) {
-		/* During admission the store owns the whole transaction. */
+		/* The store owns the whole transaction during admission, so
+		 * nothing of it may be read. */
 		if (entry_is_admitting(ent) || ent->txn->repo == NULL)
 			continue;
 		if (ent->state == ENTRY_PREPARED)

@@ -1,7 +1,7 @@
 /*
  * Builds the answers about a transaction (decide.c). The functions read the
  * transaction and fill an answer. They allocate nothing, so they cannot fail.
- * An answer points into the transaction, and is valid as long as the
+ * An answer points into the transaction, so it is valid only as long as the
  * transaction.
  */
 #ifndef SCHEDULER_ANSWER_H
@@ -10,8 +10,8 @@
 #include "daemon/scheduler/scheduler.h"
 #include "daemon/store/txn.h"
 
-/* Results in one part of an answer. A limit, because the loop must not stand
- * still for the results of a large transaction. */
+/* Results in one part of an answer. The number is limited, because the loop
+ * must not stand still for the results of a large transaction. */
 #define ANSWER_PART 500
 
 /* An answer, sent part by part while ANS goes on. TOLD is 0 before the first

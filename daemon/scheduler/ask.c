@@ -165,8 +165,8 @@ static void tell_here(struct scheduler *e, struct entry *ent, struct waiter *a)
 	waiter_answer(&e->waiters, a, &ans);
 }
 
-/* The table must not have the transaction: the journal may have rows of it that
- * are not durable yet, or not all its rows. */
+/* Call only if the table does not have the transaction: otherwise the journal
+ * may have rows that are not durable yet, or not all its rows. */
 static void look_up(struct scheduler *e, struct store_question *q)
 {
 	q->is_stale = false;
@@ -192,8 +192,9 @@ static bool is_told_here(struct scheduler *e, struct store_question *q)
 	return true;
 }
 
-/* Begins the next look-up of the user. A callback may ask for another. QUOTA
- * must have a question that stays. */
+/* Begins the next look-up of the user. A callback may ask for another look-up,
+ * and the end of the last question frees QUOTA. So QUOTA must have a question
+ * that stays. */
 static void look_up_next(struct scheduler *e, struct quota *quota)
 {
 	struct store_question *q;
@@ -258,8 +259,8 @@ void ask_note_txn(struct scheduler *e, const struct txn *txn)
 }
 
 /* Can other nodes alone have the outcome? The clock of the client may have been
- * ahead. A new transaction is not refused for this reason: for an hour, the
- * node would take no update. */
+ * ahead, so an hour more counts. A new transaction is not refused for this
+ * reason, because otherwise the node would take no update for an hour. */
 static bool may_be_elsewhere(const struct scheduler *e,
     const struct refd_txid *txid)
 {
@@ -420,7 +421,8 @@ void scheduler_pack(struct scheduler *e, struct txn *txn,
 	}
 	q->txn = txn;
 	txn->scheduler = q;
-	/* Without an id, the journal has nothing of it. */
+	/* Without an id, the journal has nothing of it, so no look-up is
+	 * needed. */
 	txn->is_looked_up = true;
 	DL_APPEND2(e->packs, q, prev_asked, next_asked);
 	store_admit(e->store, txn);
@@ -485,8 +487,8 @@ static void leave_entry(void *arg, struct entry *ent)
 }
 
 /* A client that is gone would tell its user that nothing happened: git says
- * "rejected" after a hook was killed. But nobody refused the transaction, so
- * the id gets no outcome: the user may send it again. */
+ * "rejected" after a hook was killed. So the transaction ends here. But nobody
+ * refused it, so the id gets no outcome, and the user may send it again. */
 void scheduler_forget_client(struct scheduler *e, void *arg, int64_t now_ns)
 {
 	struct entry *left = NULL, *ent;

@@ -4,9 +4,9 @@
  *	take	takes the free updates of its transactions, up to its share
  *	unrecorded	outcomes without a record go along
  *
- * A repository alone may fill the batch. Several ready repositories get equal
- * shares of at most max_share. The time of a batch grows with its refs, so a
- * very large push would delay all transactions of the same batch.
+ * A repository alone may fill the batch. The time of a batch grows with its
+ * refs, so a very large push would delay all transactions of the same batch.
+ * Therefore several ready repositories get equal shares of at most max_share.
  *
  * A repository with a large packed-refs gets separate batches after the store
  * has given back an update for this reason. Otherwise the updates of other
@@ -14,7 +14,7 @@
  *
  * The deletions of a repository are in one batch at a time, because a deletion
  * holds packed-refs.lock until it is published. A second batch would wait for
- * the lock, together with all its other updates. A transaction that has only
+ * the lock, and so would all its other updates. A transaction that has only
  * other deletions to go is parked until this batch is back.
  *
  * A repository with reftables is in one batch at a time, because a batch
@@ -178,9 +178,10 @@ static enum take_result take_whole(struct forming *g, struct entry *ent)
 	return closed(g, BATCH_CLOSE_SESSION);
 }
 
-/* Does the last check of the objects of ENT still count? It ages by time, and a
- * pause ends it. On the direct way, the store looks at the time
- * (goes_directly() of completions.c). Git has written the refs of a gate. */
+/* Does the last check of the objects of ENT still count? Somebody may remove
+ * objects while ENT waits, so the check ages by time, and a pause ends it. On
+ * the direct way, the store looks at the time (goes_directly() of
+ * completions.c). Git has written the refs of a gate, so their objects stay. */
 static bool is_fresh(const struct batch_former *f, const struct entry *ent)
 {
 	return ent->txn->repo == NULL || ent->txn->req.gate != REFD_GATE_NONE ||
@@ -217,7 +218,8 @@ static enum take_result take_share(struct forming *g, struct repo_queue *q,
 	return taken;
 }
 
-/* Until the batch is back, a queue that writes alone has no further turn. */
+/* A queue that writes alone has one batch at a time, so it has no further turn
+ * until the batch is back. */
 static enum take_result take_alone(struct forming *g, struct repo_queue *q,
     size_t share)
 {
@@ -255,7 +257,8 @@ static void take_turns(struct forming *g)
 			taken = take_alone(g, q, share);
 		else if (passed == NULL)
 			passed = q;
-	/* The repository that was passed over begins the next batch. */
+	/* The repository that was passed over begins the next batch, because
+	 * otherwise it could be passed over for ever. */
 	if (passed != NULL)
 		fairness_again(passed);
 	if (taken == CLOSED)

@@ -3,8 +3,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* FNV-1a. A client that causes a collision hides only this client's own
- * name. */
+/* FNV-1a. A client that causes a collision hides only this client's own name,
+ * so no stronger hash is needed. */
 static uint64_t hash_of(const char *name)
 {
 	uint64_t hash = 14695981039346656037ULL;

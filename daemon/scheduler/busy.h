@@ -1,9 +1,9 @@
 /*
  * The busiest repositories and clients of the last seconds. A repository is
  * named by the path, a client by the account and the name that the client
- * gives. The number of slots is fixed. A new name replaces the least busy of
- * four slots. Therefore the figures of the busiest are exact, and the figures
- * of others may be too low.
+ * gives. The number of slots is fixed, because any client can bring new names.
+ * A new name replaces the least busy of four slots. So the figures of the
+ * busiest are exact, and the figures of others may be too low.
  *
  * Loop thread only; nothing blocks or allocates.
  */

@@ -50,7 +50,7 @@ void decide(struct scheduler *e, struct txn_update *u, enum refd_status status,
 }
 
 /* The name for the message. If the lock is the HEAD of a worktree, the name is
- * HEAD: the update only adds a line to the log of HEAD. */
+ * HEAD, because the update only adds a line to the log of HEAD. */
 static const char *locked_name(const struct txn_update *u, const char *path)
 {
 	const char *base = strrchr(path, '/');
@@ -368,8 +368,8 @@ static void count_outcome(struct scheduler *e, const struct entry *ent)
 	e->stats.refs_failed += txn->nr_updates - txn->nr_of[REFD_OK];
 }
 
-/* Also for an answer from the journal: the daemon that gave the answer first
- * may have been killed before it told anybody. */
+/* Also for an answer from the journal, because the daemon that gave the answer
+ * first may have been killed before it told anybody. */
 static void tell_io(struct scheduler *e, const struct txn *txn)
 {
 	const struct txn_update *u = txn->updates;
@@ -444,7 +444,7 @@ void decide_finish(struct scheduler *e, struct entry *ent)
 	begin_telling(e, ent);
 	if (ent->txn->req.gate == REFD_GATE_COMMITTED)
 		gate_recorded(&e->gate, ent->txn);
-	/* A gate without a record did nothing. */
+	/* A gate without a record did nothing, so no number counts it. */
 	if (!ent->txn->replayed && !is_question(ent->txn) &&
 	    (ent->txn->req.gate == REFD_GATE_NONE ||
 		ent->txn->nr_of[REFD_OK] > 0))
@@ -459,8 +459,8 @@ static void let_go(struct scheduler *e, struct txn *txn)
 }
 
 /* All waiters have their answer. An entry that waits only for its record
- * releases the repository: the wait may be long, and a failed file system is
- * closed only when nobody uses it. */
+ * releases the repository, because the wait may be long, and a failed file
+ * system is closed only when nobody uses it. */
 static void all_told(struct scheduler *e, struct entry *ent)
 {
 	DL_DELETE2(*list_of(e, ent), ent, prev_telling, next_telling);

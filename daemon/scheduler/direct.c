@@ -14,6 +14,9 @@
  *			known, it was given up, or the path has a different
  *			repository. Its names become free again, and it goes the
  *			ordinary way
+ *
+ * Nothing else is at work, so the transaction delays nobody, and needs no
+ * share.
  */
 #include "daemon/scheduler/state.h"
 #include "proto/refname.h"
@@ -54,8 +57,8 @@ static const struct direct_path *find_path(const struct direct *d,
 
 /* ---- the way there and back ---- */
 
-/* A deletion keeps the other deletions of its repository waiting. A deletion
- * needs no barrier, so it must not wait for the barrier of new objects. */
+/* A deletion keeps the other deletions of its repository waiting. It needs no
+ * barrier itself, so it must not wait for the barrier of new objects. */
 static bool mixes_deletions(const struct txn *txn)
 {
 	size_t i;
@@ -78,7 +81,7 @@ static bool may_begin(const struct scheduler *e, const struct entry *ent)
 	    ent->txn->req.gate != REFD_GATE_PREPARED;
 }
 
-/* Admission has not looked at the names yet. */
+/* Admission has not looked at the names yet, so bad names are found here. */
 static bool queue_names(struct scheduler *e, struct entry *ent, int64_t now_ns)
 {
 	struct txn_update *u;

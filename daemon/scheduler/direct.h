@@ -1,8 +1,7 @@
 /*
  * The direct way: while nothing else is at work, a transaction goes to the
  * store together with its batch. One thread of the store then admits and
- * applies the transaction. The ordinary way takes two more hand-overs between
- * threads.
+ * applies the transaction, so two hand-overs between threads are saved.
  *
  * A batch needs the number of its repository, and only admission knows the
  * number. Therefore the scheduler remembers the numbers of admitted

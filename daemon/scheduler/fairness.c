@@ -10,6 +10,8 @@
  *	out of memory	only at join
  *	no room in the batch	goes_first: the entry comes before entries
  *			that had their turn
+ *
+ * Only join allocates memory, so nothing fails later.
  */
 #include "daemon/scheduler/fairness.h"
 
@@ -37,7 +39,8 @@ static void leave_round(struct repo_queue *q)
 	q->fairness->nr_ready--;
 }
 
-/* A queue that rests outlives its entries. */
+/* A queue that rests outlives its entries, because the next entry must rest,
+ * too. */
 static void free_unused(struct repo_queue *q)
 {
 	if (q->nr_entries > 0 || q->rests_until_ns != 0)

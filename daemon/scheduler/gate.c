@@ -10,7 +10,7 @@
 /* Room for the refs of a few large transactions, or for many small ones. */
 #define NOTES_BYTES_MAX ((size_t)16 << 20)
 /* Git has one transaction at a time, in a few parts, with one transaction
- * within. */
+ * within, so more notes of a process are of no use. */
 #define NOTES_OF_PROCESS 64
 
 /* Parts of a key: the process of git, and the transaction. */
@@ -35,8 +35,9 @@ struct gate_note {
 	struct refd_txid key;
 	uint32_t uid;
 	unsigned prepared; /* without an end */
-	/* Of the last look: sent again after a lost connection, it is not a
-	 * second transaction of git. */
+	/* The request of the last look. If it is sent again after a lost
+	 * connection, it is not a second transaction of git, so it is not
+	 * counted twice. */
 	struct refd_txid looked;
 	bool is_recording; /* COMMITTED came, and is not decided yet */
 	int64_t at_ns;
@@ -257,7 +258,7 @@ static bool is_within_other(struct gate *g, const struct gate_note *note)
 	return false;
 }
 
-/* Only these can be lines of an inner transaction. */
+/* An inner transaction only deletes, so only deletions are counted. */
 static bool are_deletions(const struct txn *txn)
 {
 	const struct refd_update *u = txn->req.updates;
@@ -275,7 +276,8 @@ bool gate_is_nested(struct gate *g, const struct txn *txn)
 
 	if (note == NULL || note->prepared == 0)
 		return false;
-	/* An earlier attempt of the same process may not have had its end. */
+	/* An earlier attempt of the same process may not have had its end, so
+	 * its count must not stay. */
 	if (!are_deletions(txn))
 		note->prepared = 1;
 	if (--note->prepared > 0)

@@ -13,8 +13,8 @@
  * A note stays, and holds the recorded values from then on. All notes together
  * have a limit of memory. Beyond the limit the user with the most memory loses
  * the oldest note, because otherwise a stranger could make history forget the
- * values before of everybody else. A process has a limit of notes. So a request
- * looks at a few notes, however many there are.
+ * values before of everybody else. A request looks at all notes of its process,
+ * so a process has a limit of notes.
  *
  * Loop thread only; nothing blocks.
  */
@@ -31,8 +31,8 @@ enum gate_of {
 	GATE_LISTS
 };
 
-/* Nanoseconds. A transaction without an end counts as open for a minute: git
- * may have been killed. */
+/* Nanoseconds. A transaction without an end counts as open for a minute,
+ * because git may have been killed. */
 #define GATE_OPEN_NS (60 * (int64_t)1000000000)
 
 /* Empty if zero-initialised. */
@@ -48,7 +48,8 @@ void gate_done(struct gate *g);
 void gate_note(struct gate *g, const struct txn *txn, uint64_t repo_key,
     int64_t now_ns);
 /* Is a transaction of git in this repository open, which was noted at AT_NS or
- * before? Its refs may have changed, and history has no record yet. */
+ * before? Then its refs may have changed, although history has no record
+ * yet. */
 bool gate_is_open(struct gate *g, uint64_t repo_key, int64_t at_ns,
     int64_t now_ns);
 /* Phase COMMITTED: is TXN the inner part of a transaction that goes on? */

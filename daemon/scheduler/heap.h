@@ -3,9 +3,9 @@
  * The item with the least key comes first; equal keys have no order.
  *
  * Adding is O(1), removing O(log n) amortised. Items with equal keys that are
- * added one after the other form a chain, so removing one of them is O(1). Not
- * for several threads at a time. (Fredman, Sedgewick, Sleator, Tarjan: The
- * pairing heap, 1986.)
+ * added one after the other form a chain, so removing one of them is O(1).
+ * Nothing is locked, so not for several threads at a time. (Fredman, Sedgewick,
+ * Sleator, Tarjan: The pairing heap, 1986.)
  */
 #ifndef SCHEDULER_HEAP_H
 #define SCHEDULER_HEAP_H

@@ -1,6 +1,7 @@
 /*
  * Looks for changes by writers who do not tell refd. Only a client begins a
- * look, because a look reads all refs of a repository.
+ * look, because a look reads all refs of a repository, and only the
+ * administrator knows who writes beside refd.
  *
  *	admit	the repository, with the rights of an update
  *	read	refs as known by the last look, and refs on disk (store). If
@@ -77,7 +78,7 @@ static void forget(struct looking *l)
 	free(l);
 }
 
-/* The refs take long to free: a worker does it. */
+/* A worker frees the refs, because this takes long. */
 static void end(struct looking *l)
 {
 	struct scheduler *e = l->e;
@@ -108,7 +109,7 @@ static bool are_of_one_user(const struct looking *a, const struct looking *b)
 }
 
 /* L waits for its turn to read. Users take turns, apart for small and large
- * looks: a look comes behind the earlier looks of its user. */
+ * looks, so a look comes behind the earlier looks of its user. */
 static void await_turn(struct looking *l)
 {
 	const struct looks *looks = &l->e->looks;
@@ -181,7 +182,8 @@ void scheduler_look(struct scheduler *e, struct txn *txn,
 	}
 	l->waiter = a;
 	txn->scheduler = l;
-	/* Without an id, the journal has nothing of it. */
+	/* Without an id, the journal has nothing of it, so no look-up is
+	 * needed. */
 	txn->is_looked_up = true;
 	store_admit(e->store, txn);
 }
@@ -342,8 +344,9 @@ static bool is_gate_open(const struct looking *l, int64_t now_ns)
 	    l->changes_ns, now_ns);
 }
 
-/* A change may be of a git that has not told its end yet. After its record the
- * store drops the change. True: L waits, or has ended. */
+/* A change may be of a git that has not told its end yet. So L waits, because
+ * the store drops the change after the record of this git. True: L waits, or
+ * has ended. */
 static bool waits_for_gate(struct looking *l, int64_t now_ns)
 {
 	if (l->changes_ns == 0)
@@ -428,9 +431,9 @@ void look_back(struct store_look *look)
 
 /* ---- the loop ---- */
 
-/* One look of a repository at a time: a second one would not know the records
- * of the first. Small looks never wait for large ones; of either kind, a user
- * has one at a time. */
+/* One look of a repository at a time, because a second one would not know the
+ * records of the first. Small looks never wait for large ones, and of either
+ * kind a user has one at a time. */
 static bool may_read(const struct looking *l)
 {
 	const bool is_large = l->look.is_large;

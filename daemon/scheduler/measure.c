@@ -66,7 +66,8 @@ void measure_batch(struct measure *m, struct batch *b, size_t nr_live,
 	histogram_add(&m->batch_refs, nr_live);
 	histogram_add_ns(&m->lock, b->lock_ns);
 	histogram_add_ns(&m->publish, b->publish_ns);
-	/* A batch that only takes or releases locks commits nothing. */
+	/* A batch that only takes or releases locks commits nothing, so it has
+	 * no time of a flush. */
 	if (b->session == BATCH_WHOLE || b->session == BATCH_COMMIT) {
 		histogram_add_ns(&m->flush, b->flush_ns);
 		histogram_add_ns(&m->now.flush, b->flush_ns);
@@ -114,8 +115,8 @@ void measure_txn(struct measure *m, const struct txn *txn, int64_t now_ns)
 }
 
 /* The row for REPO: its present row, or that of the oldest failure. A user with
- * a row replaces only rows of the same user: nobody hides failures of others
- * behind broken repositories of their own. */
+ * a row replaces only rows of the same user, because otherwise a user could
+ * hide the failures of others behind broken repositories. */
 static size_t row_for(const struct measure *m, const char *repo, uint32_t uid)
 {
 	size_t i, of_user = MEASURE_FAILED, last = MEASURE_FAILED - 1;

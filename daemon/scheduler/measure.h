@@ -26,8 +26,8 @@ struct measure_period {
 	struct histogram flush, total, batch_txns;
 };
 
-/* Any user can have any number of broken repositories, so only a few are kept:
- * the latest failure of each. */
+/* Any user can have any number of broken repositories, so only a few are kept,
+ * each with the latest failure. */
 #define MEASURE_FAILED      8
 #define MEASURE_FAILED_TEXT 512 /* longer texts are cut */
 

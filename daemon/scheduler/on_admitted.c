@@ -123,13 +123,14 @@ void on_admitted_directly(struct scheduler *e, struct entry *ent)
 
 	e->nr_admitting--;
 	on_admitted_time(e, ent, false);
-	/* Without memory the repository is not charged. */
+	/* Without memory the repository is not charged, because the batch was
+	 * applied already. */
 	ent->quota.of_repo = quota_take(&e->quotas, QUOTA_REPO,
 	    store_repo_key(txn->repo), txn, ent->quota.sender);
 }
 
-/* Phase PREPARED of a gate: the refs wait for no other transaction, because
- * git holds their locks. */
+/* Phase PREPARED of a gate. Git holds the locks of the refs, so they wait for
+ * no other transaction. */
 static void look(struct scheduler *e, struct entry *ent, int64_t now_ns)
 {
 	struct batch *b = batch_of_whole(ent);
@@ -209,13 +210,14 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 	on_admitted_time(e, ent, false);
 	if (ent->state == ENTRY_DIRECT)
 		direct_refused(e, ent, now_ns);
-	/* The first check counts from the arrival: TXN may have waited for long
-	 * since, at the barrier, or for other nodes. A later check counts from
-	 * its end, otherwise a slow disk could keep TXN for ever. */
+	/* The first check counts from the arrival, because TXN may have waited
+	 * for long since, at the barrier, or for other nodes. A later check
+	 * counts from its end, because otherwise a slow disk could keep TXN for
+	 * ever. */
 	if (txn->readmitted)
 		txn->times.checked_ns = now_ns;
-	/* Only its objects were checked again (on_admitted_check_again()): ENT
-	 * still has its place. */
+	/* ENT still has its place, because only its objects were checked again
+	 * (on_admitted_check_again()). */
 	if (ent->queue != NULL) {
 		checked_again(e, ent, now_ns);
 		return;

@@ -114,7 +114,8 @@ static void undecided_back(struct back *back, struct txn_update *u,
 		break;
 	case TXN_AGAIN_LOCKED:
 		has_given_up = waits_on(back, u, lock_wait_ns(back->e, u));
-		/* The lock of one is the lock of all: one timer. */
+		/* The lock of one is the lock of all, so one timer is
+		 * enough. */
 		if (txn_update_missed(u, "reftable/tables.list"))
 			fairness_rest(ent->queue, u->retry_ns, back->now_ns);
 		break;
@@ -315,7 +316,7 @@ static void entries_back(struct back *back)
 		entry_back(back, ent);
 	}
 	/* Every entry goes ahead of the others, so the last entry must be the
-	 * first here. */
+	 * first here: this keeps their order. */
 	while (i-- > 0)
 		if (b->slices[i].txn != NULL)
 			entry_back(back, b->slices[i].txn->scheduler);

@@ -2,7 +2,7 @@
  * Quotas: the waiting requests of each user (by the peer's uid) and of each
  * repository. If the share is used up, the client is told to come again later,
  * so that requests of other users find room. A question about history counts
- * for its user, with the memory that the question holds while it waits.
+ * for its user, because it holds memory while it waits.
  *
  * There are two rules:
  *

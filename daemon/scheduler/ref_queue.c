@@ -13,6 +13,9 @@
  *	deep names use more memory than the requests	BUSY at add, by
  *			max_bytes: a name of a kilobyte can have five hundred
  *			names above
+ *
+ * After add nothing allocates, so an update that is queued can always go, come
+ * back and leave.
  */
 #include "daemon/scheduler/ref_queue.h"
 
@@ -77,7 +80,8 @@ static void leave(struct ref_queues *ns, struct ref_queue *n)
 }
 
 /* Related names wait for each other if their updates arrived before this. The
- * names of a transaction wait for each other only if they go in order. */
+ * names of a transaction go together, so they wait for each other only if they
+ * go in order. */
 static uint64_t may_not_overtake(const struct txn_update *u)
 {
 	return entry_of(u)->goes_in_order ? ref_queue_arrival(u) :
@@ -191,8 +195,8 @@ static void unlink_update(struct txn_update *u)
 }
 
 /* ENT has just come to N. Does ENT have a name above or below N? The entries of
- * a repository arrive one after the other, so the last entry of a name is
- * enough. */
+ * a repository arrive one after the other, so only the last entry of a name can
+ * be ENT. */
 static bool find_siblings(struct ref_queue *n, const struct entry *ent)
 {
 	bool found = n->came_by == ent->arrival + 1;

@@ -10,11 +10,12 @@
  *
  * So the names in the hands of the store are disjoint and unrelated. The
  * updates of a ref, and of related names, never overtake each other. Arrival is
- * the arrival here, after admission, because an update at a name always comes
- * last then.
+ * the arrival here, after admission, because only then an update always comes
+ * last at its name.
  *
  * The names of one transaction do not block each other, unless the transaction
- * goes in order. They go together, and the store decides conflicts.
+ * goes in order. They go together, because the store decides conflicts within a
+ * transaction.
  *
  * The names of a prepared session are held here only if it shares rows.
  * Otherwise its lock files block other updates, as the lock files of a foreign
@@ -40,13 +41,14 @@
 
 /* Empty if zero-initialised; the owner sets max_bytes. */
 struct ref_queues {
-	/* Many hash tables, because growing a small table takes little time. */
+	/* Many hash tables, because a small table grows in little time. */
 	struct ref_table tables[REF_QUEUE_TABLES];
 	struct heap asleep;
 	/* Names with blocked names that may go now. */
 	struct ref_queue *releasing;
 	/* The directory of the last added name, or NULL. The next name is
-	 * likely to lie in the same directory. */
+	 * likely to lie in the same directory, so the names above are found at
+	 * once. */
 	struct ref_queue *dir;
 	size_t bytes, max_bytes; /* memory of the names */
 	uint64_t steps;          /* names looked at so far, for tests */

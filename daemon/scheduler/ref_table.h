@@ -2,8 +2,8 @@
  * A hash table of the components of ref names, for ref_tree.c. Loop thread
  * only; nothing blocks.
  *
- * A slot has the hash beside the pointer, so a look-up reads no other
- * component on its way. The chains of uthash took most of the time of a
+ * A slot has the hash beside the pointer, so a look-up reads no other component
+ * on its way. uthash is not used, because its chains took most of the time of a
  * transaction's queueing.
  */
 #ifndef SCHEDULER_REF_TABLE_H

@@ -20,7 +20,8 @@ static size_t size_of(const struct ref_queue *n)
 	return sizeof(*n) + n->len;
 }
 
-/* Chooses a table by other bits of the hash than the table uses itself. */
+/* Chooses a table by other bits of the hash than the table uses itself, because
+ * with the same bits all names of a table would begin at few slots. */
 static struct ref_table *table_of(struct ref_queues *ns, uint32_t hash)
 {
 	return &ns->tables[hash >> 24];

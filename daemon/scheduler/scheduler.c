@@ -13,9 +13,9 @@
  *		locks, but no name here (its names, too, if it shares rows),
  *		until it is committed, aborted or given up (session.c)
  *
- * Updates go as soon as the store can prepare them, even a single update:
- * batches that wait for a flush are flushed together. While the store is busy,
- * further updates gather.
+ * Updates go as soon as the store can prepare them, even a single update,
+ * because batches that wait for a flush are flushed together. While the store
+ * is busy, further updates gather.
  *
  * Failure modes:
  *	the id is in flight	the same content joins; different content is
@@ -116,8 +116,8 @@ void scheduler_free(struct scheduler *e)
 /* ---- submitting ---- */
 
 /* Gives every ref the status, because a hook reports a status per ref. Very
- * many refs share one answer, because this turn must have an end; a gate needs
- * the status of each ref. */
+ * many refs share one answer, because this turn must have an end. But a gate
+ * needs the status of each ref. */
 static void reject(const struct scheduler *e, struct txn *txn,
     enum refd_status status, const char *text, scheduler_answer_fn *fn,
     void *arg)
@@ -161,7 +161,8 @@ static void join(struct scheduler *e, struct entry *ent, const struct txn *txn,
 	else if (a != NULL)
 		entry_wait(ent, a);
 	else
-		/* BUSY would say that the transaction was not accepted. */
+		/* UNKNOWN, because BUSY would say that the transaction was not
+		 * accepted. */
 		ask_refuse(&txn->req, REFD_UNKNOWN, "out of memory", fn, arg);
 }
 
@@ -206,8 +207,8 @@ static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
 
 static bool is_too_much(const struct scheduler *e, const struct txn *txn)
 {
-	/* A first request may have any size. Otherwise a very large request
-	 * could never come in. */
+	/* A first request may have any size, because otherwise a very large
+	 * request could never come in. */
 	return e->held_bytes > 0 &&
 	    e->held_bytes + txn->req.bytes > e->cfg.max_waiting_bytes;
 }
@@ -435,7 +436,7 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 	int64_t next_ns;
 
 	/* A callback of this run called scheduler_run(). The outer call goes
-	 * on. */
+	 * on, so nothing is to do. */
 	if (e->is_running)
 		return now_ns;
 	e->is_running = true;

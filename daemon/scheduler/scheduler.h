@@ -1,7 +1,8 @@
 /*
  * The scheduler decides when a transaction goes to the store. It has the table
  * of transactions by id, a queue per repository in the order of arrival, the
- * batches and the deadlines. It does no I/O, and the caller passes the time.
+ * batches and the deadlines. The loop must not block, so the scheduler does no
+ * I/O. The caller passes the time.
  *
  * The states of a transaction (table.c has the table of allowed moves):
  *
@@ -138,7 +139,8 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms);
  * are finished, and a prepared session may still be committed. */
 void scheduler_drain(struct scheduler *e);
 /* Waiting transactions get REFD_BUSY, so that they may be sent again, and
- * sessions get REFD_ABORTED. Batches in the store are finished. */
+ * sessions get REFD_ABORTED. Batches in the store are finished, because their
+ * updates have begun. */
 void scheduler_hurry(struct scheduler *e);
 /* True if nothing waits, the store holds nothing, and all outcomes are
  * recorded. */

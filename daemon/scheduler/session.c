@@ -84,7 +84,7 @@ void session_hold(struct scheduler *e, struct entry *ent, struct batch *b,
 bool session_update_prepared(struct scheduler *e, struct txn_update *u,
     int64_t now_ns)
 {
-	/* A shared row can't be taken back after its commit: meanwhile no
+	/* A shared row cannot be taken back after its commit, so meanwhile no
 	 * other update may take a name above or below. */
 	if (u->txn->replica != NULL && u->status == REFD_PENDING)
 		ref_queue_keep(&e->ref_queues, u);
@@ -120,7 +120,8 @@ size_t session_tell_some(struct scheduler *e, size_t max)
 	struct entry *ent;
 
 	/* A callback may end the session. Then the session is no longer in the
-	 * list, and the other waiters get its results. */
+	 * list, so the list is read anew, and the other waiters get its
+	 * results. */
 	while (nr < max && (ent = e->untold) != NULL) {
 		nr += 1 + ent->txn->nr_updates;
 		if (ent->waiters == NULL)
@@ -165,14 +166,14 @@ void session_end(struct scheduler *e, struct entry *ent, enum batch_session how)
 		return;
 	ent->session.phase = how;
 	on_admitted_time(e, ent, false);
-	/* An answer that has begun goes on: the store must not have the
+	/* An answer that has begun goes on, so the store must not have the
 	 * transaction meanwhile. */
 	if (ent->nr_told == 0)
 		end(e, ent);
 }
 
-/* Of a node that does not lead any more: the locks would hold up the
- * rows of the next leader. */
+/* The locks of a node that does not lead any more would hold up the rows of the
+ * next leader, so its sessions end. */
 int64_t session_end_outdated(struct scheduler *e, int64_t now_ns)
 {
 	struct entry *ent, *next;

@@ -1,6 +1,6 @@
 /*
  * The slow log: the last transactions that took longer than a limit, with the
- * time of each step. Sessions are left out: a prepared session waits on
+ * time of each step. Sessions are left out, because a prepared session waits on
  * purpose.
  *
  * Loop thread only; nothing blocks.

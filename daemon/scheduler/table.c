@@ -1,4 +1,7 @@
 /*
+ * The states of an entry. Only entry_move() changes a state, so every move is
+ * here.
+ *
  * Happy path of an entry:
  *	ADMITTING	the store looks up the id, the repository, the objects
  *	WAITING		its updates are queued at their names
@@ -160,8 +163,7 @@ struct entry *table_find(const struct table *t, uint32_t uid,
 	return ent;
 }
 
-/* Root searches all transactions in flight. Root seldom asks, so this may be
- * slow. */
+/* Root seldom asks, so the search of all transactions in flight may be slow. */
 struct entry *table_find_for(const struct table *t, uint32_t peer,
     const struct refd_txid *txid)
 {

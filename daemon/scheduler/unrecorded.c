@@ -9,6 +9,9 @@
  *	the commit failed	tried once more, then dropped: later the answer
  *				for this id is never-seen, and nothing of the
  *				transaction was done
+ *
+ * Nothing of a rejected transaction was done, and its client may send it again
+ * if the record is lost. So a rejection needs no flush of its own.
  */
 #include "daemon/scheduler/unrecorded.h"
 
@@ -20,7 +23,8 @@ void unrecorded_add(struct txn_update *u)
 {
 	struct entry *ent = entry_of(u);
 
-	/* The failure of a gate rejects nothing. */
+	/* The failure of a gate rejects nothing, because git has made the
+	 * change. */
 	if (u->recorded || u->status == REFD_UNKNOWN ||
 	    u->txn->req.gate != REFD_GATE_NONE)
 		return;
@@ -50,8 +54,8 @@ void unrecorded_collect(struct entry *ent)
 }
 
 /* Did the daemon put the transaction off, or leave it to git, before anything
- * was done? A session that was prepared has been answered, and its client may
- * still ask for the commit. */
+ * was done? A session that was prepared does not count, because it has been
+ * answered, and its client may still ask for the commit. */
 static bool is_put_off(const struct entry *ent)
 {
 	const struct txn *txn = ent->txn;
@@ -78,11 +82,11 @@ bool unrecorded_keep(struct unrecorded *unrecorded, struct entry *ent)
 	const struct txn *txn = ent->txn;
 
 	/* A refused transaction did nothing and was not looked up, so it gets
-	 * no record. The same holds for a transaction that the daemon put off:
-	 * with a record, a later attempt under the id would get this refusal
-	 * for ever, and history would say "rejected" of a change that git
-	 * makes. The record of an atomic transaction must hold all its
-	 * updates. */
+	 * no record. The same holds for a transaction that the daemon put off,
+	 * because with a record a later attempt under the id would get this
+	 * refusal for ever, and history would say "rejected" of a change that
+	 * git makes. The record of an atomic transaction must hold all its
+	 * updates, so a part of them is dropped. */
 	if (txn->replayed || txn->refused != REFD_OK || is_put_off(ent) ||
 	    (txn->req.atomic && ent->notes.nr != txn->nr_updates))
 		drop_all(ent);

@@ -1,7 +1,8 @@
 /*
  * Waiters for answers: one waiter per request. If a connection ends, its
- * waiters are forgotten. A transaction whose last waiter is forgotten is given
- * up, unless it has begun (ask.c).
+ * waiters are forgotten. A client that is gone would tell its user that nothing
+ * happened, so a transaction whose last waiter is forgotten is given up, unless
+ * it has begun (ask.c).
  *
  * Loop thread only. ARG is the value that the connection gave to
  * scheduler_submit(). ARG is only compared and handed back.

@@ -1,7 +1,8 @@
 /*
- * Requests of administrators, over a separate socket: busy repositories and
- * clients, slow transactions, locks, pause, drain and resume. Also writes slow
- * transactions, and updates that are answered `io`, to the log.
+ * Requests of administrators: busy repositories and clients, slow transactions,
+ * locks, pause, drain and resume. They come over a separate socket, because its
+ * mode decides who is an administrator. Also writes slow transactions, and
+ * updates that are answered `io`, to the log.
  *
  * Loop thread; nothing blocks.
  */

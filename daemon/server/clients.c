@@ -19,7 +19,7 @@
 /* ---- admission ---- */
 
 /* Sends a refusal and hangs up. The buffer of a new socket has room for the
- * whole answer. */
+ * whole answer, so nothing of it is cut off. */
 static void turn_away(struct server *server, int fd, enum refd_status status,
     const char *why)
 {
@@ -106,8 +106,8 @@ static void remove_from_user(struct server *server, uint32_t uid)
 }
 
 /* Has user UID as many connections as allowed? There may be a limit for each
- * user. Also, a user with half of all connections cannot use the last eighth.
- * Otherwise one user could keep out all others. */
+ * user. Also, a user with half of all connections cannot use the last eighth,
+ * because otherwise one user could keep out all others. */
 static bool has_enough(const struct server *server, uint32_t uid)
 {
 	uint64_t limit = server->cfg.settings.scheduler.of_user.clients;
@@ -189,7 +189,7 @@ static void hang_up_on(struct server *server, struct conn *conn)
 	uint32_t uid = conn->peer.uid;
 
 	/* A connection without requests in flight may still have prepared
-	 * sessions. */
+	 * sessions, so the scheduler always hears of it. */
 	if (server->scheduler != NULL) {
 		scheduler_forget_client(server->scheduler, conn,
 		    SYS(server->cfg.sys, now_mono));

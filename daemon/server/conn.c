@@ -136,8 +136,8 @@ static void begin_output(struct conn *c)
 	}
 }
 
-/* Without memory for an answer the connection is given up. The client then asks
- * again with the id of its transaction. */
+/* Without memory for an answer the connection is given up, because the client
+ * then asks again with the id of its transaction. */
 static void end_output(struct conn *c)
 {
 	if (pkt_buf_failed(&c->out) || pkt_buf_failed(&c->behind))
@@ -242,7 +242,8 @@ static void send_output(struct conn *c)
 			conn_move(c, CONN_GONE);
 		}
 	}
-	/* An idle connection holds no buffer. */
+	/* An idle connection holds no buffer, so many of them take little
+	 * memory. */
 	pkt_buf_done(&c->out);
 	c->sent = 0;
 	count_output(c, waiting_bytes(c));
@@ -360,7 +361,8 @@ static size_t decode_packets(struct conn *c, const char *data, size_t len)
 }
 
 /* Does the input of all connections take too much memory, and has the input of
- * C grown? A user who has half cannot use the last eighth. */
+ * C grown? A user who has half cannot use the last eighth, so other users find
+ * room. */
 static bool lacks_room(struct conn *c)
 {
 	size_t before = c->shared_bytes, max = DECODING_MAX;
@@ -400,7 +402,7 @@ static void take_input(struct conn *c, size_t more)
 }
 
 /* Has the client closed the connection, and not only its sending half? Then
- * nobody reads an answer, and even a watch can be dropped. */
+ * nobody reads an answer, so even a watch can be dropped. */
 static bool is_closed(const struct conn *c)
 {
 	struct pollfd end = { .fd = c->fd };
@@ -417,7 +419,7 @@ static void conn_readable(evutil_socket_t fd, short what, void *arg)
 	/* Reading may have been stopped earlier in this turn. */
 	if (!may_decode(c) || c->held)
 		return;
-	/* The event comes again in the next turn. */
+	/* The event comes again in the next turn, so nothing is read now. */
 	if (!has_time(c)) {
 		touch_conn(c);
 		return;
@@ -532,7 +534,8 @@ void conn_check(struct conn *conn, int64_t now_ns)
 			conn_move(conn, CONN_GONE);
 		return;
 	}
-	/* While answers waited, refd did not read. */
+	/* While answers waited, refd did not read, so the client could not be
+	 * heard. */
 	if (moved_ns < conn->heard_ns)
 		moved_ns = conn->heard_ns;
 	if (conn->state == CONN_OPEN && conn->in_flight == 0 &&

@@ -15,9 +15,9 @@
  *   limit matters for short questions with long answers. A client that takes no
  *   answers, or has half of the bytes, is hung up on.
  *
- * A client that takes no answer, or sends half a request and then nothing, is
- * hung up on after CONN_STALL_NS. A client that is idle between requests may
- * stay forever.
+ * A client that takes no answer, or sends half a request and then nothing,
+ * holds memory, so it is hung up on after CONN_STALL_NS. A client that is idle
+ * between requests may stay forever.
  *
  * Loop thread; nothing blocks. Callbacks of libevent read, decode, and put the
  * connection on the host's list. For a whole request the calls are
@@ -44,8 +44,8 @@
 /* After so many decoded requests of a connection, other connections have their
  * turn. */
 #define CONN_TURN_REQUESTS 16
-/* After so much time for the requests of a user, other users have their turn:
- * some requests take longer than others, and a user may have a thousand
+/* After so much time for the requests of a user, other users have their turn,
+ * because some requests take longer than others, and a user may have a thousand
  * connections. */
 #define CONN_USER_NS  (1000 * 1000LL)
 #define CONN_STALL_NS (60 * 1000000000LL)

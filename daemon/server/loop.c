@@ -19,8 +19,8 @@ static void arm_due(struct loop *loop, int64_t next_ns)
 	event_del(loop->due);
 	if (next_ns == INT64_MAX)
 		return;
-	/* The time now: the turn took time. Rounded up: an early turn would
-	 * find nothing due. */
+	/* The time now, because the turn took time. Rounded up, because an
+	 * early turn would find nothing due. */
 	left_ns = next_ns - SYS(loop->sys, now_mono);
 	us = left_ns > 0 ? (left_ns + NS_PER_US - 1) / NS_PER_US : 0;
 	delay.tv_sec = us / 1000000;
@@ -67,7 +67,8 @@ void loop_wake(const struct loop *loop)
 	uint64_t one = 1;
 	ssize_t n = write(loop->wake_fd, &one, sizeof(one));
 
-	/* The counter has room for 2^64 - 2 wake-ups. */
+	/* The counter has room for 2^64 - 2 wake-ups, so the write cannot
+	 * fail. */
 	(void)n;
 }
 
@@ -126,8 +127,8 @@ static bool make_events(struct loop *loop)
 }
 
 /* By default, libevent reads a clock which ticks every 1 to 10 ms, and waits
- * for whole milliseconds. Many timers of the scheduler are shorter. The price
- * of a precise timer is a timerfd_settime for every wait. */
+ * for whole milliseconds. Many timers of the scheduler are shorter, so the
+ * timer is precise. The price is a timerfd_settime for every wait. */
 static struct event_base *make_base(void)
 {
 	struct event_config *cfg = event_config_new();

@@ -8,8 +8,8 @@
 #include "daemon/store/txn.h"
 
 /* Supplementary groups. The kernel allows 65,536, which anybody with
- * subordinate ids can have, and each connection and each request would hold
- * 256 KiB. */
+ * subordinate ids can have. Then each connection and each request would hold
+ * 256 KiB, so the daemon allows fewer. */
 #define PEER_GROUPS_MAX 4096
 
 /* 0 or negative errno; -E2BIG: more groups. The groups are the supplementary

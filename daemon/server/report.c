@@ -67,7 +67,8 @@ struct metrics *report_collect(void *arg)
 	if (m == NULL)
 		return NULL;
 	m->now_ns = SYS(server->cfg.sys, now_mono);
-	/* During recovery the store belongs to the recovery thread. */
+	/* The store belongs to the recovery thread during recovery, so nobody
+	 * else reads it. */
 	if (server->scheduler != NULL) {
 		scheduler_stats(server->scheduler, &m->scheduler);
 		store_stats(server->store, &m->store);

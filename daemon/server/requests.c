@@ -33,8 +33,8 @@ void requests_hello(const struct server *server, struct refd_hello *hello)
 }
 
 /* The reason why this daemon cannot keep the promise that REQ asks for; NULL:
- * it can. The request is refused at once: its id stays unused, and no lock is
- * taken. */
+ * it can. The request is refused at once, so its id stays unused, and no lock
+ * is taken. */
 static const char *why_unsupported(const struct server *server,
     const struct refd_request *req)
 {

@@ -197,7 +197,8 @@ static void begin_draining(struct server *server, const char *signal_name)
 		stats.waiting + stats.prepared + stats.in_store),
 	    LOG_TEXT("they are finished first"));
 	service_stopping(&server->service);
-	/* New clients of an inherited socket wait for the next daemon. */
+	/* New clients of an inherited socket wait for the next daemon, so this
+	 * one accepts no more. */
 	listener_leave(server->sockets.clients);
 	server_move(server, SERVER_STATE_DRAINING);
 	scheduler_drain(server->scheduler);
@@ -352,7 +353,8 @@ enum server_end server_serve(struct server *server, struct store *store)
 		return SERVER_FAILED;
 	loop_run(&server->loop);
 	reload_thread_give_up(&server->reload);
-	/* A client must not connect to a daemon that no longer answers. */
+	/* A client must not connect to a daemon that no longer answers, so the
+	 * sockets close first. */
 	sockets_close(&server->sockets);
 	clients_hang_up(server);
 	if (server->state != SERVER_STATE_OVER)

@@ -1,7 +1,7 @@
 /*
  * The server: one thread that accepts connections, reads requests, gives them
- * to the scheduler and sends answers. The thread does no file I/O, and sleeps
- * only in the kernel's poll.
+ * to the scheduler and sends answers. The thread serves everybody, so it does
+ * no file I/O, and sleeps only in the kernel's poll.
  *
  *	RECOVERING -> SERVING -> DRAINING -> HURRYING -> OVER
  *

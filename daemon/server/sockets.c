@@ -13,8 +13,8 @@
 
 /* ---- clients ---- */
 
-/* If further accounts may connect, the socket is open to all, and the daemon
- * checks each peer. */
+/* If further accounts may connect, the socket is open to all, because the
+ * daemon checks each peer. */
 static unsigned mode_for(const struct rights_peers *peers)
 {
 	return peers->nr_uids + peers->nr_gids > 0 ? 0666 : 0660;

@@ -1,7 +1,7 @@
 /*
  * Sockets that the service manager made and passed to this process
  * (sd_listen_fds(3)). The service manager listens on them while no daemon runs,
- * so clients wait for a daemon instead of getting an error.
+ * so clients wait for a daemon, and get no error.
  *
  * Before there are threads; nothing blocks.
  */

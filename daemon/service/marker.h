@@ -7,8 +7,8 @@
  *	awaits <uuid, as in <common-dir>/refd/id>
  *	...
  *
- * In a tmpfs the file itself proves the boot, and clients ignore the id
- * (docs/decisions/008-replayed-marker.md).
+ * A tmpfs is empty after a boot, so there the file itself proves the boot, and
+ * clients ignore the id (docs/decisions/008-replayed-marker.md).
  *
  * Any thread; blocks. Failures are logged.
  */
@@ -32,7 +32,8 @@ void marker_done(struct marker *marker);
 /* 0 or negative errno. */
 int marker_remove(struct marker *marker);
 /* Replaces the marker. AWAITING: the lines of repositories, or "". If this
- * fails, the marker is removed, so that clients do not use an old one. */
+ * fails, the marker is removed, because an old marker would let git write to
+ * repositories that await recovery. */
 void marker_write(struct marker *marker, const char *awaiting);
 
 #endif

@@ -5,7 +5,8 @@
  *
  * A confined daemon can connect to no socket, so the connection is made before
  * and kept. It is lost if another service manager takes the place of the first
- * at the same path: systemd keeps its own socket when it executes itself anew.
+ * at the same path. systemd keeps its own socket when it executes itself anew,
+ * so the connection stays.
  */
 #ifndef SERVICE_NOTIFY_H
 #define SERVICE_NOTIFY_H

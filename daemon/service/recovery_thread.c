@@ -57,7 +57,8 @@ static void tell_progress(void *arg, uint64_t done, uint64_t total)
 	snprintf(state, sizeof(state),
 	    PATIENCE "STATUS=recovering %" PRIu64 " of %" PRIu64, done, total);
 	notify_manager(state);
-	/* A short recovery needs no line about its progress. */
+	/* A short recovery needs no line about its progress, so the first
+	 * report writes none. */
 	if (r->told_ns != 0)
 		log_event(LOG_LEVEL_INFO, "recovering", LOG_NUM("done", done),
 		    LOG_NUM("total", total));
@@ -74,8 +75,8 @@ static void log_repo(const struct tally_repo *repo, size_t *lines)
 	log_event(LOG_LEVEL_INFO, "repository-recovered",
 	    LOG_STR("repo", repo->path), LOG_TEXT(words));
 	for (i = 0; i < repo->nr; i++) {
-		/* Failures are always logged, because refd does not serve
-		 * such a repository. */
+		/* Failures are always logged, because refd does not serve such
+		 * a repository. */
 		if (*lines >= FOUND_LOGGED &&
 		    repo->items[i].finding != STORE_FAILED)
 			continue;
@@ -159,8 +160,8 @@ static void *recovery_thread_main(void *arg)
 
 /* ---- the loop's side ---- */
 
-/* The loop handles signals. This thread, and the threads that the store starts
- * from here, inherit a mask that blocks all of them. */
+/* The loop handles signals, so this thread, and the threads that the store
+ * starts from here, inherit a mask that blocks all of them. */
 static int recovery_create_thread(struct recovery_thread *r)
 {
 	sigset_t all, before;

@@ -1,10 +1,12 @@
 /*
- * Runs the store's recovery on a thread of its own, before the daemon serves.
- * Meanwhile the loop tells clients that the daemon is recovering.
+ * Runs the store's recovery on a thread of its own, before the daemon serves,
+ * because the loop must not block. Meanwhile the loop tells clients that the
+ * daemon is recovering.
  *
- * The marker (marker.h) is removed before recovery begins, and written when
- * recovery is over. Without a marker clients never let git write to a served
- * repository while the daemon is away. The marker stays when the daemon ends.
+ * Without a marker (marker.h) clients never let git write to a served
+ * repository while the daemon is away. So the marker is removed before recovery
+ * begins, and written when recovery is over. The marker stays when the daemon
+ * ends.
  */
 #ifndef SERVICE_RECOVERY_THREAD_H
 #define SERVICE_RECOVERY_THREAD_H

@@ -12,8 +12,8 @@
 #include "proto/lib/print.h"
 
 #define STATE_BYTES 256
-/* Messages to the manager within the watchdog's time.
- * Work is a stall if it takes longer than one share. */
+/* Messages to the manager within the watchdog's time. Work is a stall if it
+ * takes longer than one share. */
 #define SHARES 4
 /* The limit of a stall without a watchdog. */
 #define STALL_NS (15 * 1000000000LL)
@@ -76,7 +76,8 @@ static bool look_for_stalls(struct service_link *link,
 
 	stops_all = stall_look(&link->stall, facts->store,
 	    link->share_ns > 0 ? link->share_ns : STALL_NS);
-	/* So that systemctl status shows the stall at once. */
+	/* The status follows at once, so that systemctl status shows the
+	 * stall. */
 	if (stall_is_on(&link->stall) != was_on && facts->is_serving)
 		send_status(link, "");
 	return stops_all;
@@ -172,7 +173,8 @@ void service_reloading(struct service_link *link)
 	    "RELOADING=1\nMONOTONIC_USEC=%" PRId64
 	    "\nSTATUS=reading the configuration",
 	    now_us);
-	/* READY=1 ends a reload. A recovering daemon is not ready yet. */
+	/* READY=1 ends a reload, and a recovering daemon is not ready yet, so
+	 * it says nothing. */
 	if (facts.is_serving)
 		notify_manager(state);
 }

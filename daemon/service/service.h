@@ -5,7 +5,7 @@
  * while its loop turns and no stall keeps it from serving everybody (stall.h).
  *
  * Loop thread; nothing blocks. Without a service manager only the search for
- * stalls is left.
+ * stalls is left, because the log reports stalls, too.
  */
 #ifndef SERVICE_SERVICE_H
 #define SERVICE_SERVICE_H

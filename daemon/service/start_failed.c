@@ -9,7 +9,7 @@
 #include "proto/limits.h"
 #include "proto/message.h"
 
-/* Limit for clients that connect again and again. */
+/* Limit for clients, because some connect again and again. */
 #define TOLD_MAX 4096
 
 static bool may_read_reason(int client)
@@ -21,7 +21,8 @@ static bool may_read_reason(int client)
 	    (cred.uid == 0 || cred.uid == geteuid());
 }
 
-/* The buffer of a new socket has room for the whole answer. */
+/* The buffer of a new socket has room for the whole answer, so nothing of it is
+ * cut off. */
 static void tell_client(int client, const char *why)
 {
 	struct refd_hello hello = {

@@ -1,7 +1,7 @@
 /*
  * A daemon that cannot start answers the clients that wait at the sockets of
- * the service manager. Without an answer each client waits until its own
- * timeout, because the service manager goes on listening.
+ * the service manager. The service manager goes on listening, so without an
+ * answer each client would wait until its own timeout.
  *
  * Before there are threads; nothing blocks.
  */

@@ -5,9 +5,9 @@
  * options.h has the order of the sources.
  *
  * For the main thread, or the thread of a reload, never the loop; every call
- * may block. Calls return 0 or -1. *WHY is NULL before the first call. After -1
- * it has a line for each error so far, to be freed, or is NULL when out of
- * memory, because an administrator corrects all errors at once.
+ * may block. Calls return 0 or -1. *WHY is NULL before the first call. An
+ * administrator corrects all errors at once, so after -1 it has a line for each
+ * error so far, to be freed. It is NULL when out of memory.
  */
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H

@@ -220,7 +220,7 @@ static int add_ids(struct config_ids *to, const struct config_ids *from)
 	return 0;
 }
 
-/* Sections are sorted, so the last match is the nearest. */
+/* Sections are sorted by length, so the last match is the nearest. */
 static int inherit(struct config *cfg, size_t at)
 {
 	struct config_root *own = &cfg->sections[at], *outer = NULL;
@@ -269,8 +269,8 @@ static bool roots_are_options(const struct config *cfg)
 	return false;
 }
 
-/* A section outside of the roots is probably misspelt. Exception: options have
- * replaced the roots of the file. */
+/* A section outside of the roots is probably misspelt, so it is an error.
+ * Exception: options have replaced the roots of the file. */
 static int place_section(struct config *cfg, const struct sys *sys, size_t at,
     bool *is_placed, char **why)
 {
@@ -375,7 +375,8 @@ static int finish_roots(struct config *cfg, const struct sys *sys, char **why)
 	return r;
 }
 
-/* A missing value may be a wrong one, which *WHY has already. */
+/* A missing value may be a wrong one, which *WHY has already, so it is not
+ * reported twice. */
 int config_finish(struct config *cfg, const struct sys *sys, char **why)
 {
 	const bool is_complete = *why == NULL;

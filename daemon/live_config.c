@@ -63,8 +63,8 @@ void live_config_settings(const struct config *cfg, rlim_t descriptors,
 	};
 }
 
-/* Every root has a rule too. Otherwise a user of one section could write
- * outside of this section. */
+/* Every root has a rule too, because otherwise a user of one section could
+ * write outside of this section. */
 int live_config_rules(struct store *store, const struct config *cfg)
 {
 	struct rights_rule *rules =
@@ -75,7 +75,7 @@ int live_config_rules(struct store *store, const struct config *cfg)
 
 	if (rules == NULL)
 		return -ENOMEM;
-	/* If two rules have the same directory, the first rule applies. So
+	/* If two rules have the same directory, the first rule applies, so
 	 * sections come before roots. */
 	for (i = 0; i < cfg->nr_sections; i++) {
 		section = &cfg->sections[i];

@@ -3,7 +3,7 @@
  * every SIGHUP for all settings that may change.
  *
  * For the main thread, where nothing blocks. Exceptions: live_config_read()
- * reads files, and runs on a separate thread, and live_config_refusal().
+ * reads files, so it runs on a separate thread; and live_config_refusal().
  */
 #ifndef DAEMON_LIVE_CONFIG_H
 #define DAEMON_LIVE_CONFIG_H
@@ -50,10 +50,10 @@ void live_config_apply(void *live, void *read);
 void live_config_forget(void *read);
 
 /*
- * For struct store_config: NULL, or why a daemon that is alone takes no
- * writes: the file has got the section [group] since the start. Two such
- * daemons would both take writes, and each believes to be alone. Reads the file
- * at most once a second. Any thread; blocks.
+ * For struct store_config: NULL, or why a daemon that is alone takes no writes:
+ * the file has got the section [group] since the start. Without the refusal two
+ * such daemons would both take writes, because each believes to be alone. Reads
+ * the file at most once a second. Any thread; blocks.
  */
 char *live_config_refusal(void *live);
 

@@ -66,8 +66,7 @@ static rlim_t raise_descriptors(void)
  * dozen, and those of its stacks (STACK_SET_KEPT). So repositories get a
  * quarter of the descriptors, and connections get half (live_config.c). The
  * rest is for the batches in work, each with up to 500 reftables, and for the
- * checkpoint.
- */
+ * checkpoint. */
 static size_t repos_max(rlim_t descriptors)
 {
 	rlim_t share = descriptors / 64;
@@ -237,8 +236,8 @@ static int stop_store(struct store *store)
 	return r < 0 ? EX_IOERR : EX_OK;
 }
 
-/* The loop no longer catches signals. A further SIGTERM must not turn a clean
- * exit into a failure. */
+/* The loop no longer catches signals, but a further SIGTERM must not turn a
+ * clean exit into a failure. So these signals are blocked. */
 static void block_stop_signals(void)
 {
 	sigset_t set;
@@ -265,7 +264,7 @@ static int serve_and_stop(struct server *server, struct store *store)
 }
 
 /* Clients know the path of the passed socket, and the marker file is beside the
- * socket. So this path replaces the configured path. */
+ * socket, so this path replaces the configured path. */
 static bool use_passed_socket(struct config *cfg, int fd, char **why)
 {
 	char *path = activation_path(fd, why);

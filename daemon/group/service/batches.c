@@ -235,8 +235,9 @@ static bool end_doubt(struct service *v, const struct joined *j)
 	return true;
 }
 
-/* No row was inserted. While the standbys are away, no renewal ends, so the
- * lease is over although nobody can take it. True: the lease is renewed. */
+/* No row was inserted, perhaps because the lease is over. While the standbys
+ * are away, no renewal ends, so the lease is over although nobody can take it.
+ * True: the lease is renewed. */
 static bool renew_lease(struct service *v)
 {
 	struct lease lease;

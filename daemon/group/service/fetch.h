@@ -58,8 +58,8 @@ struct fetch_wish {
 };
 
 /*
- * Makes the git-dirs for all fetches in the new directory DIR. An old DIR is
- * removed. Ends the program on failure.
+ * Makes the git-dirs for all fetches in the new directory DIR, in place of an
+ * old DIR. Ends the program on failure.
  */
 void fetch_dirs_make(const char *dir);
 

@@ -20,8 +20,8 @@
 
 struct group_log {
 	struct session s;
-	/* Zeros before the first group_log_open(). Later openings must find
-	 * the same group. */
+	/* Zeros before the first group_log_open(). Later openings must find the
+	 * same group. */
 	uint8_t group[GROUP_UUID_BYTES];
 };
 

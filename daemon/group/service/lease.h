@@ -1,8 +1,8 @@
 /*
  * The lease of a group: which node leads, in which epoch, and until when by
- * PostgreSQL's clock. The time only decides when others may take the lease, and
- * no clock can lose a row, because a batch of an old epoch finds the new epoch
- * in its own transaction.
+ * PostgreSQL's clock. The time only decides when others may take the lease. No
+ * clock can lose a row, because a batch of an old epoch finds the new epoch in
+ * its own transaction.
  *
  * One thread at a time for a session; every call blocks.
  */
@@ -26,8 +26,8 @@ struct lease {
 	bool waits_for_standbys; /* synchronous_standby_names is set */
 };
 
-/* The time of leases on this machine: milliseconds of CLOCK_BOOTTIME. While the
- * machine is suspended, leases end. */
+/* The time of leases on this machine: milliseconds of CLOCK_BOOTTIME, because
+ * leases end while the machine is suspended. */
 uint64_t lease_now_ms(void);
 
 /* False: the session failed. */

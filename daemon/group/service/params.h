@@ -1,7 +1,7 @@
 /*
- * The parameters of a statement, for libpq. Texts are borrowed. One thread;
- * nothing blocks. Arrays have PostgreSQL's binary format, so no byte needs an
- * escape.
+ * The parameters of a statement, for libpq. Arrays have PostgreSQL's binary
+ * format, so no byte needs an escape. Texts are borrowed. One thread; nothing
+ * blocks.
  */
 #ifndef GROUP_SERVICE_PARAMS_H
 #define GROUP_SERVICE_PARAMS_H

@@ -202,7 +202,7 @@ static bool send_rows(struct service *v)
 }
 
 /* The same, up to the end of the log at a moment after the start of EPOCH.
- * Reading no row proves nothing: an old primary has no later rows. */
+ * Reading no row proves nothing, because an old primary has no later rows. */
 static bool send_whole_log(struct service *v, uint64_t epoch)
 {
 	return service_connect(v) && send_rows(v) &&

@@ -52,7 +52,7 @@ struct service {
  * program. */
 bool service_connect(struct service *v);
 /* After a failure of v->log: reports, and pauses for a moment. False: STOP is
- * there, so there is no further attempt. */
+ * there, so no further attempt follows. */
 bool service_retry(struct service *v, const char *doing);
 /* Writes WHY to the log of the system, once a minute for each DOING, which is a
  * literal. */

@@ -38,8 +38,9 @@ void follower_stop(struct follower *f);
  * False: TXN is not a row of the group. Any thread. */
 bool follower_take(struct follower *f, struct txn *txn);
 
-/* NAME of REPO has another value than the group gave it: the group's value
- * comes back soon, and the other one is kept. Any thread; does not block. */
+/* NAME of REPO has a different value than the group gave the ref. The group's
+ * value comes back soon, and the found value is kept. Any thread; does not
+ * block. */
 void follower_mend(struct follower *f, const struct repo *repo,
     const char *name);
 

@@ -88,7 +88,7 @@ bool attempt_write_objects(struct follower *f, struct attempt *a,
     const struct record *rec);
 /* RT has come back from admission. DONE: it may be applied. */
 enum result attempt_look(struct attempt *a, const struct own_txn *rt);
-/* Has admission refused TXN? Sets the reason. */
+/* Has admission refused TXN? Then the reason is set. */
 bool attempt_is_refused(struct attempt *a, const struct txn *txn);
 
 /* Gives NR transactions to admission together, and waits until they are back.
@@ -130,7 +130,8 @@ bool waiting_leave(struct follower *f, struct attempt *a);
 /* Puts the row IN off, after the attempts A. False: as above. */
 bool waiting_put(struct follower *f, const struct group_input *in,
     struct attempt *a);
-/* Tries the row that is due first. Returns the time until the next one is. */
+/* Tries the row that is due first. Returns the time until the next row is
+ * due. */
 int64_t waiting_try(struct follower *f);
 
 /* ---- mends.c ---- */

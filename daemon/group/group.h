@@ -50,8 +50,8 @@ void group_stop(struct group *g);
 
 /* ---- leading ---- */
 
-/* The epoch in which this node leads and takes writes; 0: it does not, or its
- * lease has surely ended. */
+/* The epoch in which this node leads and takes writes. 0: this node takes no
+ * writes, or its lease has surely ended. */
 uint64_t group_epoch(struct group *g);
 /* The reason why this node takes no writes now, to be freed. NULL: it takes
  * writes, or there is no memory. */

@@ -58,8 +58,8 @@ struct group {
 	char *node;                /* group.node; owned */
 	int64_t patience_ns;       /* group.patience */
 	struct follower *follower; /* with its own mutex; owned */
-	/* follower_mend(): NAME of REPO has another value than the group gave
-	 * it, and the update is given back. */
+	/* follower_mend(): NAME of REPO has a different value than the group
+	 * gave the ref, and the update is given back. */
 	void (*diverged)(struct follower *f, const struct repo *repo,
 	    const char *name);
 	struct journal *journal;       /* of the host */
@@ -112,8 +112,9 @@ struct group {
 	struct group_waiting waiting;
 	uint64_t near_lsn; /* of the last NEAR */
 	int64_t near_ns;   /* when NEAR came (now_boot); 0: none */
-	/* Of the last row whose objects are not in the log; and of such a row
-	 * that NEAR has not reached since AWAITED_NS. */
+	/* HELD_LSN: of the last row whose objects are not in the log.
+	 * AWAITED_LSN: of such a row that NEAR has not reached since
+	 * AWAITED_NS. */
 	uint64_t held_lsn, awaited_lsn;
 	int64_t awaited_ns;
 	LIST_HEAD(, group_batch) batches;

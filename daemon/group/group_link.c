@@ -245,7 +245,7 @@ static bool take_frame(struct group *g, const uint8_t *bytes, size_t len)
 	return is_right;
 }
 
-/* Takes all whole frames of BUF. False: a wrong frame. */
+/* Takes all whole frames of BUF, and keeps the rest. False: a wrong frame. */
 static bool take_frames(struct group *g, uint8_t *buf, size_t *len)
 {
 	size_t at = 0;
@@ -302,7 +302,8 @@ static bool is_own_account(int fd)
 	    peer.uid == geteuid();
 }
 
-/* Looks whether the daemon stops, now and then. -1: it does. */
+/* Looks now and then whether the daemon stops, because refd-group may never
+ * connect. -1: the daemon stops. */
 static int accept_one(struct group *g)
 {
 	struct pollfd listening = { .fd = g->listen_fd, .events = POLLIN };

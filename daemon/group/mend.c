@@ -98,7 +98,7 @@ static bool lacks_object(const struct own_txn *nt)
 	return false;
 }
 
-/* Does the value that was found lack its object? */
+/* Does the found value lack its object? */
 static bool lacks_kept(const struct row_mending *k, const struct own_txn *nt)
 {
 	return strcmp(nt->txn->updates[0].ask->name, k->kept) == 0 &&
@@ -327,7 +327,7 @@ static bool is_kept_name(const char *name)
 	    (name[len] == '/' || name[len] == '\0');
 }
 
-/* A lock, or another file that is no ref, is below NAME. */
+/* Looks for a lock, or for another file that is no ref, below NAME. */
 static enum result look_for_file(struct row_mending *k, const char *name)
 {
 	char *found = NULL;

@@ -158,8 +158,8 @@ static void try_one(struct follower *f, struct mend *m)
 	mutex_unlock(&f->mutex);
 }
 
-/* The ref that is due first; NULL: none is due. *WAIT_NS: until the next
- * one. */
+/* The ref that is due first; NULL: no ref is due. *WAIT_NS: the time until the
+ * next ref is due. */
 static struct mend *take_due(struct follower *f, int64_t *wait_ns)
 {
 	const int64_t now_ns = SYS(f->host->sys, now_mono);

@@ -117,7 +117,8 @@ static bool is_elsewhere(int err)
 	    err == -EXDEV || err == -ENODATA;
 }
 
-/* 0: the repository has the uuid of the row. 1: it has not, or is not there. */
+/* 0: the repository has the uuid of the row. 1: a different repository, or
+ * none. */
 static int compare(struct put *p, int r, const struct repo_id *id)
 {
 	if (r == 0 && memcmp(id->uuid, p->uuid, sizeof(id->uuid)) == 0) {
@@ -128,7 +129,8 @@ static int compare(struct put *p, int r, const struct repo_id *id)
 	return r == 0 || is_elsewhere(r) ? 1 : r;
 }
 
-/* 0: the repository is in its place below ROOT. 1: it is not. */
+/* 0: the repository is in its place below ROOT. 1: the repository is
+ * elsewhere. */
 static int look_at_place(struct put *p, const char *root,
     char path[REFD_PATH_MAX])
 {
@@ -145,7 +147,8 @@ static int look_at_place(struct put *p, const char *root,
 	return compare(p, r, &id);
 }
 
-/* 0: the repository is at SPOT. 1: it is not. Closes SPOT if it is not. */
+/* 0: the repository is at SPOT. 1: the repository is elsewhere, and SPOT is
+ * closed. */
 static int look_at(struct put *p, const char *root, const char *rest,
     const char *name, struct spot *spot)
 {
@@ -177,7 +180,7 @@ static const char *known_root(const struct put *p, const char **rest)
 	return found;
 }
 
-/* 0: the repository is at FROM, below *ROOT. 1: it is not there. */
+/* 0: the repository is at FROM, below *ROOT. 1: the repository is elsewhere. */
 static int look_at_known(struct put *p, struct spot *from, const char **root)
 {
 	char aside[ASIDE_MAX];
@@ -200,7 +203,8 @@ static int note_known(void *arg, const struct journal_repo *known)
 	return 0;
 }
 
-/* 0: the repository is at FROM, below *ROOT. 1: it was not found. */
+/* 0: the repository is at FROM, below *ROOT. 1: the repository was not
+ * found. */
 static int find(struct put *p, struct spot *from, const char **root)
 {
 	char aside[ASIDE_MAX];
@@ -226,7 +230,7 @@ static int find(struct put *p, struct spot *from, const char **root)
 
 /* ---- moving ---- */
 
-/* Parts of the path TO do not exist, or lead elsewhere, or have something. */
+/* Parts of PATH do not exist, or lead elsewhere, or something is there. */
 static int blocked(const struct put *p, int err, const char *path)
 {
 	return fail(p, err,
@@ -298,8 +302,8 @@ static int clear_other(const struct put *p, struct spot *spot)
 	return rename_to(p, spot, name);
 }
 
-/* Moves another repository aside, which is in the place below ROOT, or anything
- * else out of the way. */
+/* Moves another repository aside, if one is in the place below ROOT, or
+ * anything else out of the way. */
 static int clear_place(const struct put *p, const char *root)
 {
 	struct spot spot;

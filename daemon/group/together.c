@@ -74,8 +74,8 @@ static bool fits(const struct own_txn *rows, const struct own_txn *rt)
 	return true;
 }
 
-/* Where one of the NR rows has found the repository of ROW in its place, or
- * NULL. */
+/* The path where one of the NR rows has found the repository of ROW in its
+ * place, or NULL. */
 static const char *path_of(const struct own_txn *rows, size_t nr,
     const struct group_row *row)
 {
@@ -91,8 +91,8 @@ static const char *path_of(const struct own_txn *rows, size_t nr,
 	return NULL;
 }
 
-/* Makes the row IN the next one behind the NR rows. False: the batch ends
- * before it. */
+/* Makes the row IN the next row behind the NR rows. False: the batch ends
+ * before IN. */
 static bool take(struct follower *f, const struct group_input *in,
     struct own_txn *rows, size_t nr)
 {

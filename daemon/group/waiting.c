@@ -118,8 +118,8 @@ int waiting_load(struct follower *f)
 
 /* ---- putting a row off ---- */
 
-/* The attempt to write has ended with R. Pauses after a failure. True: write
- * again. */
+/* The attempt to write has ended with R. A failure is followed by a pause.
+ * True: write again. */
 static bool must_write_again(struct follower *f, struct attempt *a, int r)
 {
 	if (r >= 0 || !group_is_linked(f->group))

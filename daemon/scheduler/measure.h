@@ -1,7 +1,7 @@
 /*
- * Counters and times of the scheduler. Only the loop thread uses them. Times
- * from other threads arrive with batches and transactions, so counting needs no
- * locks.
+ * Counters and times of the scheduler. Only the loop thread uses them, and
+ * times from other threads arrive with batches and transactions, so counting
+ * needs no locks.
  *
  * Histograms use microseconds; all other times are nanoseconds (monotonic).
  */

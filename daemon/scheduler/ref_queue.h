@@ -80,8 +80,8 @@ struct txn_update *ref_queue_first_up(const struct entry *ent, bool may_delete);
 struct txn_update *ref_queue_deletion(struct entry *ent);
 /* U is up and goes into a batch. */
 void ref_queue_hold(struct ref_queues *ns, struct txn_update *u);
-/* All undecided updates of ENT are up and go into a batch. Takes the same time
- * for any number. The updates come back in their order. */
+/* All undecided updates of ENT are up and go into a batch, in the same time for
+ * any number. The updates come back in their order. */
 void ref_queue_hold_all(struct entry *ent);
 /* The batch of U, a prepared session, is back. The name stays held. */
 void ref_queue_keep(struct ref_queues *ns, struct txn_update *u);

@@ -169,8 +169,8 @@ struct entry *table_find(const struct table *t, uint32_t uid,
 struct entry *table_find_for(const struct table *t, uint32_t peer,
     const struct refd_txid *txid);
 
-/* The only function that changes a state. Asserts that the table allows the
- * move. */
+/* The only function that changes a state, so no move escapes its assertion that
+ * the table allows the move. */
 void entry_move(struct entry *ent, enum entry_state to);
 /* Does the store check the transaction, without a batch yet, or with a batch
  * which the store may still refuse? */

@@ -82,11 +82,11 @@ bool unrecorded_keep(struct unrecorded *unrecorded, struct entry *ent)
 	const struct txn *txn = ent->txn;
 
 	/* A refused transaction did nothing and was not looked up, so it gets
-	 * no record. The same holds for a transaction that the daemon put off,
-	 * because with a record a later attempt under the id would get this
-	 * refusal for ever, and history would say "rejected" of a change that
-	 * git makes. The record of an atomic transaction must hold all its
-	 * updates, so a part of them is dropped. */
+	 * no record. The same holds for a transaction that the daemon put off.
+	 * With a record, a later attempt under the id would get this refusal
+	 * for ever, and history would say "rejected" of a change that git
+	 * makes. The record of an atomic transaction must hold all its updates,
+	 * so a part of them is dropped. */
 	if (txn->replayed || txn->refused != REFD_OK || is_put_off(ent) ||
 	    (txn->req.atomic && ent->notes.nr != txn->nr_updates))
 		drop_all(ent);

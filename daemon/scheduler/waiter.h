@@ -5,7 +5,7 @@
  * it has begun (ask.c).
  *
  * Loop thread only. ARG is the value that the connection gave to
- * scheduler_submit(). ARG is only compared and handed back.
+ * scheduler_submit(), and is only compared and handed back.
  */
 #ifndef SCHEDULER_WAITER_H
 #define SCHEDULER_WAITER_H

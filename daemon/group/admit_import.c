@@ -80,7 +80,7 @@ static bool has_value(const struct seen_refs *refs, struct seen_ref ref)
 }
 
 /* Kept values are of one node, and HEAD may have a value of its own, so an
- * import has neither. */
+ * import may lack both. */
 static bool is_wanted(const struct seen_refs *refs, const struct seen_ref *ref)
 {
 	return strncmp(ref->name, "refs/", 5) == 0 && has_value(refs, *ref) &&

@@ -13,9 +13,10 @@
  *		compared with all watches, at most each LISTEN_NS
  *	tick	indexing, trimming
  *
- * All answers are durable and published: every batch that could have written a
- * lower LSN has ended. Rows that nobody flushed, of weak modes or of
- * rejections, are flushed for questions, at most once a second.
+ * All answers are durable and published, because every batch that could have
+ * written a lower LSN has ended. Nobody flushes the rows of weak modes and of
+ * rejections, so the historian flushes these rows for questions, at most once a
+ * second.
  *
  * Failures:
  *	the journal awaits being reopened	a question fails; a watch waits
@@ -55,9 +56,9 @@
 #define SWEEP_NS (10 * MS_NS)
 /* So long after the daemon began to stop questions are answered. */
 #define STOP_NS (1000 * MS_NS)
-/* Pauses between slices, so that they take only a part of a processor and of
- * the disk: there may be millions of rows to index. The longer pause applies
- * during commits. */
+/* There may be millions of rows to index, so pauses between slices leave a part
+ * of a processor and of the disk to other work. During commits the longer pause
+ * applies. */
 #define INDEX_PAUSE_NS      (5 * MS_NS)
 #define INDEX_LONG_PAUSE_NS (20 * MS_NS)
 #define TRIM_PAUSE_NS       (10 * MS_NS)
@@ -69,7 +70,7 @@ struct historian {
 	bool is_started; /* the owner's */
 	pthread_t thread;
 
-	/* Only the thread uses these. */
+	/* Only the thread uses these, so they need no lock. */
 	struct history *history;
 	struct history_queue queue;     /* questions */
 	char path[REFD_PATH_MAX];       /* of the question in turn */
@@ -128,8 +129,9 @@ static bool watches_end(struct historian *me)
 	return end;
 }
 
-/* Otherwise unflushed rows would wait until another caller needs durability.
- * Returns the time until the next call. */
+/* Flushes the rows that nobody has flushed, because otherwise the rows would
+ * stay invisible until another caller needs durability. Returns the time until
+ * the next call. */
 static int64_t flush_rows(struct historian *me, int64_t now_ns)
 {
 	if (!journal_is_unflushed(me->cfg.history.journal))
@@ -155,7 +157,7 @@ static void refuse_question(struct historian *me, struct store_question *ask,
 	completions_put_question(me->cfg.completions, ask);
 }
 
-/* Drops questions without a client first: they would keep other questions
+/* Drops questions without a client first, since they would keep other questions
  * out. */
 static void drop_abandoned(struct historian *me, int64_t now_ns)
 {
@@ -201,7 +203,8 @@ static void concerns(void *arg, struct store_question *ask)
 	history_queue_put(&me->queue, ask);
 }
 
-/* Ends the watches whose time is over; returns the end of the next watch. */
+/* Ends the watches whose time is over, and returns the end of the next
+ * watch. */
 static int64_t end_old_watches(struct historian *me, int64_t now_ns)
 {
 	bool stops = watches_end(me);
@@ -242,7 +245,9 @@ static void index_some(struct historian *me, uint64_t visible, int64_t now_ns)
 	me->index_ns = now_ns + pause_ns;
 }
 
-/* Some new rows are worth a slice before the tick, or one row for a watch. */
+/* Without a watch, only some hundred new rows are worth a slice before the
+ * tick. If a watch waits, a single row is, because the watch may be about this
+ * row. */
 static int64_t index_now(struct historian *me, uint64_t visible, int64_t now_ns)
 {
 	const uint64_t enough = me->watches.list != NULL ? 1 : INDEX_ROWS;
@@ -268,7 +273,8 @@ static void tell_damage(struct historian *me)
 	free(why);
 }
 
-/* Once for each jump of the clock. */
+/* Once for each jump of the clock, since the clock is ahead at every tick until
+ * the retention has followed. */
 static void tell_clock(struct historian *me)
 {
 	int64_t days = history_clock_ahead_ms(me->history) / DAY_MS;
@@ -296,8 +302,9 @@ static int64_t trim_now(struct historian *me, int64_t now_ns)
 	return me->trim_ns - now_ns;
 }
 
-/* Some of all there is to do. Returns when to come back at the latest;
- * *LISTENS: a commit before then is of interest. */
+/* Does some of the upkeep, and not all, because a question may wait. Returns
+ * when to come back at the latest; *LISTENS: a commit before then is of
+ * interest. */
 static int64_t work(struct historian *me, bool *listens)
 {
 	int64_t now_ns = SYS(me->cfg.history.sys, now_mono);
@@ -322,7 +329,8 @@ static void wait_for(struct historian *me, int64_t ns)
 	mutex_wait_until(&me->cond, &me->mutex, &until);
 }
 
-/* The queue can be very long. */
+/* The queue can be very long, so a daemon that stops answers only for a
+ * second. */
 static bool must_refuse(struct historian *me, int64_t now_ns)
 {
 	if (!watches_end(me))
@@ -343,7 +351,7 @@ static void answer_next(struct historian *me)
 	ask = history_queue_take(&me->queue);
 	if (ask == NULL)
 		return;
-	/* A copy: the answer frees ASK. */
+	/* A copy, because ASK may be freed as soon as it has its answer. */
 	if (ask->req.git_dir != NULL) {
 		snprintf(me->path, sizeof(me->path), "%s", ask->req.git_dir);
 		begin_work(me, me->path);
@@ -369,7 +377,7 @@ static void note_lsns(struct historian *me)
 	me->trimmed_lsn = journal_trimmed(me->cfg.history.journal);
 }
 
-/* All new questions, in the order of arrival. */
+/* Takes all new questions into the queue, in the order of arrival. */
 static void take_new(struct historian *me)
 {
 	struct store_question *came, *ask, *next;
@@ -388,8 +396,8 @@ static bool has_none(const struct historian *me)
 	return me->asked == NULL && history_queue_is_empty(&me->queue);
 }
 
-/* Ends a turn. Without work, waits WAIT_NS for the next turn. False: the thread
- * must end. */
+/* Ends a turn, and without work waits WAIT_NS for the next turn. False: the
+ * thread must end. */
 static bool next_turn(struct historian *me, bool listens, int64_t wait_ns)
 {
 	bool goes_on;
@@ -429,14 +437,14 @@ static void *historian_main(void *arg)
 /* ---- starting, ending and handing over ---- */
 
 /*
- * Starts and ends the historian's thread, and hands questions and answers over.
+ * Starts and ends the historian's thread, and hands questions over.
  *
  * Happy path:
  *	ask	the question goes into a list; the thread wakes
  *	commit	the thread wakes, if a watch waits
  *
  * Failures: out of memory, or no thread. Both fail the start of the store. To
- * hand over allocates nothing.
+ * hand over allocates nothing, so no question is lost for want of memory.
  */
 
 struct historian *historian_new(const struct historian_config *cfg)

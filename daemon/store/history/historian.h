@@ -5,12 +5,14 @@
  *	historian_ask() -> questions -> thread -> struct completions
  *
  * The struct has its own mutex and condition. The mutex guards the queue and
- * all requests of other threads. Under the mutex the historian takes only locks
- * inside the journal, and calls no callback.
+ * all requests of other threads. The loop waits for this mutex, so under the
+ * mutex the historian takes only locks inside the journal, and calls no
+ * callback.
  *
  * Any thread may call each function, except historian_new(), _start(), _stop()
  * and _free(), which are for the thread that opens and closes the store. Only
- * historian_stop() blocks for longer than the mutex.
+ * historian_stop() blocks for longer than the mutex, because the thread first
+ * answers or refuses the questions that wait.
  */
 #ifndef STORE_HISTORIAN_H
 #define STORE_HISTORIAN_H
@@ -27,7 +29,7 @@ struct historian;
 struct historian_config {
 	struct history_config history;
 	struct commit_log *log; /* of HISTORY's journal */
-	/* The highest LSN below which every record is durable or rejected, and
+	/* The highest LSN up to which every record is durable or rejected, and
 	 * published. */
 	uint64_t (*visible)(void *arg);
 	void *visible_arg;
@@ -39,19 +41,21 @@ struct historian_config {
 
 /* NULL: out of memory. */
 struct historian *historian_new(const struct historian_config *cfg);
-/* Starts the thread, at most once. 0 or -1. */
+/* Starts the thread, at most once, and returns 0 or -1. */
 int historian_start(struct historian *h);
-/* Waits until the thread has answered every question and has ended. Does
- * nothing unless the thread was started. */
+/* Waits until the thread has answered or refused every question and has ended.
+ * Does nothing unless the thread was started. */
 void historian_stop(struct historian *h);
-/* NULL is fine. The thread does not run. */
+/* NULL is fine, but the thread must not run, because the thread uses H. */
 void historian_free(struct historian *h);
 
-/* Hands ASK over. ASK comes back once through COMPLETIONS. */
+/* Hands ASK over, which comes back once through COMPLETIONS. */
 void historian_ask(struct historian *h, struct store_question *ask);
-/* The daemon stops: every watch comes back now, and later ones at once. */
+/* The daemon stops, so every watch comes back now, and a later watch at
+ * once. */
 void historian_end_watches(struct historian *h);
-/* visible() may have become higher: wakes the thread if a watch waits. */
+/* Wakes the thread if a watch waits, because visible() may have become
+ * higher. */
 void historian_note_commit(struct historian *h);
 
 /* Fills in watching, indexed_lsn, trimmed_lsn and head. */

@@ -3,8 +3,9 @@
  * their index, and removes old records from both.
  *
  * One thread, the historian's (historian.c). Every call may block, but should
- * return after some milliseconds of work. The journal must not be reopened
- * meanwhile. Nothing logs.
+ * return after some milliseconds of work, because one thread answers all
+ * clients. Another thread may reopen the journal between two reads, because
+ * rows up to VISIBLE are durable and stay. Nothing logs.
  */
 #ifndef STORE_HISTORY_H
 #define STORE_HISTORY_H
@@ -25,46 +26,49 @@ struct history_config {
 	uint64_t retention_bytes; /* 0: no limit */
 };
 
-/* NULL when out of memory. Opens nothing yet. */
+/* Opens nothing yet, so the only failure is NULL: out of memory. */
 struct history *history_new(const struct history_config *cfg);
 void history_free(struct history *h);
-/* Rows up to here can be found; 0: no index. */
+/* Rows up to here can be found, or none (0) without an index. */
 uint64_t history_indexed(const struct history *h);
-/* Of the indexed rows before the first damaged one. NULL: no index. */
+/* The chain of the indexed rows before the first damaged row, or NULL without
+ * an index. */
 const struct journal_chain *history_chain(const struct history *h);
 
 /*
- * Fills in ASK's answer from the rows up to the LSN VISIBLE: these rows are
- * durable and published. Only indexed rows are found, so call history_index()
- * before. If time runs out, or the index is still behind, the answer is partial
- * and has the next position. False: a WATCH without news; its position has
- * moved behind the present rows.
+ * Fills in ASK's answer from the rows up to the LSN VISIBLE, because these rows
+ * are durable and published. Only indexed rows are found, so call
+ * history_index() before. If time runs out, or the index is still behind, the
+ * answer is partial and has the next position. False: a WATCH without news; its
+ * position has moved behind the present rows.
  */
 bool history_answer(struct history *h, struct store_question *ask,
     uint64_t visible);
 /* The answer to a watch that ends without news. */
 void history_answer_empty(struct history *h, struct store_question *ask);
 
-/* Watches without news, a list of utlist. CONCERN may remove its watch. */
+/* Watches without news, a list of utlist from which CONCERN may remove its
+ * watch. */
 struct history_watches {
 	struct store_question *list;
 	void (*concern)(void *arg, struct store_question *ask);
 	void *arg;
 };
 /*
- * Indexes some more rows, for a few milliseconds. Calls CONCERN for the watches
- * that such a row may concern, since each row is read only once for index and
- * watches. 1: there are more rows; 0: complete up to VISIBLE; a negative errno:
- * the index stays behind.
+ * Indexes some more rows, for a few milliseconds. Each row is read only once
+ * for index and watches, so this call also calls CONCERN for the watches that a
+ * new row may concern. Returns 1 if there are more rows, 0 if the index is
+ * complete up to VISIBLE, or a negative errno if the index stays behind.
  */
 int history_index(struct history *h, uint64_t visible,
     struct history_watches *watches);
-/* Deletes some rows beyond the retention. HISTORY_MORE: there are more; 0;
- * JOURNAL_UNKNOWN: the journal must be reopened. */
+/* Deletes some rows beyond the retention. Returns 0, HISTORY_MORE if there are
+ * more, or JOURNAL_UNKNOWN if the journal must be reopened. */
 #define HISTORY_MORE 2
 int history_trim(struct history *h);
 /* By how much the clock is ahead of the time that the last history_trim()
- * believed; 0 if history is kept for ever. */
+ * believed. 0 if history is kept for ever, because no age then deletes a
+ * row. */
 int64_t history_clock_ahead_ms(const struct history *h);
 
 #endif

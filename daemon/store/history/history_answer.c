@@ -35,7 +35,7 @@
 #include "proto/arena.h"
 
 /* The length of a turn. The answer then ends, and the client asks for the rest,
- * after the other clients. A search of the index that finds nothing has the
+ * so other clients come first. A search of the index that finds nothing has the
  * same limit (find_in_segment()). */
 #define TURN_NS (5 * 1000000LL)
 
@@ -69,8 +69,8 @@ static void history_begin_time(struct history_question *q)
 	q->telling.until_ns = SYS(q->h->cfg.sys, now_mono) + TURN_NS;
 }
 
-/* Only copies the row. What follows may wait for a repository's disk, which
- * must not hold the journal. */
+/* Only copies the row, because the look at rights may wait for a repository's
+ * disk, which must not hold the journal. */
 static int take_row(void *arg, const struct journal_row *row)
 {
 	struct history_question *q = arg;
@@ -111,12 +111,12 @@ static int tell_rows(struct history_question *q, uint64_t after,
 
 /*
  * Rows by the index: segment by segment, row by row, in order. If a pattern may
- * match very many names, the rows of a segment are read instead, because that
- * can stop anywhere.
+ * match very many names, the rows of a segment are read instead, because
+ * reading can stop anywhere, while a search must first sort all that it finds.
  */
 
-/* If the index finds nothing in time, the rows get a time of their own: the
- * next turn would begin with the same search. */
+/* If the index finds nothing in time, the rows are read in a time of their own,
+ * because the next turn would begin with the same search. */
 static int find_in_segment(struct history_question *q, uint64_t after,
     uint64_t before)
 {
@@ -243,7 +243,8 @@ static int widen(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-/* The rows of a transaction are close together. */
+/* The rows of a transaction are close together, so all rows from the first to
+ * the last one are read. */
 static int read_txn(struct history_question *q)
 {
 	int r;
@@ -257,8 +258,8 @@ static int read_txn(struct history_question *q)
 
 /* ---- bounds ---- */
 
-/* The last row up to VISIBLE. A position must be the LSN of a row: any other
- * number would not last. */
+/* The last row up to VISIBLE. A position must be the LSN of a row, because
+ * after a start a number without a row may go to a later row. */
 static int last_row(struct history *h, uint64_t visible, uint64_t *last)
 {
 	uint64_t first;
@@ -341,7 +342,7 @@ static void set_end(struct history_question *q, uint64_t last)
 		*next = (struct refd_position){ last, 0 };
 }
 
-/* Are wanted rows not indexed yet? Takes these rows out of the bounds; then
+/* Are wanted rows not indexed yet? Takes these rows out of the bounds, so
  * nothing is left if the newest rows come first. */
 static bool is_behind(struct history_question *q, uint64_t edge)
 {
@@ -396,7 +397,8 @@ static int answer(struct history_question *q, uint64_t visible)
 		r = read_by_key(q);
 	if (r == JOURNAL_UNKNOWN)
 		r = -EIO;
-	/* What was found so far is right; the next answer has the error. */
+	/* What was found so far is right, so the client gets it, and the next
+	 * answer has the error. */
 	if (r < 0 && q->telling.ans->nr_changes > 0)
 		r = HISTORY_STOP;
 	if (r == 0)
@@ -415,7 +417,7 @@ static int find_repo(struct history_question *q)
 	return history_repo_of(q->h, req, &q->ask->peer, &q->ask->repo);
 }
 
-/* A waiting watch continues from here. */
+/* A waiting watch continues from here, so it reads no row twice. */
 static void move_on(struct store_question *ask)
 {
 	struct refd_selection *s = &ask->req.select;
@@ -435,7 +437,7 @@ static void free_question(struct history_question *q)
 	free(q);
 }
 
-/* Why there is no answer: the errno R. */
+/* Refuses ASK, with the reason for the errno R. */
 static void refuse(struct store_question *ask, bool is_index, int r)
 {
 	char *why = NULL;

@@ -1,9 +1,9 @@
 /*
  * Shared by the files of history.
  *
- * Only for the historian's thread, as in history.h: nothing here is locked.
- * Functions that read the journal, the index or a repository's disk may block;
- * the rest uses memory only.
+ * Nothing here is locked, because only the historian's thread calls it, as in
+ * history.h. Functions that read the journal, the index or a repository's disk
+ * may block. The rest uses memory only.
  */
 #ifndef STORE_HISTORY_INTERNAL_H
 #define STORE_HISTORY_INTERNAL_H
@@ -37,9 +37,9 @@ void history_index_failed(struct history *h, int r);
 
 /* ---- history_repos.c ---- */
 
-/* The repository that REQ of PEER names: *ID; 0 if without history, or not
- * readable for PEER. -ESTALE: the client sees a different directory at this
- * path. */
+/* Sets *ID to the repository that REQ of PEER names, or to 0 if the repository
+ * is without history, or not readable for PEER. Returns -ESTALE if the client
+ * sees a different directory at this path. */
 int history_repo_of(struct history *h, const struct refd_request *req,
     const struct txn_peer *peer, uint64_t *id);
 
@@ -51,14 +51,15 @@ struct history_repo {
 };
 /* Looks up repository ID for PEER, on disk too, and replaces LEARNED. PEER may
  * be told if the repository at the recorded path has the recorded uuid, and
- * PEER may read the refs there. ID 0: no repository. */
+ * PEER may read the refs there, because the repository of a different owner may
+ * be at the path now. ID 0: no repository. */
 int history_learn_repo(struct history *h, const struct txn_peer *peer,
     uint64_t id, struct history_repo *learned);
 
 /* ---- history_tell.c: a row's changes ---- */
 
-/* The result of a callback that ends a read: neither an errno nor
- * JOURNAL_UNKNOWN. */
+/* The result of a callback that ends a read. Positive, since an errno is
+ * negative, and not 1, because 1 is JOURNAL_UNKNOWN. */
 #define HISTORY_STOP 2
 
 #define HISTORY_REPOS 256
@@ -81,18 +82,20 @@ struct history_telling {
 /* Does ROW's head (all except its body) match ASK? */
 bool history_wants_row(const struct history *h,
     const struct store_question *ask, const struct journal_row *row);
-/* Did a requested user send the record, and has it a requested ref? Limit:
- * among so many names and patterns the test takes long, and the answer is
- * yes. */
+/* Did a requested user send the record, and has the record a requested ref?
+ * Among more names and patterns than the limit the test would take long, so the
+ * answer is yes. */
 #define HISTORY_MATCHES_MAX 256
 bool history_wants_record(const struct refd_selection *select,
     const struct journal_row *row, const struct record *rec);
-/* Adds the changes of REC, the content of ROW, to the answer until UNTIL_NS, at
- * least one member. 0 or a negative errno. Not within a read of the journal. */
+/* Adds the changes of REC, the content of ROW, to the answer until UNTIL_NS. At
+ * least one member is looked at, since otherwise the client would ask for the
+ * same row for ever. 0 or a negative errno. Not within a read of the journal,
+ * because the rights come from a repository's disk, which may hang. */
 int history_tell(struct history_telling *t, const struct journal_row *row,
     const struct record *rec);
-/* The name of a member in history, in BUF if it must be composed. NULL: history
- * does not show the member. */
+/* The name of a member in history, in BUF if the name must be composed, or NULL
+ * if history does not show the member. */
 #define HISTORY_NAME_MAX (2 * REFD_REFNAME_MAX + 32)
 const char *history_name(const struct record_member *m,
     char buf[HISTORY_NAME_MAX]);

@@ -43,13 +43,13 @@
 #define INDEX_ROWS     500
 #define INDEX_NS       (5 * 1000000LL)
 #define TRIM_ROWS      100
-/* Ids are kept longer than promised: the wall clock may be set back by this
+/* Ids are kept longer than promised, so the wall clock may be set back by this
  * much before an old id counts as new. */
 #define MARGIN_MS (3600 * 1000LL)
-/* The retention believes the wall clock only as far as time really passed,
- * times this number: a daemon that rested for a month has trimmed a month after
- * a day or two, and a clock that is a month ahead for three seconds costs a
- * minute of history. */
+/* A wrong clock would delete all history at once, so the retention believes the
+ * wall clock only as far as time really passed, times this number. A daemon
+ * that rested for a month has trimmed a month after a day or two, and a clock
+ * that is a month ahead for three seconds costs a minute of history. */
 #define CATCH_UP 24
 /* The size of a row beside its body: columns, the index by id, half-full
  * pages. */
@@ -100,7 +100,8 @@ static struct journal_index *open_index(struct history *h)
 	if (r != 0) {
 		h->index = NULL;
 		h->index_error = r;
-		/* Memory may be there at the next call. */
+		/* Memory may be there at the next call, so that call tries
+		 * again. */
 		if (r != -ENOMEM)
 			h->index_retry_ns = now_ns + INDEX_RETRY_NS;
 	}
@@ -164,14 +165,15 @@ static bool is_late(const struct indexing *in)
 	return SYS(in->h->cfg.sys, now_mono) > in->until_ns;
 }
 
-/* Cheap things first: most rows are not for most of them. */
+/* Most rows do not concern most watches, so the cheap comparisons come
+ * first. */
 static bool may_concern(const struct indexing *in,
     const struct store_question *ask, const struct journal_row *row,
     const struct record *rec)
 {
 	if (ask->req.select.after.lsn >= row->lsn)
 		return false;
-	/* The path had no history: this row may begin its history. */
+	/* The path had no history, so this row may begin it. */
 	if (ask->req.git_dir != NULL && ask->repo == 0)
 		return row->repo != 0;
 	return history_wants_row(in->h, ask, row) &&
@@ -258,7 +260,8 @@ static int index_one(void *arg, const struct journal_row *row)
 	return is_late(in) ? HISTORY_STOP : 0;
 }
 
-/* The row after LSN cannot be read, but later rows can. */
+/* The row after LSN cannot be read, but later rows can. So the index notes the
+ * damaged row alone, and goes on behind it. */
 static int index_damaged(struct indexing *in, uint64_t lsn, uint64_t visible)
 {
 	struct journal_row row = { .lsn = 0 };
@@ -279,8 +282,9 @@ static int index_damaged(struct indexing *in, uint64_t lsn, uint64_t visible)
 	return r;
 }
 
-/* The chain goes on behind the row FROM, or begins there if the rows up to FROM
- * are trimmed. */
+/* The chain goes on behind the row FROM. If the rows up to FROM are trimmed,
+ * the chain begins there, because the journal has the digest of the trimmed
+ * rows. */
 static int begin_chain(struct indexing *in, uint64_t from)
 {
 	int r = 0;
@@ -364,7 +368,7 @@ struct trimming {
 	size_t bytes;
 };
 
-/* The id may still be queried: keeps the parts for a look-up. */
+/* The id may still be queried, so this keeps the parts for a look-up. */
 static int keep_id(struct trimming *t, const struct journal_row *row)
 {
 	struct journal_row *kept = &t->keep[t->nr];
@@ -411,9 +415,9 @@ static struct refd_txid born_at(uint64_t ms)
 	return id;
 }
 
-/* Counts only rows: the ids of trimmed rows stay for their time, and may be
- * many. They must not take the place of all history. Without an index, the size
- * is not known, and nothing is trimmed by size. */
+/* The ids of trimmed rows stay for their time, and may be many. So only rows
+ * count, because otherwise ids would take the place of all history. Without an
+ * index, the size is not known, so nothing is trimmed by size. */
 static int history_bytes(struct history *h, uint64_t *bytes)
 {
 	struct journal_index *index = open_index(h);
@@ -446,8 +450,8 @@ static int64_t last_row_ms(struct history *h, int64_t now_ms)
 	return ms;
 }
 
-/* At its start the daemon believes the last row, because the clock can be wrong
- * from the start. */
+/* The clock can be wrong from the start, so the daemon at first believes the
+ * time of the last row. */
 static int64_t believed_ms(struct history *h)
 {
 	int64_t wall_ms = SYS(h->cfg.sys, now_wall) / 1000000;
@@ -535,6 +539,6 @@ int history_trim(struct history *h)
 	free(t);
 	if (r == JOURNAL_UNKNOWN)
 		return r;
-	/* Not 1, which is JOURNAL_UNKNOWN. */
+	/* Not 1, because 1 is JOURNAL_UNKNOWN. */
 	return trim_index(h) || r == HISTORY_STOP ? HISTORY_MORE : 0;
 }

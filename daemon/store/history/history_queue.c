@@ -1,6 +1,7 @@
 /*
- * Each question has the last turn of its user, and of its connection. A user or
- * connection without a waiting question counts as served now.
+ * Each question has the last turn of its user, and of its connection, so the
+ * queue needs no table of users. But a user or connection without a waiting
+ * question counts as served now.
  *
  * Happy path:
  *	put	with the turns of the other questions of the user and connection
@@ -30,8 +31,8 @@ void history_queue_put(struct history_queue *q, struct store_question *ask)
 
 	ask->user_turn = ask->client_turn = q->turn;
 	DL_APPEND(q->asks, ask);
-	/* From the end: a client that sends very many questions sends them at
-	 * once. */
+	/* From the end, because a client that sends very many questions sends
+	 * them at once. So the last question of the same client is near. */
 	while (other != q->asks) {
 		other = other->prev;
 		if (is_of_user(other, ask))

@@ -1,11 +1,11 @@
 /*
- * Questions about history that wait for their turn: users in turn, the
- * connections of a user in turn, the questions of a connection in order.
- * However many questions and connections a user has, a question of a different
- * user waits for at most one question of each user.
+ * Questions about history that wait for their turn. A single user can send very
+ * many questions, on many connections. So the users have turns, then the
+ * connections of a user, and the questions of a connection come in order. Then
+ * a question of a different user waits for at most one question of each user.
  *
- * One thread, the historian's. Nothing blocks, fails or logs. Each call looks
- * at all questions.
+ * One thread, the historian's. Nothing blocks, fails or logs. A call may look
+ * at all questions, because the queue is a single list.
  */
 #ifndef STORE_HISTORY_QUEUE_H
 #define STORE_HISTORY_QUEUE_H
@@ -19,7 +19,7 @@ struct history_queue {
 };
 
 void history_queue_put(struct history_queue *q, struct store_question *ask);
-/* The next question; NULL: the queue is empty. */
+/* The next question, or NULL if the queue is empty. */
 struct store_question *history_queue_take(struct history_queue *q);
 /* Appends all questions without a waiting client to LIST (utlist). */
 void history_queue_take_dropped(struct history_queue *q,

@@ -1,18 +1,18 @@
 /*
  * The repositories of history, and who may read them.
  *
- * Happy path: a question names a repository by its path. The uuid in
- * <common-dir>/refd/id names the present row of the journal's table. Path,
- * device and inode are no proof: a later repository of a different owner can
- * have all three.
+ * Happy path: a question names a repository by its path. A later repository of
+ * a different owner can have the same path, device and inode, so these prove
+ * nothing. The uuid in <common-dir>/refd/id names the present row of the
+ * journal's table.
  *
  * Rows of a repository are told to a peer who may read its refs now: the
  * repository at the recorded path has the recorded uuid, and refs/ and every
  * directory on the way are open to the peer. If the repository is gone, or was
- * moved and not written since, its rows are told only to root and to the
- * daemon's own account.
+ * moved and not written since, no directory tells who may read. So its rows are
+ * told only to root and to the daemon's own account.
  *
- * No caller is within a read of the journal: a disk that hangs must not hold
+ * A disk that hangs must not hold the journal, so no caller is within a read of
  * the journal.
  *
  * Failures:
@@ -50,7 +50,8 @@ static bool read_uuid(const struct history *h, int dir, uint8_t uuid[16])
 	return true;
 }
 
-/* Is REPO at the path in the journal? *PLACE is then open. */
+/* Is REPO at the path in the journal? If so, *PLACE is open, and the caller
+ * closes it. */
 static bool is_there(const struct history *h, const struct journal_repo *repo,
     struct repo_place *place)
 {
@@ -66,8 +67,9 @@ static bool is_there(const struct history *h, const struct journal_repo *repo,
 	return false;
 }
 
-/* A copy has the id of the original until the first write there, and has no
- * history. A moved repository has history. */
+/* A copy has the id of the original until the first write there, but no
+ * history. A moved repository has history, so the id alone cannot tell the two
+ * apart. */
 static bool is_copy(const struct history *h, const struct journal_repo *repo,
     const struct repo_place *place)
 {
@@ -80,7 +82,7 @@ static bool is_copy(const struct history *h, const struct journal_repo *repo,
 	return true;
 }
 
-/* The repository with history at PLACE: *ID; 0: none. */
+/* Sets *ID to the repository with history at PLACE, if there is one. */
 static int find_at(struct history *h, const struct repo_place *place,
     uint64_t *id)
 {
@@ -126,7 +128,8 @@ static int find_by_path(const struct history *h, const char *path, uint64_t *id)
 
 /* ---- rights ---- */
 
-/* Is PEER root, or the daemon's own account? Everything may be told then. */
+/* Is PEER root, or the daemon's own account? Everything may be told then,
+ * because both can read the journal itself. */
 static bool history_may_all(const struct txn_peer *peer)
 {
 	return peer->uid == 0 || peer->uid == (uint32_t)geteuid();

@@ -1,5 +1,6 @@
 /*
- * Converts a row of the journal into changes for the client.
+ * Converts a row of the journal into changes for the client. A later row can
+ * take members back, so the rows that refer to the row are read, too.
  *
  * Happy path: the row's head matches, then the identities in its body, then its
  * members one by one: refs written and deleted, and rejected refs if requested.
@@ -21,8 +22,8 @@
 #include "proto/arena.h"
 #include "proto/pattern.h"
 
-/* The size of a full answer, about: answers wait in the daemon's memory for
- * their clients. */
+/* The size of a full answer, about. There is a limit, because answers wait in
+ * the daemon's memory for their clients. */
 #define BYTES_MAX (128 * 1024)
 /* A change, or a record's head, without its strings. */
 #define FRAME_BYTES 160
@@ -33,8 +34,8 @@
  * Finds the members of a row that were taken back.
  *
  * Happy path: reads the rows that refer to the row or to its deferred copies;
- * there are few. The last word about a member counts. The results live as long
- * as the answer.
+ * there are few. The rows come in the order of their LSNs, so the last word
+ * about a member counts. The results live as long as the answer.
  *
  * Failure modes: a negative errno.
  */
@@ -50,7 +51,7 @@ struct history_takings {
 	size_t nr;
 };
 
-/* A damaged index would be out of range. */
+/* The index of a damaged record could be out of range. */
 static int add_taking(struct history_takings *all,
     const struct record_member *m)
 {
@@ -203,8 +204,8 @@ static int note_target(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-/* A row aborted by its own start was never told. *LSN: the row that was told;
- * 0: none. */
+/* A row aborted by its own start was never told, so the abort is not told
+ * either. *LSN: the row that was told; 0: none. */
 static int find_target(struct history *h, const struct journal_row *row,
     uint64_t *lsn)
 {
@@ -245,7 +246,7 @@ struct row_telling {
 	struct refd_record *head;
 };
 
-/* Values beyond a limit of the wire never came over the wire. */
+/* No value is too long for the wire, because every value came over the wire. */
 static struct refd_record *make_head(struct row_telling *rt)
 {
 	struct history_telling *t = rt->t;
@@ -282,7 +283,7 @@ static struct refd_record *make_head(struct row_telling *rt)
 	return ok ? head : NULL;
 }
 
-/* Does the member change a value? A member that was only verified does not. */
+/* Does the member change a value, or was the value only verified? */
 static bool is_change(const struct record *rec, const struct record_member *m)
 {
 	if (rec->is_gated)
@@ -294,7 +295,7 @@ static bool is_change(const struct record *rec, const struct record_member *m)
 	    !refd_oid_eq(&m->old_oid, &m->new_oid);
 }
 
-/* TAKEN: the final outcome; or NULL. */
+/* TAKEN is the final outcome, or NULL if M stands as recorded. */
 static bool fill_change(const struct row_telling *rt,
     const struct record_member *m, const struct history_taken *taken,
     struct refd_change *c)
@@ -320,8 +321,9 @@ static bool fill_change(const struct row_telling *rt,
 	return ok;
 }
 
-/* The final outcome of M; NULL: as recorded. The aborts of the row are looked
- * up for the first matching member: most rows have none. */
+/* The final outcome of M, or NULL if M stands as recorded. Most rows have no
+ * matching member, so the aborts of the row are looked up only for the first
+ * one. */
 static int find_taken(struct row_telling *rt, const struct record_member *m,
     const struct history_taken **taken)
 {
@@ -354,7 +356,8 @@ static bool is_told(const struct row_telling *rt, const struct record_member *m,
 		return true;
 	if (m->status != REFD_OK || taken != NULL)
 		return is_log || req->select.all;
-	/* A gate without a change has only confirmed a value. */
+	/* A gate without a change has only confirmed a value, so there is
+	 * nothing to tell. */
 	return (is_log && !rt->rec->is_gated) || is_change(rt->rec, m);
 }
 
@@ -410,8 +413,9 @@ static void clip(const struct refd_selection *s, uint64_t lsn, size_t *from,
 		*to = s->before.nr - 1;
 }
 
-/* There may be 100,000 members, with 16 patterns each. When the time is up, the
- * next answer continues after the last member. */
+/* There may be 100,000 members, with 16 patterns each, so an answer may end
+ * within a row. When the time is up, the next answer continues after the last
+ * member. */
 static int tell_members(struct row_telling *rt)
 {
 	struct history_telling *t = rt->t;

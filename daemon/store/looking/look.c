@@ -1,7 +1,8 @@
 /*
  * A look in the hands of the scheduler: the records of history change the known
- * refs, and the memory goes. A file of its own, because the tests of the
- * scheduler link it with a double of the store, which has no looker.
+ * refs, and the memory goes. The tests of the scheduler link this file with a
+ * double of the store, which has no looker, so the file stands apart from
+ * looker.c.
  *
  * Failure modes: no memory.
  */

@@ -1,8 +1,8 @@
 /*
  * The queue of the looker, and its worker.
  *
- * Happy path: a look waits until no other look works on its file system, and a
- * worker does one step.
+ * Happy path: a look waits until no other look of the same kind works on its
+ * file system, and a worker does one step.
  *
  * Failure modes:
  *	refs, or the file of known refs, cannot be read	the look has the reason
@@ -47,7 +47,8 @@ static int read_known(struct looker *l, struct store_look *look)
 	uint_fast64_t none = 0;
 	int r = -ENOENT;
 
-	/* Before the refs are read: the repository knows its later records. */
+	/* Set before the refs are read. From then on the repository notes the
+	 * refs of records, so only records up to this LSN are not noted. */
 	atomic_compare_exchange_strong(&look->repo->look_lsn, &none,
 	    journal_last_lsn(l->cfg->journal));
 	if (!look->is_first)
@@ -75,7 +76,7 @@ static int read_refs(struct looker *l, struct store_look *look)
 	r = read_known(l, look);
 	if (r == 0)
 		r = seen_refs_read(l->cfg->sys, look->repo, look->refs);
-	/* The first look records nothing: what is there may always have been
+	/* The first look records nothing, because the refs may always have been
 	 * there. */
 	if (r == 0 && look->is_first)
 		seen_refs_know(look->refs);
@@ -118,9 +119,9 @@ static int by_uid(const void *va, const void *vb)
 	return (a->uid > b->uid) - (a->uid < b->uid);
 }
 
-/* Will retention soon delete records that the old file needs? Then a look would
- * be a first look. The LSN of the file is nearer to the deleted records than to
- * the present ones. */
+/* Will retention soon delete records that the old file needs? Then the next
+ * look would be a first look, and would record nothing. So the file is old when
+ * its LSN is nearer to the deleted records than to the present records. */
 static bool is_old(struct looker *l, const struct store_look *look)
 {
 	return 2 * look->file_lsn <
@@ -154,7 +155,7 @@ static int compare(struct looker *l, struct store_look *look)
 
 	/* A slow batch hides records of which the repository does not know the
 	 * refs, so nobody can tell whether a change is recorded already. The
-	 * next look has the records. */
+	 * next look has these records, so this look leaves all changes. */
 	look->is_early = look->at.lsn < atomic_load(&look->repo->look_lsn);
 	r = list_changes(l, look);
 	if (r == 0 && (look->is_first || look->has_news || is_old(l, look)))
@@ -213,7 +214,7 @@ static bool is_busy(const struct looker *l, const struct store_look *look)
 	return false;
 }
 
-/* Moves the first look that may begin to WORKING. NULL: none. */
+/* Moves the first look that may begin to WORKING. NULL: no look may begin. */
 static struct store_look *begin(struct looker *l)
 {
 	struct store_look *look;

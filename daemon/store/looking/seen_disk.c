@@ -3,8 +3,8 @@
  *
  * Happy path: all loose refs, then packed-refs, because git packs a ref before
  * the loose file goes; or one snapshot of the reftables. The files are hostile
- * input: paths are resolved beneath a descriptor, without links, and the search
- * has bounds.
+ * input, so paths are resolved beneath a descriptor, without links, and the
+ * search has bounds.
  *
  * Failure modes:
  *	a directory or file goes meanwhile	passed over: the ref is looked
@@ -24,13 +24,14 @@
 #include "daemon/store/tables/stack/stack_look.h"
 #include "proto/refname.h"
 
-/* Entries below refs/ for each ref that has room, and in all, and levels; each
- * level has a descriptor open. */
+/* The maximum of entries below refs/, for each ref that has room and in all,
+ * and of levels. Levels are few, because each level has a descriptor open. */
 #define ENTRIES_PER_REF 4
 #define ENTRIES_MAX     (2 * SEEN_REFS_MAX)
 #define DEPTH_MAX       24
 
-/* Of a look at tables (struct reftable_budget): some ten million refs. */
+/* Of a look at tables (struct reftable_budget), which suffices for some ten
+ * million refs. */
 #define TABLES_WORK ((uint64_t)2 * 1024 * 1024 * 1024)
 
 struct seen_search {
@@ -100,7 +101,8 @@ static int look_at(struct seen_search *s, size_t len,
 		r = search(s);
 	else
 		r = add_loose(s, s->path);
-	/* Not every file system tells the type. */
+	/* Not every file system tells the type, so the entry may be a
+	 * directory, too. */
 	if (r == 0 && entry->type == DT_UNKNOWN)
 		r = search(s);
 	s->path[len] = '\0';

@@ -1,5 +1,6 @@
 /*
- * The file of a repository's refs, as text.
+ * The file of a repository's known refs, as text. A torn file must not count,
+ * so the last line has the number of refs.
  *
  * Failure modes:
  *	no file, another journal, malformed, cut off	-ENOENT: the next look

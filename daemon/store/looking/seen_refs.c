@@ -1,13 +1,15 @@
 /*
  * A table by name, in three pieces of memory: the refs, their text, and an
- * index by hash. A large piece is mapped, so that the memory of a look of a
- * million refs goes back to the system at the end of the look. In a heap it
- * would stay, because other memory lies in between. The pieces move as they
- * grow, so text has offsets.
+ * index by hash. In a heap the memory of a look of a million refs would stay,
+ * because other memory lies in between. So a large piece is mapped, and goes
+ * back to the system at the end of the look. The pieces move as they grow, so
+ * text has offsets.
  *
- * A ref without values stays in the table until the look ends.
+ * A ref without values stays in the table until the look ends, so an entry
+ * keeps its number.
  *
- * Failure modes: no memory, too many refs; the table stays as it was.
+ * Failure modes: no memory, or too many refs. Both are found before a change,
+ * so the table stays as it was.
  */
 #include "daemon/store/looking/seen_refs.h"
 
@@ -18,7 +20,8 @@
 #include "daemon/base/hash.h"
 #include "proto/lib/pages.h"
 
-/* Bytes of names and targets for each ref that has room. */
+/* Bytes of names and targets for each ref that has room, because without a
+ * bound a million long names would take gigabytes. */
 #define TEXT_PER_REF 256
 #define TEXT_MIN     ((size_t)64 << 10)
 #define FIRST_BYTES  4096
@@ -41,7 +44,8 @@ struct seen_entry {
 
 struct seen_refs {
 	/* Of struct seen_entry; of text; of uint32_t: the number of an entry,
-	 * from 1 on, or 0. At most half of the index is used. */
+	 * from 1 on, or 0. At most half of the index is used, so every search
+	 * ends at a 0. */
 	struct piece entries, text, index;
 	size_t nr, text_len;
 	size_t nr_of[SEEN_SIDES], max;

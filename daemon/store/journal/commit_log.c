@@ -3,9 +3,9 @@
  *
  * Happy path: journal_append(), then journal_flush_to().
  *
- * Failure modes: see commit_log.h. After a failed sync the journal is opened
- * again, which syncs everything that was read. The rows are then there or not,
- * and this is the answer.
+ * Failure modes: see commit_log.h. After a failed sync nobody knows which rows
+ * are on disk, so the journal is opened again, which syncs everything that was
+ * read. The rows are then there or not, and this is the answer.
  */
 #include "daemon/store/journal/commit_log.h"
 
@@ -18,15 +18,16 @@
 #include "daemon/base/mutex.h"
 #include "daemon/store/journal/journal_internal.h"
 
-/* How often one wait opens a broken journal again. */
+/* Another sync may fail each time, so one wait opens a broken journal only so
+ * often. */
 #define MENDS_MAX 5
 
 struct commit_log {
 	struct commit_log_config cfg;
 	const struct sys *sys;
 	struct journal *journal;
-	/* Write-locked while the journal is opened again: an append then waits
-	 * and does not meet a broken journal. */
+	/* Write-locked while the journal is opened again, so an append waits
+	 * then, and does not meet a broken journal. */
 	struct rwlock lock;
 	struct mutex mutex; /* the members below */
 	size_t nr_calls;    /* appends and waits at work */
@@ -99,7 +100,8 @@ static void left(struct commit_log *log)
 
 int64_t commit_log_stuck_ns(struct commit_log *log)
 {
-	/* Appends, and waits without a flush, go on beside a hanging flush. */
+	/* Appends, and waits without a flush, go on beside a hanging flush, so
+	 * the last moved call alone would hide the flush. */
 	int64_t ns = 0, flush_ns = journal_flush_hangs_ns(log->journal);
 
 	mutex_lock(&log->mutex);
@@ -197,7 +199,8 @@ static bool is_same(const struct journal_row *a, const struct journal_row *b)
 }
 
 /* Equal rows, of one transaction in two repositories, have ascending LSNs in
- * the order of the mark. */
+ * the order of the mark, so the first equal row without an LSN is the right
+ * one. */
 static int match_row(void *arg, const struct journal_row *row)
 {
 	struct row_search *search = arg;
@@ -232,8 +235,8 @@ static int match_deferred(void *arg, const struct journal_row *row)
 }
 
 /* All rows of the mark are there, or none. JOURNAL_DEFERRED_END leaves no row,
- * so the list answers for a mark that has nothing else. A row that waits is not
- * looked for: a daemon that shares rows ends after a failed sync. */
+ * so the list answers for a mark that has nothing else. A daemon that shares
+ * rows ends after a failed sync, so a row that waits is not looked for. */
 static int look_for(struct commit_log *log, struct row_search *search)
 {
 	const struct commit_log_mark *mark = search->mark;
@@ -268,7 +271,7 @@ static int find_out(struct commit_log *log, const struct commit_log_mark *mark)
 	}
 	if (r == 0)
 		return search.is_there ? 0 : -EIO;
-	/* The locks of the rows stand, and nobody knows the records: only a
+	/* The locks of the rows stand, and nobody knows the records, so only a
 	 * start can repair this. */
 	log->cfg.failed(log->cfg.arg, "can't be read");
 	return JOURNAL_UNKNOWN;

@@ -2,13 +2,13 @@
  * The commit log: rows in the order of their LSNs. The commit point of a
  * transaction is the moment when its row is durable.
  *
- * Five calls: open, claim, append, wait, read. Append does not wait for a
- * flush, so a caller with two logs appends to both and then waits for both: the
- * flushes overlap. The only implementation is the SQLite journal (journal.h),
- * and only open names the journal. journal.h also has everything beside the
- * log: the registry of repositories, deferred rows, look-ups by id, reads for
- * history, forgetting, checkpoint, trimming, statistics, a view without a
- * writer.
+ * There are five calls: open, claim, append, wait, read. Append does not wait
+ * for a flush, so a caller with two logs appends to both and then waits for
+ * both, and the flushes overlap. The only implementation is the SQLite journal
+ * (journal.h), and only open names the journal. journal.h also has everything
+ * beside the log: the registry of repositories, deferred rows, look-ups by id,
+ * reads for history, forgetting, checkpoint, trimming, statistics, a view
+ * without a writer.
  *
  * A log is in one of four states:
  *	open	readable. claim -> claimed
@@ -29,8 +29,8 @@
  *
  * Threads: any, after claim. Every call may block on the disk. Append may also
  * block on another thread's append, never on a flush, unless the log is being
- * opened again. No callback of journal.h calls append, wait or mend: the log is
- * not opened again while such a callback runs. Nothing logs.
+ * opened again. The log cannot be opened again while a callback of journal.h
+ * runs, so no callback calls append, wait or mend. Nothing logs.
  */
 #ifndef STORE_COMMIT_LOG_H
 #define STORE_COMMIT_LOG_H
@@ -48,7 +48,7 @@ struct commit_log;
 struct journal;
 struct journal_config;
 
-/* Positive, to be told from an errno. */
+/* Positive, because an errno is negative. */
 #define JOURNAL_UNKNOWN 1
 
 enum journal_kind {
@@ -58,24 +58,26 @@ enum journal_kind {
 	/* A copy of members that recovery could not redo yet. The row stays
 	 * open until JOURNAL_DEFERRED_END, even if forgotten. */
 	JOURNAL_DEFERRED = 3,
-	/* Not stored as a row: takes the deferred row REFERS_TO off the
-	 * list. */
+	/* Only takes the deferred row REFERS_TO off the list, so nothing is
+	 * stored as a row. */
 	JOURNAL_DEFERRED_END = 4,
-	/* Not stored as a row: SHARED_LSN can't be applied yet, and waits
-	 * (journal_read_waiting()). The later SLICE with this SHARED_LSN
-	 * ends the waiting. */
+	/* SHARED_LSN cannot be applied yet, so the content waits, and is not
+	 * stored as a row (journal_read_waiting()). The later SLICE with this
+	 * SHARED_LSN ends the waiting. */
 	JOURNAL_WAITING = 5
 };
 
 /* The number of a batch: a start, then a count with this many bits. The highest
- * bit marks a batch of recovery, which never has two at a time. */
+ * bit marks a batch of recovery, because a leftover lock of recovery would
+ * otherwise count as a lock of a batch at work. Recovery never has two batches
+ * at a time. */
 #define JOURNAL_TOKEN_BITS     40
 #define JOURNAL_TOKEN_RECOVERY (UINT64_C(1) << (JOURNAL_TOKEN_BITS - 1))
 
 /* A bit in the mount of a deferred row: its file system failed to sync, so the
  * page cache may differ from the disk. No sys->mount_id has the bit. */
 #define JOURNAL_MOUNT_FAILED (UINT64_C(1) << 62)
-/* The same, and no mount to compare: the names may differ too. */
+/* The same, but there is no mount to compare, so the names may differ too. */
 #define JOURNAL_MOUNT_LOST ((uint64_t)INT64_MAX)
 
 struct journal_row {
@@ -111,9 +113,9 @@ struct journal_row {
 	bool final;          /* this row decides the transaction */
 	const uint8_t *body; /* record.h; borrowed */
 	size_t len;
-	/* To append: new objects (new_objects.h), stored beside the row until
-	 * the row is forgotten; borrowed. No reading call sets them
-	 * (journal_read_objects()). */
+	/* To append: new objects (new_objects.h), borrowed, and stored beside
+	 * the row until the row is forgotten. No reading call sets them,
+	 * because journal_read_objects() reads them. */
 	const uint8_t *objects;
 	size_t objects_len;
 	/* SLICE: for replica.append(); borrowed, not stored. Set by make_row()
@@ -124,33 +126,36 @@ struct journal_row {
 struct commit_log_config {
 	/* The implementation's. Copied, as in journal_open(). */
 	const struct journal_config *journal;
-	/* The log is dead: WHY completes a sentence about "the journal", and is
-	 * the log's. Any thread, under no lock of the log's. */
+	/* The log is dead, and WHY, which the log owns, completes a sentence
+	 * about "the journal". Any thread may call this, under no lock of the
+	 * log's. */
 	void (*failed)(void *arg, const char *why);
 	void *arg;
 };
 
 /*
- * Opens or creates the log; all readable rows are durable. The caller holds the
- * flock of the directory, which excludes other processes. Errors and *WHY as in
- * journal_open().
+ * Opens or creates the log, and makes all readable rows durable. The caller
+ * holds the flock of the directory, which excludes other processes. Errors and
+ * *WHY as in journal_open().
  */
 int commit_log_open(const struct commit_log_config *cfg,
     struct commit_log **log, char **why);
 
-/* Registers this start of the daemon as the only writer, durably; on another
- * machine's log (journal_config.adopt) this machine too. Once, before the first
- * append. 0 or negative errno; *WHY is a sentence, to be freed. */
+/* Registers this start of the daemon as the only writer, durably, and on
+ * another machine's log (journal_config.adopt) this machine too. Call once,
+ * before the first append, because each row has the number of the start.
+ * Returns 0, or a negative errno and *WHY, a sentence to be freed. */
 int commit_log_claim(struct commit_log *log, char **why);
 
-/* A position in a log, for the log alone. */
+/* A position in a log, which only the log understands. */
 struct journal_mark {
 	/* Commits until then, since the journal was opened for the EPOCH-th
 	 * time. */
 	uint64_t written, epoch;
 };
 
-/* Appended rows. Lives, with ROWS, until the wait returns. */
+/* Appended rows. The wait searches for these rows after a failed sync, so the
+ * mark lives, with ROWS, until the wait returns. */
 struct commit_log_mark {
 	struct journal_row *rows;
 	size_t nr;
@@ -161,9 +166,11 @@ struct commit_log_mark {
 
 /*
  * Appends NR rows, all or none. Rows of several threads share one transaction
- * if they arrive together; a row that is too large fails alone. Sets lsn,
- * ascending, and start of each row; an LSN is final after the wait has returned
- * 0. 0: wait for MARK. Negative errno: the rows are definitely not there.
+ * if they arrive together. After a failure each thread's rows are tried alone,
+ * so a row that is too large fails alone. Sets lsn, ascending, and start of
+ * each row. A failed sync may lose the rows, so an LSN is final only after the
+ * wait has returned 0. Returns 0 if the caller must wait for MARK, or a
+ * negative errno if the rows are definitely not there.
  */
 int commit_log_append(struct commit_log *log, struct journal_row *rows,
     size_t nr, struct commit_log_mark *mark);
@@ -176,37 +183,37 @@ enum commit_log_level {
 };
 
 /*
- * Waits until the rows of MARK have LEVEL. 0; a negative errno: the rows are
- * definitely not there; JOURNAL_UNKNOWN. After any result but 0 the LSNs are 0.
- * MARK NULL: all rows readable now, durably. 0, or -EIO: rows were lost, or the
- * log is dead.
+ * Waits until the rows of MARK have LEVEL. Returns 0, JOURNAL_UNKNOWN, or a
+ * negative errno if the rows are definitely not there. After any result but 0
+ * the LSNs are 0. With MARK NULL, waits until all rows that are readable now
+ * are durable, and returns 0, or -EIO if rows were lost or the log is dead.
  */
 int commit_log_wait(struct commit_log *log, const struct commit_log_mark *mark,
     enum commit_log_level level);
 
 /* Calls CB for each row after the LSN AFTER, in LSN order, durable or not. A
  * row that is not durable may vanish when the log is opened again. Rows that
- * were there before commit_log_wait(log, NULL, DURABLE) returned 0 stay. A
- * non-zero result of CB ends the scan and is returned. ROW is valid during the
- * callback, which calls no function of the log. Negative errno;
- * JOURNAL_UNKNOWN: the log is broken. */
+ * were there before commit_log_wait(log, NULL, DURABLE) returned 0 stay,
+ * because that call flushes them. A non-zero result of CB ends the scan and is
+ * returned. ROW is valid during the callback, which calls no function of the
+ * log. Returns a negative errno, or JOURNAL_UNKNOWN if the log is broken. */
 int commit_log_read(struct commit_log *log, uint64_t after,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
 
-/* The log is free afterwards; readers (journal_reader) are closed before. */
+/* The log is free afterwards, so readers (journal_reader) are closed before. */
 void commit_log_close(struct commit_log *log);
 
 /* ---- beside the five calls ---- */
 
-/* Owned by LOG: for everything beside the log. */
+/* The journal, which LOG owns, for everything beside the log. */
 struct journal *commit_log_journal(struct commit_log *log);
 
-/* After JOURNAL_UNKNOWN from a function of journal.h: opens a broken log again.
- * 0; JOURNAL_UNKNOWN: the log is dead. */
+/* Opens a broken log again, after JOURNAL_UNKNOWN from a function of journal.h.
+ * Returns 0, or JOURNAL_UNKNOWN if the log is dead. */
 int commit_log_mend(struct commit_log *log);
 
-/* For how long no append, wait, flush or mend has come back; 0: none at work.
- * Nanoseconds of the monotonic clock. Never blocks on the disk. */
+/* For how many nanoseconds of the monotonic clock no append, wait, flush or
+ * mend has come back, or 0 if none is at work. Never blocks on the disk. */
 int64_t commit_log_stuck_ns(struct commit_log *log);
 
 #endif

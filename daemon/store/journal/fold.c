@@ -7,7 +7,8 @@
 
 #include "proto/lib/array.h"
 
-/* A read must not hold the WAL for long. */
+/* A read has only so many rows, because the WAL cannot begin anew during a
+ * read. */
 #define SLICE_ROWS 256
 /* Ends a read. */
 #define STOP 2
@@ -163,7 +164,8 @@ static int note(struct fold *f, struct fold_repo *repo, uint64_t lsn,
 		return -ENOMEM;
 	f->bytes += (ref->size - had) * sizeof(*grown);
 	ref->lsns = grown;
-	/* Only a row that was written since then comes in front. */
+	/* Rows are read from the newest one back, so only a row that was
+	 * written since then comes in front. */
 	for (i = ref->nr++; i > 0 && grown[i - 1] < lsn; i--)
 		grown[i] = grown[i - 1];
 	grown[i] = lsn;
@@ -195,7 +197,7 @@ static int note_all(struct fold *f, const struct journal_row *row,
 }
 
 /* The abort record of a deferred copy refers to the copy, but takes the members
- * of the first row back. */
+ * of the first row back. So the first row is looked up. */
 static int take_back_all(struct fold *f, const struct journal_row *row,
     const struct record *rec)
 {
@@ -292,7 +294,7 @@ static int read_again(struct fold *f, uint64_t lsn)
 }
 
 /* Most refs of a row are asked for one after the other, in the order of the
- * members. */
+ * members. So the search begins at the last member found. */
 static const struct record_member *find_member(struct fold *f, const char *key)
 {
 	const size_t nr = f->rec.nr_members;
@@ -322,7 +324,8 @@ int fold_each(struct fold *f, const struct fold_ref *ref, fold_member_fn *fn,
 	for (i = 0; i < ref->nr && r == 0; i++) {
 		r = read_again(f, ref->lsns[i]);
 		m = r == 0 ? find_member(f, ref->key) : NULL;
-		/* Perhaps by a row that was read later. */
+		/* A row that was read later may have taken the member back, so
+		 * this is looked up again. */
 		if (m != NULL && find(f, f->row.lsn, m) == NULL)
 			r = fn(arg, &f->row, &f->rec, m);
 	}

@@ -50,8 +50,9 @@ enum fold_want { FOLD_SKIP, FOLD_TAKE, FOLD_STOP };
 
 struct fold {
 	struct journal_reader *reader;
-	/* Is called for every row. Without the abort records of a repository,
-	 * the members that they take back seem to stand. */
+	/* Is called for every row, and must take the abort records of a
+	 * repository, because otherwise the members that they take back seem to
+	 * stand. */
 	enum fold_want (*wants)(void *arg, const struct journal_row *row);
 	/* NULL, or is called for each member that stands, and no ref is kept.
 	 */
@@ -69,10 +70,12 @@ struct fold {
 	size_t at;              /* the last member */
 };
 
-/* Reads the rows with AFTER < lsn < BEFORE, for several calls in ranges that
- * lie apart. 0 also after FOLD_STOP. */
+/* Reads the rows with AFTER < lsn < BEFORE. Several calls need ranges that lie
+ * apart, because a row of two ranges would be noted twice. 0 also after
+ * FOLD_STOP. */
 int fold_rows(struct fold *f, uint64_t after, uint64_t before);
-/* The repository ID, which is made if no row has it. NULL: no memory. */
+/* The repository ID, which is made if no row of the repository was read. NULL:
+ * no memory. */
 struct fold_repo *fold_repo(struct fold *f, uint64_t id);
 void fold_drop(struct fold *f, struct fold_repo *repo);
 /* NULL: none. */

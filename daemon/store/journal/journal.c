@@ -11,10 +11,10 @@
  *	(journal_flush.c). Until the flush is over, readers see rows not yet on
  *	disk.
  * Callers wait while a commit is under way. A waiting caller then commits the
- * rows of all waiting callers.
- * The first commit after the WAL has begun anew costs a sync of its own, even
- * if the caller wants no flush: if a power loss took the new header, the old
- * frames would pass for the newest. A flush covers all earlier commits, so a
+ * rows of all waiting callers, so one transaction serves them all. If a power
+ * loss took the header of a new WAL, the old frames would pass for the newest.
+ * So the first commit after the WAL has begun anew costs a sync of its own,
+ * even if the caller wants no flush. A flush covers all earlier commits, so a
  * power loss always leaves a prefix of the commits.
  *
  * Failure modes:
@@ -33,9 +33,9 @@
  *			the connection is of no use: JOURNAL_UNKNOWN from then
  *			on
  *
- * An LSN is never used twice: the next LSN follows the highest LSN of the rows
- * and the forgotten LSN, and no row beyond the forgotten LSN is ever deleted
- * (journal_trim.c).
+ * An LSN is never used twice, because the next LSN follows the highest LSN of
+ * the rows and the forgotten LSN, and no row beyond the forgotten LSN is ever
+ * deleted (journal_trim.c).
  */
 #include <errno.h>
 #include <string.h>
@@ -186,7 +186,8 @@ static int insert_row(struct journal *j, const struct journal_row *row,
 	sqlite3_bind_int64(s, 11, row->time_us);
 	sqlite3_bind_int64(s, 12, (sqlite3_int64)row->refers_to);
 	sqlite3_bind_int(s, 13, row->final);
-	/* NULL would be stored as NULL; an empty body is a body. */
+	/* A null pointer would be stored as NULL, but an empty body is a body,
+	 * so this is a blob without bytes. */
 	if (row->len == 0)
 		sqlite3_bind_zeroblob(s, 14, 0);
 	else
@@ -281,7 +282,8 @@ static void number_rows(struct journal *j, struct journal_commit *c)
 	size_t i;
 
 	for (i = 0; i < c->nr; i++) {
-		/* An unused LSN would look lost. */
+		/* A row that is not stored gets no LSN, because an unused LSN
+		 * would look lost. */
 		if (journal_is_stored(&c->rows[i]))
 			j->last_written = c->rows[i].lsn = j->next_lsn++;
 		c->rows[i].start = j->start;
@@ -306,8 +308,8 @@ static void commits_are_over(struct journal *j, struct journal_commit *first,
 }
 
 /* Writes FIRST and the commits behind FIRST in a single transaction. After a
- * definite failure, writes each commit alone: a failing commit must not stop
- * the other commits. */
+ * definite failure, writes each commit alone, because a failing commit must not
+ * stop the other commits. */
 static void commit_all(struct journal *j, struct journal_commit *first)
 {
 	int r = write_together(j, first);
@@ -336,7 +338,7 @@ static struct journal_commit *take_waiting(struct journal *j)
 	return first;
 }
 
-/* After a failure the rows have no LSN: other rows may get the LSNs. */
+/* After a failure other rows may get the LSNs, so these rows have none. */
 static int clear_lsns(struct journal_row *rows, size_t nr, int r)
 {
 	size_t i;

@@ -1,6 +1,7 @@
 /*
- * The chain of digests of the rows: so that a line, noted elsewhere, fixes all
- * rows before it (refd log --head, refd verify --head).
+ * The chain of digests of the rows. Each digest contains the digest before, so
+ * a line that is noted elsewhere fixes all earlier rows (refd log --head, refd
+ * verify --head).
  *
  * Happy path:
  *	extend	SHA-256 of the digest before, and of the row as its checksum
@@ -9,9 +10,9 @@
  *		the transaction that deletes them. So the chain of the other
  *		rows can always be made again from the journal alone
  *
- * Who rewrites the journal can store any digest of the trimmed rows. But the
- * digest of the rows behind them would then be another than the noted one, so
- * the stored digest need not be protected.
+ * Who rewrites the journal can store any digest of the trimmed rows. But then
+ * the digest of the rows behind them would differ from the noted digest, so the
+ * stored digest need not be protected.
  *
  * Failure modes:
  *	no table, because nothing was trimmed yet	a chain of zeros
@@ -41,8 +42,8 @@ void journal_chain_add(struct journal_chain *chain,
 	chain->lsn = row->lsn;
 }
 
-/* The first trimming makes the table, because the chain of a journal that has
- * all its rows begins with zeros. The only row has the id 1. */
+/* The chain of a journal that has all its rows begins with zeros, so only the
+ * first trimming makes the table. The only row has the id 1. */
 int journal_write_chain(struct journal *j, const struct journal_chain *chain)
 {
 	sqlite3_stmt *s = NULL;

@@ -10,10 +10,10 @@
  *	committer waiting, a last PASSIVE with little to copy and to sync.
  *
  * No checkpoint starts between a complete checkpoint and the end of the next
- * commit ("WAL-reset bug", https://www.sqlite.org/wal.html): before 3.51.3 a
- * checkpoint that has read the old header just before a commit begins the WAL
- * anew counts frames as copied that never were. An idle journal is therefore
- * left alone until the next commit.
+ * commit ("WAL-reset bug", https://www.sqlite.org/wal.html), because a
+ * checkpoint can read the old header just before a commit begins the WAL anew.
+ * Before 3.51.3 such a checkpoint counts frames as copied that never were. So
+ * an idle journal is left alone until the next commit.
  *
  * Failure modes:
  *	a reader, or a view of another process, blocks the copying
@@ -33,7 +33,8 @@
 
 #include "daemon/store/journal/journal_internal.h"
 
-/* Few enough frames to make the committer wait; the number of attempts. */
+/* Few enough frames to make the committer wait. Commits may add frames as fast
+ * as a checkpoint copies frames, so the number of attempts is bounded. */
 #define FEW_FRAMES 500
 #define ROUNDS_MAX 5
 
@@ -81,7 +82,8 @@ static int passive(struct journal *j)
 	    SQLITE_CHECKPOINT_PASSIVE, &log, &copied);
 	if (rc != SQLITE_OK)
 		return failed(j, rc);
-	/* A connection that never read does nothing and says OK. */
+	/* A connection that never read does nothing and says OK, so LOG
+	 * tells. */
 	if (log < 0)
 		return -EIO;
 	if (!journal_fs_lives(j))
@@ -106,8 +108,8 @@ static int sync_database(struct journal *j)
 	return rc == SQLITE_OK ? 0 : failed(j, rc);
 }
 
-/* Must the WAL be made to begin anew? After a complete checkpoint the WAL does
- * so without help. */
+/* Must the WAL be made to begin anew? After a complete checkpoint the next
+ * commit does so without help. */
 static bool is_beyond(struct journal *j, uint64_t wal_max_bytes)
 {
 	bool is_beyond;
@@ -138,9 +140,10 @@ static int catch_up(struct journal *j)
 	return r;
 }
 
-/* Keeps views out. MUST: a start, and a WAL that has outgrown its bound, can't
- * do without. Then a view that was stopped in the middle, or hangs, notices the
- * checkpoint, and does not use what it has read (journal_view.c). */
+/* Keeps views out. A start, and a WAL that has outgrown its bound, cannot do
+ * without a checkpoint, so MUST goes on without the lock. A view that was
+ * stopped in the middle, or hangs, then notices the checkpoint, and uses
+ * nothing that was read (journal_view.c). */
 static int lock_wal(struct journal *j, bool must, int *fd)
 {
 	int r = journal_lock_wal(j, must ? STOPPED_VIEW_NS : VIEW_NS, fd);
@@ -170,7 +173,7 @@ int journal_truncate_wal(struct journal *j)
 
 	if (journal_forget_room(j) < 0)
 		return SQLITE_IOERR;
-	/* Without a WAL there is nothing to copy. */
+	/* Without a WAL there is nothing to copy, so no lock is needed. */
 	rc = lock_wal(j, true, &fd);
 	if (rc < 0 && rc != -ENOENT)
 		return SQLITE_IOERR;

@@ -1,6 +1,6 @@
 /*
- * The checksums of a row and of meta, stored beside the data: SQLite's pages
- * have none.
+ * The checksums of a row and of meta, stored beside the data, because SQLite's
+ * pages have none.
  *
  * Happy path: the CRC-32 of zlib, which the daemon already uses for objects,
  * over all data of the row: the numbers, each as eight bytes little-endian, the
@@ -55,7 +55,8 @@ uint32_t journal_checksum(const struct journal_row *row)
 
 	journal_put_head(row, head);
 	sum = crc32_z(sum, head, sizeof(head));
-	/* Of NULL, as SQLite gives an empty body, zlib would begin anew. */
+	/* SQLite gives NULL for an empty body, and for NULL zlib would begin
+	 * anew. */
 	if (row->len > 0)
 		sum = crc32_z(sum, row->body, row->len);
 	return (uint32_t)sum;

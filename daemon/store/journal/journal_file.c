@@ -31,9 +31,10 @@
 #define CHECK_PAGES_MAX 8192 /* 32 MiB */
 
 /*
- * Transaction ids begin with their birth time, and the index grows at its right
- * edge. Unsigned 64-bit numbers keep their bits. The seal is the last column of
- * meta, whose row is shorter than 128 bytes (journal_look.c).
+ * Transaction ids begin with their birth time, so the index grows at its right
+ * edge. Unsigned 64-bit numbers keep their bits. The look at the WAL finds the
+ * seal without SQLite (journal_look.c), so the seal is the last column of meta,
+ * and the row of meta is shorter than 128 bytes.
  */
 static const char schema[] =
     "CREATE TABLE meta(id INTEGER PRIMARY KEY, uuid BLOB NOT NULL,"
@@ -119,7 +120,8 @@ int journal_check_file(struct journal *j, char **why)
 		return journal_say(why, fd, "can't open %s: %s", j->cfg.path,
 		    strerror(-fd));
 	n = SYS(j->sys, pread, fd, head, sizeof(head), 0);
-	/* close() drops the locks of open connections: none is open yet. */
+	/* close() would drop the locks of open connections, but none is open
+	 * yet. */
 	SYS(j->sys, close, fd);
 	if (n < 0)
 		return journal_say(why, (int)n, "can't read %s: %s",
@@ -158,8 +160,9 @@ static int integrity_check(struct journal *j, const char *of, char **why)
 	return r;
 }
 
-/* Checks a small journal completely. Of a large journal, checks only the tables
- * read by every start; recovery checks the records as it reads them. */
+/* A check of a large journal would take long, so only the tables that every
+ * start reads are checked. Recovery checks the records while reading. A small
+ * journal is checked completely. */
 int journal_check_pages(struct journal *j, char **why)
 {
 	static const char *const small[] = { "meta", "start", "repo" };
@@ -180,8 +183,8 @@ int journal_check_pages(struct journal *j, char **why)
 
 /* ---- a new journal ---- */
 
-/* "" if the machine has no id: a container's file may be missing, empty, or say
- * "uninitialized". */
+/* "" if the machine has no id, because the file of a container may be missing,
+ * empty, or say "uninitialized". */
 void journal_machine_id(struct journal *j, char id[JOURNAL_MACHINE_MAX])
 {
 	static const size_t hex_digits = 32;
@@ -232,7 +235,7 @@ static int fill_ids(sqlite3 *db)
 	return sqlite3_exec(db, sql, NULL, NULL, NULL);
 }
 
-/* The database has no WAL yet: a commit syncs everything in the file. */
+/* The database has no WAL yet, so a commit syncs everything in the file. */
 static int fill_database(struct journal *j, const char *path, char **why)
 {
 	sqlite3 *db;
@@ -302,7 +305,8 @@ static int make_file(struct journal *j, const char *path, char **why)
 {
 	int fd, r;
 
-	/* The journal holds ref names and messages of all repositories. */
+	/* The journal holds ref names and messages of all repositories, so only
+	 * the daemon's account may read the file. */
 	fd = SYS(j->sys, openat, SYS_TRUSTED, path, O_RDWR | O_CREAT | O_EXCL,
 	    0600);
 	if (fd < 0)
@@ -445,9 +449,9 @@ int journal_forget_room(struct journal *j)
 }
 
 /*
- * SQLite takes zeros for no frame: a frame has the salts and the checksum of
- * its WAL. The room is durable before its size is noted, because a power loss
- * may take unsynced room away. Nothing else depends on the room. So a full disk
+ * A frame has the salts and the checksum of its WAL, so SQLite takes zeros for
+ * no frame. The room is durable before its size is noted, because a power loss
+ * may take unsynced room away. Nothing else depends on the room, so a full disk
  * is no failure: the WAL grows.
  */
 int journal_fill_wal(struct journal *j)
@@ -494,7 +498,8 @@ bool journal_cut_room(struct journal *j)
 
 /* ---- after a failed sync ---- */
 
-/* The file may look better in the page cache than on the disk. */
+/* After a failed sync the file may look better in the page cache than on the
+ * disk, so the pages are dropped. */
 static int drop_one(struct journal *j, const char *path)
 {
 	int r, fd = SYS(j->sys, openat, SYS_TRUSTED, path, O_RDONLY, 0);

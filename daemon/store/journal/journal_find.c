@@ -8,7 +8,7 @@
  * reads all names that begin with its literal part, and sorts what it finds.
  *
  * Failure modes: those of journal_index.c. A pattern with very many names is
- * interrupted.
+ * interrupted, because other clients wait for their turns.
  */
 #include <errno.h>
 #include <string.h>
@@ -94,8 +94,8 @@ static int bind_behind(sqlite3_stmt *s, int parameter, const char *text,
 	return sqlite3_bind_text(s, parameter, end, (int)len, SQLITE_TRANSIENT);
 }
 
-/* An SQLite code: without memory a parameter would be NULL, and match nothing.
- * Only bind_behind() needs memory. */
+/* An SQLite code, because without memory a parameter would be NULL, and match
+ * nothing. Only bind_behind() needs memory. */
 static int bind_pattern(sqlite3_stmt *s, size_t i, const char *pattern)
 {
 	int own = OWN + (int)i * PER_PATTERN;
@@ -203,7 +203,8 @@ int journal_index_search_next(struct journal_index *x, int64_t until_ns,
 		*lsn = rc == SQLITE_ROW ?
 		    (uint64_t)sqlite3_column_int64(x->search, 0) :
 		    0;
-		/* A row of several matching refs comes several times. */
+		/* A row of several matching refs comes several times, so equal
+		 * LSNs are passed over. */
 	} while (rc == SQLITE_ROW && *lsn == x->found);
 	x->found = *lsn;
 	if (rc == SQLITE_ROW)

@@ -3,25 +3,25 @@
  *
  * Happy path: for durability the caller waits for a flush begun after the
  * commit. A waiting caller flushes for all waiting callers. Up to seven further
- * flushes may begin during the first, for late callers. Each of them waits
- * until an eighth of the time of a flush has passed since the last one began,
+ * flushes may begin during the first, for late callers. Each further flush
+ * waits until an eighth of the time of a flush has passed since the last begin,
  * so that callers gather for the flush. The block layer of Linux joins flushes
  * that wait for a flush of the same device. So a disk that does one flush after
  * the other gets fewer flushes.
  *
- * Each flush has a handle of its own. The kernel reports a failed write once
- * for each open file: with a common handle, a second flush would report
+ * The kernel reports a failed write once for each open file, so each flush has
+ * a handle of its own. With a common handle, a second flush would report
  * success.
  *
- * A later flush covers all commits of an earlier flush. No commit counts as
- * durable until the earlier flush has succeeded.
+ * A later flush covers all commits of an earlier flush, which may have failed.
+ * So no commit counts as durable until the earlier flush has succeeded.
  *
- * On ext4 a flush may succeed although its data is lost: if the journal of ext4
+ * On ext4 a flush may succeed although its data is lost. If the journal of ext4
  * has aborted since the write, the transaction with the size and the blocks of
- * the WAL is gone, and fdatasync finds nothing left to wait for (Linux 6.18:
+ * the WAL is gone, so fdatasync finds nothing left to wait for (Linux 6.18:
  * fdatasync returned 0, and after a mount the file had its old size). Blocks
- * made durable by an earlier flush are safe. Therefore journal_fs_lives()
- * follows each flush of a grown WAL, and each checkpoint of SQLite.
+ * made durable by an earlier flush are safe. So journal_fs_lives() follows each
+ * flush of a grown WAL, and each checkpoint of SQLite.
  *
  * Failure modes:
  *	a flush fails, or the file system has stopped since
@@ -93,8 +93,8 @@ void journal_flush_close(struct journal *j)
 	j->wal_fd = -1;
 }
 
-/* The first call makes ext4 notice the abort of its journal, and may still
- * return 0; ext4 refuses the second call. */
+/* The first call makes ext4 notice the abort of its journal, but may still
+ * return 0. So there is a second call, which ext4 refuses. */
 bool journal_fs_lives(struct journal *j)
 {
 	int i, r = 0;
@@ -233,7 +233,8 @@ int journal_flush(struct journal *j)
 {
 	struct journal_mark mark;
 
-	/* Marks all commits visible to readers. */
+	/* Marks all commits visible to readers, also those that nobody waits
+	 * for. */
 	mutex_lock(&j->commit_lock);
 	mark = journal_mark(j);
 	mutex_unlock(&j->commit_lock);

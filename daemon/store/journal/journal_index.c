@@ -32,12 +32,12 @@
 
 /*
  * The first column of the two tables that find records is a part of the LSN
- * (segment_of()). In a database without it each insertion would go to another
+ * (segment_of()), because otherwise each insertion would go to a different
  * page, and trimming would leave most pages half empty.
  *
- * A ref is in two trees: with its repository, and for questions about all
- * repositories without. The sources of a record are its uid, the texts of its
- * identities, and its repository (journal_index_source()).
+ * Questions can be about one repository or about all, so a ref is in two trees:
+ * with the repository, and without. The sources of a record are its uid, the
+ * texts of its identities, and its repository (journal_index_source()).
  */
 static const char schema[] =
     "CREATE TABLE meta(version INTEGER NOT NULL, journal BLOB NOT NULL,"
@@ -63,8 +63,9 @@ static const char settings[] = "PRAGMA journal_mode=WAL;"
 
 /* ---- opening ---- */
 
-/* Some old entries of a table, and the deletion of an entry. A single statement
- * for both would read a whole segment each time. */
+/* Some old entries of a table, and the deletion of an entry. There are two
+ * statements, because a single statement would read a whole segment each
+ * time. */
 #define OLD(table, columns)                                                    \
 	"SELECT " columns " FROM " table                                       \
 	" NOT INDEXED WHERE segment < ? LIMIT 1000"
@@ -122,7 +123,8 @@ static int compare_last(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-/* Is the last indexed row a row of J? The row may have been trimmed. */
+/* Is the last indexed row a row of J? A trimmed row cannot be compared, so the
+ * answer is yes. */
 static int check_last(struct journal *j, struct last_row *last)
 {
 	struct journal_reader *reader;
@@ -138,7 +140,7 @@ static int check_last(struct journal *j, struct last_row *last)
 	r = journal_read(reader, last->lsn - 1, last->lsn + 1, false, 1,
 	    compare_last, last);
 	journal_reader_close(reader);
-	/* A damaged row says nothing about the index. */
+	/* A damaged row says nothing about the index, so the index stays. */
 	if (r == -EUCLEAN || r == -EBADMSG)
 		return 0;
 	if (r != 0)
@@ -173,7 +175,8 @@ static int check_meta(struct journal_index *x, struct journal *j)
 			r = 0;
 		}
 	}
-	/* No memory, for example, says nothing about the index. */
+	/* A lack of memory, for example, says nothing about the index, so the
+	 * index is not begun anew. */
 	if (rc != SQLITE_ROW && rc != SQLITE_DONE && rc != SQLITE_ERROR)
 		r = journal_errno(rc);
 	sqlite3_finalize(s);
@@ -243,7 +246,8 @@ static void remove_files(struct journal_index *x)
 	}
 }
 
-/* An empty one, unless it exists. The file has names of all repositories. */
+/* Makes an empty file, unless the file exists. The index has names of all
+ * repositories, so only the daemon's account may read the file. */
 static int make_file(struct journal_index *x)
 {
 	int fd;

@@ -1,14 +1,14 @@
 /*
  * The index of history: the records of the journal by repository, ref, user and
- * time. A separate database beside the journal ("history.db"), made from the
- * journal and useless without. A missing or damaged index, or an index of
- * another journal or ahead of this journal, is begun anew, empty.
+ * time. A separate database beside the journal ("history.db"). All entries are
+ * made from the journal, so a missing or damaged index, or an index of another
+ * journal or ahead of this journal, is begun anew, empty.
  *
- * The index gives hints: the caller must check the records. But a record
- * without an entry is not found. The index is complete up to
- * journal_index_last().
+ * Rows have a checksum, and pages of the index have none. So the index only
+ * gives hints, and the caller must check the records. But a record without an
+ * entry is not found, so a search is complete only up to journal_index_last().
  *
- * One thread; every call may block, but none for long. 0 or a negative errno;
+ * One thread; every call may block, but not for long. 0 or a negative errno;
  * -EBADMSG: damaged, to be closed and made anew. Nothing logs.
  */
 #ifndef STORE_JOURNAL_INDEX_H
@@ -26,8 +26,8 @@ struct journal_index;
 #define JOURNAL_INDEX_SEGMENT      (UINT64_C(1) << JOURNAL_INDEX_SEGMENT_BITS)
 
 /*
- * DIR is the state directory with the journal J. The last indexed row must be
- * in J, by LSN and id.
+ * DIR is the state directory with the journal J. The journal may be a restored
+ * copy, so the last indexed row must be in J, by LSN and id.
  */
 int journal_index_open(const struct sys *sys, const char *dir,
     struct journal *j, struct journal_index **index);
@@ -42,18 +42,21 @@ const struct journal_chain *journal_index_chain(
 /* ---- writing, some rows at a time ---- */
 
 int journal_index_begin(struct journal_index *index);
-/* ROW by its repository, uid and time; BYTES is its size in the journal. */
+/* Adds ROW under its repository, uid and time. BYTES is the size of ROW in the
+ * journal. */
 int journal_index_add(struct journal_index *index,
     const struct journal_row *row, uint64_t bytes);
-/* ROW by LEN bytes of an identity. */
+/* Adds ROW under LEN bytes of an identity. */
 int journal_index_add_user(struct journal_index *index,
     const struct journal_row *row, const char *user, size_t len);
-/* ROW by the name of a changed ref. */
+/* Adds ROW under the name of a changed ref. */
 int journal_index_add_ref(struct journal_index *index,
     const struct journal_row *row, const char *ref);
-/* The row LSN cannot be read: every search finds it. */
+/* The row LSN cannot be read, so every search finds the row, because an answer
+ * must not pass over a row in silence. */
 int journal_index_add_damaged(struct journal_index *index, uint64_t lsn);
-/* All rows up to ROW are indexed now. Keeps CHAIN. */
+/* All rows up to ROW are indexed now. Keeps CHAIN, which may end before a
+ * damaged row. */
 int journal_index_end(struct journal_index *index,
     const struct journal_row *row, const struct journal_chain *chain);
 void journal_index_cancel(struct journal_index *index);
@@ -70,8 +73,8 @@ int journal_index_bytes(struct journal_index *index, uint64_t *bytes);
  * follows every search. 1: the index has no such entries, read all rows. */
 int journal_index_search(struct journal_index *index, uint64_t repo,
     const struct refd_selection *select, bool down);
-/* Searches between AFTER and BEFORE, which are LSNs within one segment, or
- * beyond its ends. */
+/* Searches between the LSNs AFTER and BEFORE. Only one segment is searched, so
+ * both must lie within the segment, or beyond its ends. */
 void journal_index_search_in(struct journal_index *index, uint64_t after,
     uint64_t before);
 /* 1: *LSN is the next row, in order; 0: no more. -EINTR: nothing was found

@@ -1,7 +1,7 @@
 /*
  * Shared by the files of history's index, journal_index.c and journal_find.c.
- * One thread, as in journal_index.h: the statements are bound and stepped
- * without a lock, and a step may block.
+ * One thread, as in journal_index.h, so the statements are bound and stepped
+ * without a lock. A step may block.
  */
 #ifndef STORE_JOURNAL_INDEX_INTERNAL_H
 #define STORE_JOURNAL_INDEX_INTERNAL_H
@@ -48,7 +48,8 @@ struct journal_index {
 	int64_t until_ns; /* sys->now_mono */
 };
 
-/* A repository among the sources: uids are 0 or more. */
+/* A repository among the sources. The number is negative, because uids are 0 or
+ * more. */
 static inline sqlite3_int64 journal_index_source(uint64_t repo)
 {
 	return -1 - (sqlite3_int64)repo;

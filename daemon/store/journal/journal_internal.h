@@ -1,5 +1,5 @@
 /*
- * Shared by the files of the journal; for no other file.
+ * Shared by the files of the journal, and for no other file.
  *
  *	commit_log.c		the five calls of the log, opening again
  *	journal.c		the committer: transactions, LSNs, forgetting
@@ -11,19 +11,23 @@
  *	journal_checkpoint.c	WAL frames into the database file
  *	journal_read.c		look-ups and scans
  *	journal_reader.c	look-ups, rows and repositories, for one thread
+ *	journal_repo.c		starts of the daemon, and repositories
  *	journal_trim.c		deletes old rows
  *	journal_chain.c		a digest of all rows
  *	journal_objects.c	new objects of rows
  *	journal_index.c		history's index, a separate database
+ *	journal_find.c		searches this index
  *	journal_look.c		the WAL file before SQLite opens it
  *	journal_wal.c		facts that only the WAL file has
  *	journal_checksum.c	the checksum of a row
  *	journal_shared.c	the log of all nodes
+ *	journal_waiting.c	shared rows that cannot be applied yet
  *	journal_values.c	the values that shared rows gave to refs
  *	journal_sql.c		connections, statements, error codes
  *
  * Order of locks: use_lock, ckpt_lock, commit_lock, hand_lock. The last three
- * guard the members below them. No call that may block runs under hand_lock.
+ * guard the members below them. Functions that never block on the disk take
+ * hand_lock, so no call that may block runs under hand_lock.
  */
 #ifndef STORE_JOURNAL_INTERNAL_H
 #define STORE_JOURNAL_INTERNAL_H
@@ -129,7 +133,8 @@ struct journal_commit {
 	struct journal_mark mark;
 };
 
-/* A flush, at work or idle; hand_lock, except for the file. */
+/* A flush, at work or idle; hand_lock, except for the file, because a sync
+ * blocks. */
 struct journal_flusher {
 	sqlite3_file *wal; /* a separate handle; NULL: none */
 	bool is_busy;
@@ -191,7 +196,8 @@ struct journal_stmts {
 	sqlite3_stmt *commit, *rollback;
 };
 
-/* hand_lock. Flushes are over in the order in which they began. */
+/* hand_lock. Flushes are over in the order in which they began, because a later
+ * flush covers the commits of an earlier flush. */
 struct journal_flushes {
 	struct journal_flusher flushers[JOURNAL_FLUSHERS];
 	uint64_t begun, over;
@@ -204,8 +210,8 @@ struct journal_flushes {
 
 /* hand_lock. */
 struct journal_lsns {
-	/* The last row, and the last row with a later flush. LSNs given out in
-	 * between may be lost. */
+	/* The last row, and the last row with a later flush. The LSNs in
+	 * between have no flush, so they may be lost. */
 	uint64_t last_row, durable;
 	uint64_t last;
 	uint64_t trimmed; /* rows up to here are gone, except deferred ones */
@@ -232,12 +238,12 @@ struct journal {
 	uint64_t start;
 	struct journal_found found;
 	struct journal_view view;
-	/* As in the journal; guarded by commit_lock after opening. */
+	/* As in the journal, and guarded by commit_lock after opening. */
 	char machine[JOURNAL_MACHINE_MAX];
 
-	/* Read-locked by readers with a separate connection. An open connection
-	 * keeps the WAL's index alive, and SQLite would not read the disk
-	 * again. */
+	/* Read-locked by readers with a separate connection, because an open
+	 * connection keeps the WAL's index alive. Then journal_reopen() would
+	 * not read the disk again. */
 	struct rwlock use_lock;
 
 	struct mutex ckpt_lock;
@@ -256,7 +262,7 @@ struct journal {
 
 	struct mutex hand_lock;
 	bool is_broken; /* only journal_reopen() helps */
-	/* A checkpoint completed and no commit has ended since: none may
+	/* A checkpoint completed and no commit has ended since, so none may
 	 * start. */
 	bool is_caught_up;
 	struct journal_lsns lsn;
@@ -276,138 +282,151 @@ struct journal {
 
 /* ---- journal_sql.c ---- */
 
-/* Opens PATH with the rules of journal.h. Close *DB even after a failure. An
- * SQLite code. A connection of a view reads a copy of the WAL. */
+/* Opens PATH with the rules of journal.h. SQLite makes *DB also for an error,
+ * so close *DB even after a failure. An SQLite code. A connection of a view
+ * reads a copy of the WAL. */
 int journal_connect(struct journal *j, const char *path, sqlite3 **db);
-/* Frees all statements of *DB, too. *DB may be NULL, and is NULL afterwards. */
+/* Closes *DB, and frees all its statements first, because SQLite closes no
+ * connection with statements. *DB may be NULL, and is NULL afterwards. */
 void journal_disconnect(sqlite3 **db);
 /* The next connection of this thread that opens a WAL gets COPY instead, and
- * owns the descriptor. -1: the file itself. Returns what was given before and
- * not taken. */
+ * owns the descriptor. -1: the file itself. Returns the descriptor that was
+ * given before and not taken. */
 int journal_give_wal(int copy);
 int journal_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **stmt);
-/* Steps to the end and resets. SQLITE_OK or an extended code. */
+/* Steps to the end and resets, and returns SQLITE_OK or an extended code. */
 int journal_run(sqlite3_stmt *stmt);
 /* Runs SQL, whose parameters are A and B. *VALUE: the first column of the last
  * row; NULL: no row is expected. As journal_run(). */
 int journal_query(sqlite3 *db, const char *sql, uint64_t a, uint64_t b,
     int64_t *value);
-/* The negative errno for the code of a definite failure, for the thread that
- * got the code. */
+/* The negative errno for the code of a definite failure. For the thread that
+ * got the code, because a full disk is noted for each thread. */
 int journal_errno(int rc);
-/* Puts a sentence into *WHY and returns R. */
+/* Puts a sentence, to be freed, into *WHY, and returns R. */
 int journal_say(char **why, int r, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* The same with SQLite's text for RC, or for a full disk with the directory of
- * J. Returns an errno. */
+ * J, and returns an errno. */
 int journal_say_sql(const struct journal *j, char **why, int rc, sqlite3 *db,
     const char *doing);
 
 /* ---- journal_view.c ---- */
 
-/* Keeps checkpoints apart from the views of other processes, for as long as *FD
- * is open. 0; negative errno, and *FD is -1. -EBUSY: the others had the lock
- * all the time. */
+/* Keeps checkpoints apart from the views of other processes, which read the
+ * database without SQLite's locks, for as long as *FD is open. Returns 0, or a
+ * negative errno with -1 in *FD, which is -EBUSY if the others had the lock all
+ * the time. */
 int journal_lock_wal(struct journal *j, int64_t wait_ns, int *fd);
 /* The database file stays as it is until _unlock, which follows in any case and
- * soon, because no checkpoint is made meanwhile. 0 or negative errno. */
+ * soon, because no checkpoint is made meanwhile. Returns 0 or a negative
+ * errno. */
 int journal_view_lock(struct journal *j);
-/* Returns R, the result of the reading. -EAGAIN: the daemon did not wait, and
- * whatever was read is unknown. */
+/* Returns R, the result of the reading. -EAGAIN: the daemon did not wait, so
+ * the rows that were read may be wrong. */
 int journal_view_unlock(struct journal *j, int r);
-/* The connection that is opened next reads a copy of the WAL. Sets view.sight.
- */
+/* Makes a copy of the WAL for the connection that is opened next, and sets
+ * view.sight. */
 int journal_view_copy(struct journal *j);
-/* Are the files as they were? OLD_ROW: as to rows that were there. */
+/* Are the files as they were, or with OLD_ROW, as to rows that were there? */
 bool journal_view_stands(struct journal *j, const struct journal_sight *sight,
     bool old_row);
 
 /* ---- journal_open.c ---- */
 
-/* All checks before the journal may be read, for the daemon and for a view:
- * only what both accept is read. Changes nothing. */
+/* All checks before the journal may be read, for the daemon and for a view, so
+ * neither reads a journal that the other refuses. Changes nothing. */
 int journal_connect_to_read(struct journal *j, char **why);
-/* Without anything open. CFG is copied. NULL: out of memory. */
+/* Makes a journal without anything open, with a copy of CFG, or NULL without
+ * memory. */
 struct journal *journal_new(const struct journal_config *cfg, const char *vfs);
 /* Closes everything. */
 void journal_free(struct journal *j);
 
 /* ---- journal_meta.c ---- */
 
-/* Checks the schema as SQLite reads it: the WAL may hold a newer first page
- * than the file. */
+/* Checks the schema as SQLite reads the schema, because the WAL may hold a
+ * newer first page than the file. */
 int journal_check_schema(struct journal *j, char **why);
 /* Reads the owner and the forgotten and trimmed LSNs. */
 int journal_read_meta(struct journal *j, char **why);
-/* Within a transaction; commit_lock is held. An SQLite code. */
+/* Within a transaction and under commit_lock; returns an SQLite code. */
 int journal_write_meta(struct journal *j, const struct journal_meta *meta);
-/* The last row's number, into last_written and last_lsn. */
+/* Reads the number of the last row into last_written and lsn.last. */
 int journal_read_last(struct journal *j, char **why);
 
 /* ---- journal_file.c ---- */
 
-/* SUFFIX after the database's path; to be freed. */
+/* The path of the database with SUFFIX at the end, to be freed by the
+ * caller. */
 char *journal_path_with(const struct journal *j, const char *suffix);
-/* "" if the machine has no id: some containers have none. */
+/* "" if the machine has no id, because some containers have none. */
 void journal_machine_id(struct journal *j, char id[JOURNAL_MACHINE_MAX]);
 /* May this build open the journal? -ENOENT without *WHY: no journal. Call
- * before any connection: closing the file would drop the connection's locks. */
+ * before any connection, because closing the file would drop the connection's
+ * locks. */
 int journal_check_file(struct journal *j, char **why);
 int journal_check_ids(const char *path, uint32_t app, uint32_t version,
     char **why);
 /* Checks as much as bounded time allows. */
 int journal_check_pages(struct journal *j, char **why);
-/* Makes the file, durable with its name. */
+/* Makes the file, which is durable with its name at the return. */
 int journal_make_file(struct journal *j, char **why);
 int journal_sync_dir(struct journal *j);
 /* Fills the WAL with zeros behind its end, up to wal_room bytes, and notes this
  * size beside the journal. On a full disk there are no zeros. */
 int journal_fill_wal(struct journal *j);
-/* Is the WAL shorter than noted? -EBADMSG and *WHY. Also beside a daemon. */
+/* If the WAL is shorter than noted, returns -EBADMSG and *WHY, also beside a
+ * daemon. */
 int journal_check_room(struct journal *j, char **why);
-/* Durable, before the WAL may get shorter. */
+/* Durable, before the WAL may get shorter, because a start refuses a WAL that
+ * is shorter than noted. */
 int journal_forget_room(struct journal *j);
-/* Cuts off the room behind the frames. Only while nothing was written since the
- * opening. False: there is no room to cut. */
+/* Cuts off the room behind the frames. The end of the frames is known from the
+ * opening, so only while nothing was written since. False: there is no room to
+ * cut. */
 bool journal_cut_room(struct journal *j);
-/* Database and WAL, while no connection is open. */
+/* Drops database and WAL from the page cache, while no connection is open. */
 int journal_drop_caches(struct journal *j);
 
 /* ---- journal.c ---- */
 
 bool journal_is_broken(struct journal *j);
 void journal_break(struct journal *j);
-/* NUMBER, which hand_lock guards. */
+/* Reads NUMBER, which hand_lock guards, under this lock. */
 uint64_t journal_guarded(struct journal *j, const uint64_t *number);
-/* One SQLite transaction; commit_lock is held. RC: the result of the statements
- * since _begin. */
+/* One SQLite transaction, while commit_lock is held. RC: the result of the
+ * statements since _begin. */
 int journal_txn_begin(struct journal *j);
 int journal_txn_end(struct journal *j, int rc);
-/* Marks all commits until now; commit_lock is held. */
+/* Marks all commits until now, while commit_lock is held. */
 struct journal_mark journal_mark(struct journal *j);
 
 /* ---- journal_repo.c ---- */
 
-/* Inserts this start of the daemon. */
+/* Inserts this start of the daemon. The row is on disk at the return, because
+ * the numbers of batches contain the number of the start, and no later start
+ * may get the same number. */
 int journal_register_start(struct journal *j);
 
 /* ---- journal_flush.c ---- */
 
-/* Opens a handle of the existing WAL per flusher. An SQLite code. */
+/* Opens a handle of the existing WAL per flusher, and returns an SQLite
+ * code. */
 int journal_flush_open(struct journal *j);
 void journal_flush_close(struct journal *j);
-/* Does the file system of the WAL still work? If not, a flush may have
+/* Does the file system of the WAL still work? Otherwise a flush may have
  * succeeded although its data is lost. */
 bool journal_fs_lives(struct journal *j);
 /* Before reopening: breaks the journal, wakes all waiting callers, and waits
- * for the end of flushes at work. */
+ * for the end of flushes at work, because these use the open files. */
 void journal_flush_end(struct journal *j);
 
 /* ---- journal_checkpoint.c ---- */
 
-/* On a connection that has read, with no other connection at work: moves
- * everything into the synced database file, and empties the WAL. An SQLite
- * code. */
+/* Moves everything into the synced database file, and empties the WAL. On a
+ * connection that has read, because SQLite does nothing on a connection that
+ * never read, and with no other connection at work. An SQLite code. */
 int journal_truncate_wal(struct journal *j);
 
 /* ---- journal_read.c ---- */
@@ -421,7 +440,7 @@ typedef int journal_row_fn(void *arg, const struct journal_row *row);
  * differs from its stored checksum. */
 int journal_each_row(struct journal *j, sqlite3_stmt *s, journal_row_fn *cb,
     void *arg, unsigned *nr, uint64_t *last);
-/* REPO->path is S's. -EBADMSG: damaged. */
+/* Takes REPO from S, which still owns REPO->path. -EBADMSG: damaged. */
 int journal_repo_of(sqlite3_stmt *s, struct journal_repo *repo);
 
 /* Does ROW become a row of the table, with an LSN? */
@@ -431,45 +450,50 @@ static inline bool journal_is_stored(const struct journal_row *row)
 	    row->kind != JOURNAL_WAITING;
 }
 
-/* Row LSN differs from the written row. */
+/* Notes that row LSN differs from the written row. */
 void journal_note_damage(struct journal *j, uint64_t lsn);
 
 /* ---- journal_objects.c ---- */
 
-/* Within a transaction; commit_lock is held. An SQLite code. */
+/* Within a transaction and under commit_lock; returns an SQLite code. */
 int journal_write_objects(struct journal *j, uint64_t lsn,
     const struct journal_row *row);
-/* The result of journal_read_objects(), from S: checksum and bytes. */
+/* Takes the result of journal_read_objects() from S, whose columns are checksum
+ * and bytes. */
 int journal_take_objects(struct journal *j, sqlite3_stmt *s, uint64_t lsn,
     uint8_t **bytes, size_t *len);
 
 /* ---- journal_shared.c; commit_lock is held ---- */
 
-/* Reads when the journal has joined; 0: never. An SQLite code. */
+/* Reads when the journal has joined, or 0 for never, and returns an SQLite
+ * code. */
 int journal_read_joined(struct journal *j, uint64_t *ms);
-/* Adds the rows of C to SHARED; WANTED: journal_set_shared(). 0 or -EINVAL. */
+/* Adds the rows of C to SHARED, where WANTED is of journal_set_shared(), and
+ * returns 0 or -EINVAL. */
 int journal_add_shared(const struct journal *j, struct journal_shared *shared,
     const uint8_t wanted[16], const struct journal_commit *c);
 
 /* ---- journal_waiting.c; commit_lock is held ---- */
 
-/* The journal can have ROW as one that waits. */
+/* Can the journal have ROW as a row that waits? */
 bool journal_is_late(const struct journal *j, const struct journal_row *row);
-/* Within a transaction. An SQLite code. */
+/* Within a transaction; returns an SQLite code. */
 int journal_write_waiting(struct journal *j, const struct journal_row *row);
-/* ROW has been applied. SQLITE_CONSTRAINT: the row does not wait. */
+/* ROW has been applied, so ROW waits no longer. SQLITE_CONSTRAINT: the row does
+ * not wait. */
 int journal_end_waiting(struct journal *j, const struct journal_row *row);
 
 /* ---- journal_repo.c ---- */
 
-/* Within a transaction; commit_lock is held. Sets REPO->id. An SQLite code. */
+/* Sets REPO->id, within a transaction and under commit_lock, and returns an
+ * SQLite code. */
 int journal_put_repo(struct journal *j, struct journal_repo *repo);
 
 /* ---- journal_values.c ---- */
 
-/* Within a transaction; commit_lock is held. SQLite codes. */
+/* Within a transaction and under commit_lock, and both return SQLite codes. */
 int journal_write_values(struct journal *j, const struct journal_row *row);
-/* The values of NEXT become all values; NULL: there are none. */
+/* The values of NEXT become all values, and without NEXT there are none. */
 int journal_set_values(struct journal *j, journal_given_fn *next, void *arg);
 
 /* ---- journal_reader.c ---- */
@@ -480,8 +504,8 @@ void journal_reader_disconnect(struct journal_reader *reader);
 
 /* ---- journal_chain.c; commit_lock is held ---- */
 
-/* Within a transaction: CHAIN ends with the last trimmed row. An SQLite
- * code. */
+/* Writes CHAIN, which ends with the last trimmed row, within a transaction, and
+ * returns an SQLite code. */
 int journal_write_chain(struct journal *j, const struct journal_chain *chain);
 
 /* ---- journal_look.c ---- */
@@ -492,7 +516,7 @@ int journal_look_at_wal(struct journal *j, char **why);
 /* ---- journal_checksum.c ---- */
 
 uint32_t journal_checksum(const struct journal_row *row);
-/* Everything in ROW but the body, as bytes. */
+/* Everything in ROW but the body, as bytes, for the checksum and the chain. */
 #define JOURNAL_HEAD_BYTES 120
 void journal_put_head(const struct journal_row *row,
     uint8_t head[JOURNAL_HEAD_BYTES]);
@@ -507,7 +531,8 @@ void journal_seal(const struct journal *j, const struct journal_meta *meta,
 
 /* After a commit that began the WAL anew. */
 void journal_wal_began(struct journal *j);
-/* A COMMIT of NR frames failed in a write: can its last frame be whole? */
+/* A COMMIT of NR frames failed in a write: can the last frame be whole, so that
+ * a crash would commit the transaction? */
 bool journal_wal_may_hold(struct journal *j, int nr);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * A look at the WAL's file before SQLite opens the file. SQLite silently
- * ignores all frames from the first damaged frame on, and refd's next
- * checkpoint would truncate the frames.
+ * A look at the WAL's file before SQLite opens the file, because SQLite
+ * silently ignores all frames from the first damaged frame on, and refd's next
+ * checkpoint would truncate these frames.
  * (https://www.sqlite.org/fileformat2.html, 4.1.)
  *
  * Happy path: a header; frames, where each frame continues the checksum of the
@@ -144,7 +144,7 @@ static void add_frame(const struct wal *w, const uint8_t *frame,
 }
 
 /* Does the frame in w->frame continue the frames before? Most of a WAL is room
- * without salts, which is not summed up. */
+ * without salts, so only a frame with salts is summed up. */
 static bool continues(struct wal *w)
 {
 	uint32_t sums[2] = { w->sums[0], w->sums[1] };
@@ -171,7 +171,7 @@ static bool is_one_bit(uint32_t value, uint32_t missing)
 
 /* Does a sector end with the first 8 bytes of the frame at byte AT? A power
  * loss may leave the older bytes of the sector. The number of the page and the
- * commit mark differ little from older numbers, and the difference of the sums
+ * commit mark differ little from older numbers, so the difference of the sums
  * can be the same as after one wrong bit. */
 static bool is_start_apart(uint64_t at)
 {
@@ -179,9 +179,9 @@ static bool is_start_apart(uint64_t at)
 }
 
 /* The frame in w->frame does not continue. Would the frame continue with a
- * single bit changed? A torn end lacks whole sectors and differs by many bits.
- * The function follows the difference of the sums back, word by word, to a word
- * where a single bit makes the difference. */
+ * single bit changed? A torn end lacks whole sectors, so a torn end differs by
+ * many bits. The function follows the difference of the sums back, word by
+ * word, to a word where a single bit makes the difference. */
 static bool has_wrong_bit(const struct wal *w)
 {
 	uint32_t sums[2] = { w->sums[0], w->sums[1] }, stored[2], salts[2],
@@ -289,7 +289,8 @@ static int find_last_commit(struct wal *w, uint64_t *first, uint64_t *end)
 	r = read_at(w->sys, w->fd, w->frame, sizeof(w->frame), frame_at(0));
 	if (r <= 0 || page_of(w) == 0)
 		return r < 0 ? r : 0;
-	/* The salts, and the sums after the first frame, are stored there. */
+	/* The header is damaged, but the first frame has the salts, and the
+	 * sums after this frame, too. */
 	memcpy(w->salts, w->frame + 8, sizeof(w->salts));
 	w->sums[0] = journal_big_endian(w->frame + 16);
 	w->sums[1] = journal_big_endian(w->frame + 20);
@@ -358,7 +359,8 @@ static int scan_wal(struct journal *j, struct wal *w, char **why)
 		    j->cfg.path, JOURNAL_FRAME_BYTES,
 		    (unsigned long long)j->found.ends_at);
 	}
-	/* SQLite sums in the order of the machine that writes. */
+	/* The damaged header cannot tell the order of bytes, but SQLite sums in
+	 * the order of the machine that writes. */
 	w->is_big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 	r = frames_are_needed(w);
 	if (r <= 0)
@@ -378,7 +380,8 @@ static int open_both(struct journal *j, struct wal *w)
 	return w->db_fd < 0 ? w->db_fd : w->fd < 0 ? w->fd : 0;
 }
 
-/* Closing the files drops the locks of open connections: none is open yet. */
+/* Closing the files would drop the locks of open connections, but none is open
+ * yet. */
 int journal_look_at_wal(struct journal *j, char **why)
 {
 	struct wal *w = calloc(1, sizeof(*w));

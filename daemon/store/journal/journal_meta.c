@@ -1,6 +1,7 @@
 /*
  * The journal's own data, as read at opening: the format, the machine, the last
- * record. Only journal_write_meta() changes data.
+ * record. SQLite's pages have no checksum, so a seal covers the data of meta,
+ * and opening compares the seal. Only journal_write_meta() changes data.
  *
  * Failure modes: a sentence and an errno for each.
  *	of a different machine or format, or damaged: refused
@@ -13,7 +14,8 @@
 
 #include "daemon/store/journal/journal_internal.h"
 
-/* Checks the first page again: the WAL may hold a newer page than the file. */
+/* Checks the first page again, because the WAL may hold a newer page than the
+ * file. */
 int journal_check_schema(struct journal *j, char **why)
 {
 	int64_t app = 0, version = 0;
@@ -77,7 +79,8 @@ static int compare_meta(struct journal *j, sqlite3_stmt *s, char **why)
 		    "restored here together with its repositories, say so by "
 		    "'refd recover --adopt'",
 		    j->cfg.path, machine);
-	/* Once the journal is open, threads read the uuid without a lock. */
+	/* Once the journal is open, threads read the uuid without a lock, so
+	 * only the first opening writes the uuid. */
 	if (memcmp(j->uuid, none, sizeof(none)) == 0)
 		memcpy(j->uuid, uuid, sizeof(j->uuid));
 	if (memcmp(j->uuid, uuid, sizeof(j->uuid)) != 0)
@@ -160,7 +163,7 @@ int journal_read_last(struct journal *j, char **why)
 		    j->cfg.path, (unsigned long long)j->found.ends_at,
 		    (unsigned long long)last,
 		    (unsigned long long)j->found.flushed);
-	/* Never at the first opening: nothing was flushed yet. */
+	/* Never at the first opening, because nothing was flushed yet. */
 	if ((uint64_t)last < durable)
 		return journal_say(why, -EBADMSG,
 		    "%s is damaged: it ends at record %llu, and record %llu "

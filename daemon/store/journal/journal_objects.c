@@ -20,7 +20,8 @@
 
 #include "daemon/store/journal/journal_internal.h"
 
-/* Rows deleted in one transaction, which holds the committer's lock. */
+/* A transaction holds the committer's lock, so one transaction deletes only so
+ * many rows. */
 #define AT_ONCE "16"
 
 #define FORGOTTEN                                                              \

@@ -1,5 +1,5 @@
 /*
- * Opens the journal, opens it again, closes it.
+ * Opens, reopens and closes the journal.
  *
  * Happy path:
  *	the first bytes of journal.db show a journal of refd and its schema
@@ -49,7 +49,8 @@ static int prepare_all(struct journal *j)
 {
 	static const char insert[] =
 	    "INSERT INTO record VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
-	/* A deferred row that survived trimming goes now. */
+	/* Trimming leaves deferred rows, so a deferred row that is done may go
+	 * now. */
 	static const char unkeep[] = "DELETE FROM record WHERE lsn = ?"
 				     " AND lsn <= (SELECT trimmed FROM meta)";
 	const struct {
@@ -76,7 +77,8 @@ static int prepare_all(struct journal *j)
 		{ "SELECT lsn, oid, target FROM " JOURNAL_VALUES
 		  " WHERE repo = ? AND ref = ?",
 		    &j->stmts.find_value },
-		/* The character behind the slash is the zero. */
+		/* The character behind the slash is the zero, so these are all
+		 * names below REF. */
 		{ "SELECT ref FROM " JOURNAL_VALUES
 		  " WHERE repo = ?1 AND ref > ?2 || '/' AND ref < ?2 || '0'"
 		  " AND (oid IS NOT NULL OR target IS NOT NULL) LIMIT 1",
@@ -100,7 +102,8 @@ static int prepare_all(struct journal *j)
 	return rc;
 }
 
-/* Sets the next LSN, and connects a checkpointer that has read. */
+/* Sets the next LSN, and connects a checkpointer. The checkpointer must have
+ * read, because otherwise its checkpoints would do nothing. */
 static int finish_connecting(struct journal *j)
 {
 	int64_t ignored;
@@ -122,8 +125,8 @@ static int finish_connecting(struct journal *j)
 	sqlite3_wal_hook(j->db, note_frames, j);
 	mutex_lock(&j->hand_lock);
 	j->lsn.last_row = j->lsn.durable = j->last_written;
-	/* Rows that were never flushed may be gone now: their numbers are not
-	 * given out again while somebody may remember them. */
+	/* Rows that were never flushed may be gone now, but somebody may
+	 * remember their numbers. So these numbers are not given out again. */
 	if (j->lsn.last_row + 1 > j->next_lsn)
 		j->next_lsn = j->lsn.last_row + 1;
 	j->lsn.last = j->next_lsn - 1;
@@ -175,7 +178,8 @@ int journal_connect_to_read(struct journal *j, char **why)
 				      0;
 }
 
-/* On a full disk the database can only grow by the WAL's room. */
+/* On a full disk the database can only grow by the WAL's room, so the room is
+ * cut off. */
 static int bring_to_disk(struct journal *j)
 {
 	int rc = journal_truncate_wal(j);
@@ -302,8 +306,8 @@ int journal_open(const struct journal_config *cfg, struct journal **journal,
 	int r;
 
 	*why = NULL;
-	/* The index of the WAL is in memory: SQLite would map a file, and a
-	 * full or dying disk would end the daemon by SIGBUS. */
+	/* The index of the WAL is in memory, because otherwise SQLite would map
+	 * a file, and a full or dying disk would end the daemon by SIGBUS. */
 	j = journal_new(cfg, "unix-excl");
 	if (j == NULL)
 		return -ENOMEM;

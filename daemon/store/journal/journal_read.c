@@ -93,7 +93,8 @@ static int row_of(struct journal *j, sqlite3_stmt *s, struct journal_row *row)
 	return -EUCLEAN;
 }
 
-/* Returns R. A disk that can't read a page may read it next time. */
+/* Returns R. Only a wrong page is damage, because a page that the disk cannot
+ * read now may be read next time. */
 static int page_failed(struct journal *j, int r)
 {
 	if (r == -EBADMSG)
@@ -175,8 +176,8 @@ int journal_scan(struct journal *j, uint64_t after, journal_row_fn *cb,
 	return scan_close(&scan, r);
 }
 
-/* Deferred rows are few, as a rule. Recovery reads all at once, while there are
- * few commits. */
+/* Deferred rows are few, as a rule, and recovery reads them while there are few
+ * commits. So one read transaction has all of them. */
 int journal_each_deferred(struct journal *j, uint64_t repo, journal_row_fn *cb,
     void *arg)
 {

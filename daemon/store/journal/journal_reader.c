@@ -1,6 +1,7 @@
 /*
  * Look-ups by id, rows by their LSNs, and repositories, each for a thread with
- * a connection of its own (struct journal_reader).
+ * a connection of its own (struct journal_reader), so no look-up waits for the
+ * committer.
  *
  * Happy path: begin() has the prepared statement and keeps the journal open,
  * end() lets it go.
@@ -14,7 +15,8 @@
 #include "daemon/store/journal/journal_internal.h"
 
 static const char *const reader_sql[JOURNAL_READER_STMTS] = {
-	/* Of a trimmed row the columns for a look-up remain. */
+	/* Of a trimmed row only the columns for a look-up remain, so the others
+	 * are zeros. */
 	[JOURNAL_READ_ID] =
 	    "SELECT " JOURNAL_COLUMNS " FROM record"
 	    " WHERE txid = ?1 AND (uid = ?2 OR ?2 = -1)"
@@ -31,7 +33,8 @@ static const char *const reader_sql[JOURNAL_READER_STMTS] = {
 			      " WHERE lsn > ?1 AND lsn < ?2"
 			      " ORDER BY lsn DESC LIMIT ?3",
 	/* A deferred copy of the row refers to the row, and an abort record
-	 * refers to the row or to such a copy. */
+	 * refers to the row or to the copy. So rows about the copies are read,
+	 * too. */
 	[JOURNAL_READ_ABOUT] =
 	    "SELECT " JOURNAL_COLUMNS " FROM record WHERE voids <> 0 AND voids"
 	    " IN (SELECT ?1 UNION ALL SELECT lsn FROM record WHERE voids = ?1"
@@ -108,7 +111,8 @@ void journal_reader_close(struct journal_reader *reader)
 
 /* ---- reading ---- */
 
-/* Keeps the connection as long as the files are the same. */
+/* A new connection reads a new copy of the WAL, so the connection stays as long
+ * as the files are the same. */
 static int begin_view(struct journal_reader *reader, bool old_row)
 {
 	struct journal *j = reader->journal;
@@ -136,8 +140,8 @@ static sqlite3_stmt *begin(struct journal_reader *reader,
 	const bool is_first = reader->nr_reads++ == 0;
 	int r = 0;
 
-	/* A thread that has the lock must not wait for it again: a writer may
-	 * wait in between. */
+	/* A thread that has the lock must not wait for the lock again, because
+	 * a writer may wait in between. */
 	if (is_first)
 		rwlock_read(&j->use_lock);
 	if (journal_is_broken(j))
@@ -245,7 +249,8 @@ int journal_ends_between(struct journal_reader *reader, uint64_t after,
 	return end(reader, s, rc == SQLITE_ROW ? 0 : journal_errno(rc));
 }
 
-/* Not prepared before, as the table may come later than READER, or never. */
+/* Not prepared before, because the table may come later than READER, or
+ * never. */
 int journal_chain_start(struct journal_reader *reader,
     struct journal_chain *chain)
 {

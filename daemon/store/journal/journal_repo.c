@@ -2,8 +2,9 @@
  * The tables of the daemon's starts and of the registered repositories.
  *
  * Happy path: a row for each start and each repository, in a transaction of its
- * own. The row of a start is on disk when the call returns. The next flush,
- * shared with commits, brings the rows of repositories to disk.
+ * own. Numbers of batches contain the number of a start, which no later start
+ * may get. So the row of a start is on disk when the call returns. The next
+ * flush, shared with commits, brings the rows of repositories to disk.
  *
  * Failure modes: those of a commit (journal.c).
  */

@@ -5,12 +5,12 @@
  * Happy path of joining: one transaction has the position of the copies, the
  * time, and the values of their refs, so that a node never begins without the
  * values. The ids of the rows that the copies have were born before this time.
- * The time has a table of its own, which no other journal has, and the seal of
- * meta covers it.
+ * The time has a table of its own, which no other journal has, so the format
+ * stays the same. The seal of meta covers the time.
  *
- * Happy path of leaving: one transaction, and a flush. The rows keep their
- * LSNs there: the journal may go on in a new log, with higher LSNs. The
- * values of refs go, because from now on any program may write refs.
+ * Happy path of leaving: one transaction, and a flush. The rows keep their LSNs
+ * in the old log, because the journal may go on in a new log, with higher LSNs.
+ * The values of refs go, because from now on any program may write refs.
  *
  * Failures: nothing was changed, or JOURNAL_UNKNOWN: the same call again.
  */
@@ -171,7 +171,8 @@ int journal_join(struct journal *j, uint64_t lsn, uint64_t joined_ms,
 	return write_shared(j, &shared, next, arg);
 }
 
-/* The row is not in the refs, and nobody would apply it any more. */
+/* The row is not in the refs, and after the leaving nobody would apply the
+ * row. */
 static int refuse_waiting(void *arg, const struct journal_waiting *row)
 {
 	(void)arg;
@@ -192,7 +193,8 @@ int journal_leave(struct journal *j)
 		return r;
 	if (shared.lsn > LEFT_LOG_LSN_MAX)
 		return -ERANGE;
-	/* A new log begins with a row that an empty node lacks. */
+	/* A new log begins with a row that an empty node lacks, because an
+	 * empty node would make the repositories anew, without their refs. */
 	if (shared.lsn == 0)
 		shared.lsn = 1;
 	sqlite3_randomness(sizeof(shared.uuid), shared.uuid);

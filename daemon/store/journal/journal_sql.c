@@ -4,11 +4,11 @@
  *
  * Happy path: open the file, turn off all automatic work.
  *
- * In SQLite's table of system calls our pwrite replaces the kernel's. For
- * SQLite, a write stopped by a quota is an I/O error, and a write to a full
- * disk is SQLITE_FULL: our pwrite reports both as a full disk. Open notes a
- * full disk, because SQLite has one code for all failures to make a file. Open
- * also gives a view its copy of the WAL (journal_view.c).
+ * For SQLite, a write stopped by a quota is an I/O error, and a write to a full
+ * disk is SQLITE_FULL. So in SQLite's table of system calls our pwrite replaces
+ * the kernel's, and reports both as a full disk. SQLite has one code for all
+ * failures to make a file, so our open notes a full disk. Our open also gives a
+ * view the copy of the WAL (journal_view.c).
  *
  * Failure modes: an SQLite code each, translated by journal_errno() if nothing
  * happened for certain. The caller decides about a failed COMMIT or checkpoint
@@ -24,8 +24,8 @@
 
 /*
  * There is no other writer. But a reader that meets a half-written index of the
- * WAL takes the writer's lock for a moment to read again. If the reader loses
- * the processor then, the moment is long.
+ * WAL takes the writer's lock for a moment to read again. The reader may lose
+ * the processor then, so the moment can be long.
  */
 #define BUSY_MS 1000
 
@@ -81,7 +81,8 @@ static bool is_wal(const char *path)
 	    strcmp(path + len - strlen(suffix), suffix) == 0;
 }
 
-/* After a failure, SQLite tries to open the file without O_CREAT. */
+/* After a failure, SQLite tries to open the file without O_CREAT, so a later
+ * open does not clear IS_FULL. */
 static int open_for_sqlite(const char *path, int flags, int mode)
 {
 	int fd;
@@ -147,7 +148,8 @@ int journal_connect(struct journal *j, const char *path, sqlite3 **db)
 	*db = NULL;
 	if (j->view.is_view && journal_view_copy(j) < 0)
 		return SQLITE_IOERR;
-	/* A connection belongs to a mutex or a thread of ours. */
+	/* A connection belongs to a mutex or a thread of ours, so SQLite needs
+	 * no mutex. */
 	rc = sqlite3_open_v2(path, db, flags | SQLITE_OPEN_NOMUTEX, j->cfg.vfs);
 	if (*db == NULL)
 		return SQLITE_NOMEM;
@@ -156,7 +158,8 @@ int journal_connect(struct journal *j, const char *path, sqlite3 **db)
 		return sqlite3_extended_errcode(*db);
 	sqlite3_busy_timeout(*db, BUSY_MS);
 	/* A connection is also closed after a failed sync, when nothing may be
-	 * copied from memory into the database file. */
+	 * copied from memory into the database file. So closing makes no
+	 * checkpoint. */
 	rc = sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(*db,

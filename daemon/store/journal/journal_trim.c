@@ -6,9 +6,10 @@
  *	rows with ids still known are copied into the table of old outcomes,
  *	with only the columns for a look-up; all rows are deleted; meta has the
  *	last LSN, and the table of the chain their digest
- * All steps are a single SQLite transaction without a sync: trimming waits for
- * nothing, and is done again after a crash before the next flush. SQLite uses
- * the space again; the file never shrinks.
+ * All steps are a single SQLite transaction. A crash before the next flush only
+ * brings the rows back, to be trimmed again, so the transaction has no sync,
+ * and trimming waits for nothing. SQLite uses the space again; the file never
+ * shrinks.
  *
  * Failure modes:
  *	as of a commit (journal.c): nothing happened, or JOURNAL_UNKNOWN
@@ -18,7 +19,8 @@
 
 #include "daemon/store/journal/journal_internal.h"
 
-/* A look at a b-tree that grows at one end costs as many. */
+/* A transaction holds the committer's lock, so one call expires only so many
+ * ids. The table is in the order of birth, so these ids are side by side. */
 #define EXPIRED_AT_ONCE "500"
 
 /* Covers the columns for a look-up. */

@@ -1,7 +1,7 @@
 /*
- * The last value that a shared row gave each ref. A repository can be
- * rolled back behind refd's back, and only a record that does not lie in the
- * repository can tell this.
+ * The last value that a shared row gave each ref. A repository can be rolled
+ * back behind refd's back, and only a record that does not lie in the
+ * repository can tell this. So the journal has the values.
  *
  * Happy path: the transaction that appends a shared row also writes the
  * value of each ref that the row changes. So a value is exactly as durable as
@@ -9,7 +9,7 @@
  * an older copy can bring a deleted ref back.
  *
  * A node that joins begins with the values of its copies, since a damaged copy
- * would else be taken for the truth until the next row of each ref.
+ * would otherwise be taken for the truth until the next row of each ref.
  *
  * Failure modes: as of a commit (journal.c). A journal of a single machine has
  * no values, and a node that leaves the others drops them.
@@ -22,7 +22,8 @@
 #include "daemon/store/journal/journal_internal.h"
 #include "daemon/store/journal/record.h"
 
-/* A ref outside of refs/, such as HEAD, belongs to one node. */
+/* A ref outside of refs/, for example HEAD, belongs to one node, so no shared
+ * value exists. */
 static bool is_given(const struct record_member *m)
 {
 	return m->status == REFD_OK && m->worktree[0] == '\0' &&

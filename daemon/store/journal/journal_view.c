@@ -2,8 +2,8 @@
  * A view: another process, such as refd verify, reads the journal while the
  * daemon may write.
  *
- * The daemon has the index of the WAL in its own memory. So SQLite's locks keep
- * a view and the daemon no longer apart, and the view takes none of them. The
+ * The daemon has the index of the WAL in its own memory. So SQLite's locks
+ * cannot keep a view and the daemon apart, and the view takes none of them. The
  * daemon changes files in three ways, and each has an answer:
  *	a checkpoint changes the database	the lock of the WAL's file
  *		excludes checkpoints while a slice of rows is read
@@ -39,7 +39,8 @@
 
 #define WAIT_NS 10000000000 /* for a checkpoint */
 #define POLL_NS 1000000
-/* A daemon that waits for the lock polls more often. */
+/* A daemon that waits for the lock polls more often, so the daemon gets the
+ * lock in this pause. */
 #define PAUSE_NS 3000000
 
 /* https://www.sqlite.org/fileformat2.html, 4.1. The salts of the header and of
@@ -141,7 +142,8 @@ int journal_view_copy(struct journal *j)
 	return r < 0 ? r : copy_wal(j);
 }
 
-/* A later write in the same tick of the clock would leave the same time. */
+/* A later write in the same tick of the clock would leave the same time, so a
+ * time of the present tick proves nothing. */
 static bool is_same(const struct sys_stat *was, const struct sys_stat *is,
     int64_t at_ns)
 {
@@ -184,7 +186,8 @@ int journal_view_unlock(struct journal *j, int r)
 	look(j, &now);
 	if (!is_same(&j->view.locked.db, &now.db, INT64_MAX)) {
 		r = -EAGAIN;
-		/* Perhaps no row is damaged. */
+		/* The daemon may have changed the pages meanwhile, so perhaps
+		 * no row is damaged. */
 		j->lsn.damaged = 0;
 	}
 	if (j->view.lock >= 0)

@@ -7,8 +7,8 @@
  *	place	a later row of another repository has the same place
  *	end	the transaction that appends the row as a SLICE deletes it here
  *
- * So each shared row up to the highest LSN is a SLICE or waits, and never
- * both, whenever the power fails.
+ * Each step is one transaction, so each shared row up to the highest LSN is a
+ * SLICE or waits, and never both, whenever the power fails.
  *
  * Failure modes:
  *	as of a commit (journal.c): nothing happened, or JOURNAL_UNKNOWN

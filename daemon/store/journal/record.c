@@ -15,8 +15,8 @@
  *
  * Little-endian; an oid is 20 or 32 bytes; a string is u32 length, bytes, NUL,
  * so that a decoded string can point into the copy. A record has exactly one
- * encoding, and the decoder accepts no other: encoding a decoded record gives
- * the same bytes.
+ * encoding, and the decoder accepts no other, so encoding a decoded record
+ * gives the same bytes.
  *
  * Happy path: one allocation to encode, one to decode, for the members and a
  * copy of the input.
@@ -123,7 +123,7 @@ static unsigned member_flags(const struct record_member *m)
 	return flags;
 }
 
-/* Stable numbers: the enum may change. */
+/* Stable numbers, because the enum may change. */
 static uint8_t action_code(const struct record_member *m)
 {
 	switch (m->action) {

@@ -1,7 +1,8 @@
 /*
  * The body of a journal row: the decision of a batch for one transaction, with
- * everything that a replay needs. Pure functions over bytes, as in proto/; any
- * thread, nothing blocks. Little-endian, length-prefixed; the first byte is the
+ * everything that a replay needs. The functions are pure functions over bytes,
+ * as in proto/, so any thread may call them, and nothing blocks. Numbers are
+ * little-endian, strings have a length before them, and the first byte is the
  * version. A decoder refuses anything unknown.
  */
 #ifndef STORE_RECORD_H
@@ -17,18 +18,18 @@ enum record_action {
 	RECORD_NOTHING, /* verified only: nothing is written */
 	RECORD_WRITE,   /* NEW_OID, or a symbolic ref to TARGET */
 	RECORD_DELETE,
-	/* A log line only: of a symbolic ref on the way, or of a HEAD that
+	/* A log line only, for a symbolic ref on the way, or for a HEAD that
 	 * points to the branch. */
 	RECORD_LOG
 };
 
-/* One ref file of an update; a symbolic ref on the way to another ref has a
- * separate member. */
+/* One ref file of an update. A symbolic ref on the way is a file, too, so this
+ * ref has a separate member. */
 struct record_member {
 	/* in the transaction; several members may share an index */
 	uint32_t index;
 	enum refd_status status;
-	/* NAME is the requested name: of all members with this index, this
+	/* NAME is the requested name, so of all members with this index, this
 	 * member has the answer. */
 	bool answers;
 	const char *name;
@@ -37,15 +38,15 @@ struct record_member {
 	struct refd_oid found; /* as in the answer */
 
 	/* status OK only: the published (or planned) result. */
-	/* "" for the common dir, else the id of the linked worktree: NAME is
-	 * below worktrees/<id>/ */
+	/* "" for the common dir, otherwise the id of the linked worktree: NAME
+	 * is below worktrees/<id>/ */
 	const char *worktree;
 	enum record_action action;
-	/* The value afterwards; of a symbolic ref the value it resolves to, or
-	 * null. Null for the line of a deletion. */
+	/* The value afterwards. Of a symbolic ref, the value that the ref
+	 * resolves to, or null. Null for the line of a deletion. */
 	struct refd_oid new_oid;
 	const char *target; /* RECORD_WRITE of a symbolic ref; or NULL */
-	/* RECORD_WRITE of a new ref: published by the rename of packed-refs.
+	/* RECORD_WRITE of a new ref that the rename of packed-refs publishes.
 	 * So stage/ has no value that would tell recovery more. */
 	bool is_line;
 	bool had_old;            /* the ref had a value under the lock */
@@ -59,7 +60,7 @@ struct record_member {
 	bool log; /* a line from OLD_OID to NEW_OID goes to the log */
 	/* With record.is_gated only: the value before git's update, if refd has
 	 * read it then; null: no ref. OLD_OID is the value under refd's lock.
-	 * Only history reads this value. */
+	 * Only history reads this value before git's update. */
 	bool has_before;
 	struct refd_oid before;
 
@@ -103,8 +104,8 @@ int record_decode(const uint8_t *bytes, size_t len, struct record *rec);
 void record_done(struct record *rec);
 /* Does REC give a ref a value? */
 bool record_has_value(const struct record *rec);
-/* Does M change a ref? The answer can be in another member: of a symbolic ref
- * that leads to this ref. */
+/* Does M change a ref? The answer can be in a different member, because a
+ * symbolic ref may lead to this ref. */
 bool record_changes_ref(const struct record_member *m);
 
 /* Keeps only the parts for a look-up by id: the outcome of each update. */

@@ -1,9 +1,10 @@
 /*
  * The happy path: take the repository's flock, so that no daemon is at work
- * there. Remove all locks with a token in stage/: no daemon knows their purpose
- * any more. Then remove the note of the checkpoint and the id.
+ * there. Remove all locks with a token in stage/, because no daemon knows their
+ * purpose any more. Then remove the note of the checkpoint and the id.
  *
- * Failures: a daemon serves the repository, or the disk fails. The id remains.
+ * Failures: a daemon serves the repository, or the disk fails. The id remains,
+ * so the call can be repeated.
  */
 #include "daemon/store/recovery/disown.h"
 
@@ -32,7 +33,7 @@ static int remove_names(const struct sys *sys, struct repo *repo)
 {
 	int r;
 
-	/* The id goes last: with an id the call can be repeated. */
+	/* With an id the call can be repeated, so the id goes last. */
 	r = SYS(sys, unlinkat, repo->refd_fd, "checkpoint");
 	if (r == 0 || r == -ENOENT)
 		r = SYS(sys, unlinkat, repo->refd_fd, "id");
@@ -59,7 +60,8 @@ int disown_repo(const struct sys *sys, const char *arg,
 	}
 	snprintf(path, REFD_PATH_MAX, "%s", place.path);
 	/* A damaged repository can be given free, too, so the answer matters
-	 * only if refd has nothing there: then the path may be misspelt. */
+	 * only if refd has nothing there, because then the path may be
+	 * misspelt. */
 	repo_check_git_dir(sys, place.fd, path, &no_repo);
 	r = repo_open_claimed(&repos, &place, &repo);
 	if (r == -ENOENT) {

@@ -2,25 +2,26 @@
  * Finds and removes the locks that an earlier run of refd left.
  *
  * The happy path: stage/ holds nothing old, and the search ends there. After a
- * crash the link count of a token shows that locks stand. Then the search walks
+ * crash the link count of a token shows that locks stand, so the search walks
  * once through all trees that can have a lock. Every "*.lock" with the inode of
  * a token is refd's. Other users can make directories, tokens and locks there,
- * in any number and at any depth: the walk takes no path longer than the path
- * of a lock, and has one buffer for all paths.
+ * in any number and at any depth. So the walk takes no path longer than the
+ * path of a lock, and has one buffer for all paths.
  *
- * A directory in stage/ is nobody's lock, and stays: refd makes files alone,
- * but e2fsck and administrators make directories.
+ * refd makes only files in stage/, but e2fsck and administrators make
+ * directories. So a directory in stage/ is nobody's lock, and stays.
  *
- * Failures: if a directory cannot be read, the search ends with the errno,
- * because a lock might be missed. A search of more than LEFTOVER_LOCKS_WORK
- * ends too, because other repositories wait meanwhile. A foreign lock, or a ref
- * with a name that ends in ".lock", has a different inode and is never touched.
- * Below a mount, or in another subvolume of btrfs, an inode number may equal
- * the number of a token. Then the devices differ.
+ * Failures: a lock might be missed if a directory cannot be read, so the search
+ * ends with the errno. Other repositories wait meanwhile, so a search of more
+ * than LEFTOVER_LOCKS_WORK ends too. A foreign lock, or a ref with a name that
+ * ends in ".lock", has a different inode and is never touched. Below a mount,
+ * or in another subvolume of btrfs, an inode number may equal the number of a
+ * token, so the devices are compared too.
  *
  * A power loss may keep a lock in reftable/, whose directory is synced with
  * every batch, and lose the token in stage/. Git could not write until somebody
- * removes the lock. So this lock is known by its mode, too.
+ * removes the lock, so an empty lock with the mode of a token is refd's there,
+ * too.
  */
 #include "daemon/store/recovery/leftover_locks.h"
 
@@ -58,7 +59,7 @@ struct lock_search {
 };
 
 /* An entry costs 1. To open a directory costs more with a longer path, and an
- * open worktree keeps a descriptor. */
+ * open worktree keeps a descriptor, so both cost more. */
 #define PATH_BYTES_OF_WORK 32
 #define WORKTREE_WORK      1000
 
@@ -103,7 +104,7 @@ const char *leftover_locks_why(int err)
 
 /* ---- live batches ---- */
 
-/* A name in stage/ begins with the number of its batch. A file with another
+/* A name in stage/ begins with the number of its batch, so a file with another
  * name belongs to no batch and counts as old. */
 uint64_t leftover_locks_batch_of(const char *name)
 {
@@ -150,8 +151,8 @@ static int remember_batch(struct leftover_batches *batches, uint64_t token)
 	return 0;
 }
 
-/* The name of a value ends in a number: even for a table, odd for a list
- * (stack_update.h). */
+/* The name of a value ends in a number, which is even for a table and odd for a
+ * list (stack_update.h). */
 static int remember_list(struct leftover_locks *leftover, const char *name)
 {
 	const uint64_t batch = leftover_locks_batch_of(name);
@@ -248,8 +249,8 @@ int leftover_locks_any(const struct sys *sys, const struct repo *repo,
 	return r == -EEXIST ? 1 : r;
 }
 
-/* The walk is in a directory below DIRFD. Names in this directory begin at LEN
- * of the search's path. */
+/* The walk is in a directory below DIRFD, and names in this directory begin at
+ * LEN of the search's path. */
 struct lock_walk {
 	struct lock_search *search;
 	int dirfd;
@@ -309,8 +310,9 @@ static int find_inode(void *arg, const struct sys_dirent *entry)
 	return entry->ino == *(const uint64_t *)arg ? -EEXIST : 0;
 }
 
-/* refd's lock on a list or a table, without its token? No other program makes
- * an empty lock with this mode. The token of a live batch is in stage/. */
+/* Is the entry refd's lock on a list or a table, without its token? No other
+ * program makes an empty lock with this mode, so the mode tells. The lock of a
+ * live batch is passed over, because its token is in stage/. */
 static int remember_if_orphan(const struct lock_walk *w)
 {
 	struct lock_search *s = w->search;
@@ -546,7 +548,8 @@ struct leftover_lock *leftover_locks_lookup(struct leftover_locks *leftover,
 	const size_t nr = leftover->nr_locks - leftover->nr_added;
 	size_t low = 0, high = nr, mid;
 
-	/* A crashed batch may have held 100,000 locks. */
+	/* A crashed batch may have held 100,000 locks, so the search is
+	 * binary. */
 	while (low < high) {
 		mid = low + (high - low) / 2;
 		if (compare_lock(token, worktree, path, &leftover->locks[mid]) >
@@ -593,8 +596,8 @@ int leftover_locks_unlock(struct leftover_locks *leftover,
 	return 0;
 }
 
-/* 1: PATH is a ref in packed-refs, 0: it is not, or negative errno. Recovery
- * moves a malformed packed-refs away, so it holds no ref. */
+/* 1: PATH is a ref in packed-refs, 0: PATH is not, or negative errno. Recovery
+ * moves a malformed packed-refs away, so a malformed file holds no ref. */
 static int is_packed(struct repo *repo, const char *path)
 {
 	struct packed_snapshot *snap = NULL;
@@ -607,8 +610,8 @@ static int is_packed(struct repo *repo, const char *path)
 	return r == -EBADMSG ? 0 : r;
 }
 
-/* Removes the empty log of a ref that was never made: the log would block
- * other names. A writer who makes the ref meanwhile waits for this lock. */
+/* The empty log of a ref that was never made would block other names, so the
+ * log is removed. A writer who makes the ref meanwhile waits for this lock. */
 static void unmake_log(struct leftover_locks *leftover,
     const struct leftover_lock *lock)
 {

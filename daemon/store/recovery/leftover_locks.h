@@ -1,5 +1,5 @@
 /*
- * Locks that an earlier run of refd left. Their inodes identify them.
+ * Locks that an earlier run of refd left, identified by their inodes.
  *
  * One thread, either while nobody of this run uses the repository, or beside
  * live batches, whose locks are not touched. Blocks; 0 or negative errno;
@@ -10,9 +10,10 @@
 
 #include "daemon/store/repos/repo.h"
 
-/* Batches that may be at work: all numbers from FROM on, which belong to this
- * run. Exceptions: the NR_OVER batches of OVER (sorted), which ended and left
- * files, and recovery's own batches, which belong to an earlier attempt. */
+/* Batches that may be at work: all numbers from FROM on, because they belong to
+ * this run. Exceptions are the NR_OVER batches of OVER (sorted), because they
+ * ended and left files, and recovery's own batches, because they belong to an
+ * earlier attempt. */
 struct live_batches {
 	uint64_t from;
 	const uint64_t *over; /* borrowed */
@@ -24,7 +25,7 @@ uint64_t leftover_locks_batch_of(const char *name);
 /* Does NAME, of a file in stage/, belong to a live batch? */
 bool leftover_locks_is_live(const struct live_batches *live, const char *name);
 
-/* A standing lock. PATH is without ".lock". */
+/* A standing lock, with the PATH without ".lock". */
 struct leftover_lock {
 	uint64_t token;       /* the batch that took the lock */
 	int dirfd;            /* repo->fd, or worktrees[].fd */
@@ -38,7 +39,7 @@ struct leftover_worktree {
 	char *id;
 };
 
-/* A staged value with a second name: link(2) published the value. */
+/* A staged value with a second name, because link(2) published the value. */
 struct leftover_value {
 	uint64_t token, ino;
 };
@@ -62,15 +63,15 @@ struct leftover_locks {
 	size_t nr_values, values_size;
 };
 
-/* A search looks at this many entries at most, in seconds: a user with write
- * access to a repository can make any number. */
+/* A user with write access to a repository can make any number of entries, so a
+ * search looks at this many at most, in seconds. */
 #define LEFTOVER_LOCKS_WORK 4000000
 
 /* Looks in stage/ for tokens that still have links. If there are any, looks for
  * these links in refs/, reftable/, the top of the git-dir and its worktrees.
- * Also finds a lock in reftable/ that has lost its token. -EUSERS:
- * the search takes more than LEFTOVER_LOCKS_WORK. Nothing else in recovery
- * returns -EUSERS. */
+ * Also finds a lock in reftable/ that has lost its token. -EUSERS: the search
+ * takes more than LEFTOVER_LOCKS_WORK. In recovery only the reading of a large
+ * reftable/ after a failed sync returns -EUSERS, too. */
 int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
     struct repo *repo, struct live_batches live);
 /* The text for ERR, of these functions or of any other call. */
@@ -79,16 +80,18 @@ const char *leftover_locks_why(int err);
  * above. */
 int leftover_locks_any(const struct sys *sys, const struct repo *repo,
     struct live_batches live);
-/* Has batch TOKEN not ended? Its token is in stage/. */
+/* Has batch TOKEN not ended? A batch that ended has removed its token, so the
+ * token of an open batch is in stage/. */
 bool leftover_locks_is_open(const struct leftover_locks *leftover,
     uint64_t token);
 /* Has batch TOKEN a list of reftables in stage/? A batch stages its lists
- * before it records an update, and only publishing takes a recorded one
- * away. */
+ * before the record of an update, and only publishing takes the list of a
+ * record away, so without a list nothing is left to publish. */
 bool leftover_locks_has_list(const struct leftover_locks *leftover,
     uint64_t token);
-/* Adds a lock on PATH of WORKTREE that was taken for batch TOKEN. No look-up
- * finds the lock before leftover_locks_sort(). -ENOENT: no such worktree. */
+/* Adds a lock on PATH of WORKTREE that was taken for batch TOKEN. The look-up
+ * is binary, so finds the lock only after leftover_locks_sort(). -ENOENT: no
+ * such worktree. */
 int leftover_locks_add(struct leftover_locks *leftover, uint64_t token,
     const char *worktree, const char *path);
 void leftover_locks_sort(struct leftover_locks *leftover);
@@ -96,11 +99,11 @@ void leftover_locks_sort(struct leftover_locks *leftover);
 struct leftover_lock *leftover_locks_lookup(struct leftover_locks *leftover,
     uint64_t token, const char *worktree, const char *path);
 /* The standing lock on PATH of WORKTREE, by any batch of an earlier run. Only
- * one batch can have a lock. NULL: none. */
+ * one batch can have a lock, so the first match is the only one. NULL: none. */
 struct leftover_lock *leftover_locks_on(struct leftover_locks *leftover,
     const char *worktree, const char *path);
-/* Is INO the inode of a value that batch TOKEN staged? Only values that were
- * linked, not renamed, are found. */
+/* Is INO the inode of a value that batch TOKEN staged? A renamed value has left
+ * stage/, so only linked values are found. */
 bool leftover_locks_is_value(const struct leftover_locks *leftover,
     uint64_t token, uint64_t ino);
 int leftover_locks_unlock(struct leftover_locks *leftover,

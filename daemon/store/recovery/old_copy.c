@@ -24,7 +24,8 @@ struct copy_look {
 	const struct store_report *report;
 	char **why;
 	/* The owners of older repositories, and of refs with their newest
-	 * values; two of each kind are enough. */
+	 * values. Two of each kind are enough to tell one owner from
+	 * several. */
 	uint32_t older[2], newest[2];
 	size_t nr_older, nr_newest;
 
@@ -157,8 +158,10 @@ static bool are_older(const struct copy_look *l)
 		    (l->nr_newest == 1 && l->newest[0] == l->older[0])));
 }
 
-/* Git and refd only ever raise the index of a stack. The tables of another
- * node, which a repository may be a copy of, count on their own. */
+/* Git and refd only ever raise the index of a stack, so a lower index tells of
+ * an older copy. The tables of another node, which a repository may be a copy
+ * of, count on their own, so the repository must have a checkpoint of this
+ * journal. */
 static void compare_in_tables(struct copy_look *l,
     const struct journal_row *row, const struct record_member *m)
 {
@@ -236,7 +239,8 @@ static bool is_over(const struct copy_look *l)
 	return SYS(l->repos->sys, now_mono) >= l->end_ns;
 }
 
-/* A copy of another node's repository lacks the values that this node kept. */
+/* A copy of another node's repository lacks the values that this node kept, so
+ * kept refs are left out. */
 static int look_at_all(struct copy_look *l, uint64_t upto)
 {
 	struct fold_repo *repo, *next_repo;
@@ -288,8 +292,8 @@ int old_copy_look(struct repos *repos, struct journal *j,
 	if (r == 0)
 		r = fold_rows(&l.fold, after, UINT64_MAX);
 	l.end_ns += LOOK_NS;
-	/* A damaged row is reported to readers of history. All rows behind are
-	 * compared. */
+	/* A damaged row is reported to readers of history, so the look goes on,
+	 * and all rows behind are compared. */
 	if (r == 0 || r == -EUCLEAN || r == -EBADMSG)
 		r = look_at_all(&l, upto);
 	put_repo(&l);

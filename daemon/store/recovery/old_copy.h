@@ -30,9 +30,9 @@
 
 /*
  * Compares refs with their newest rows up to UPTO, if the rows come after
- * AFTER. A ref with a row behind UPTO is left out. All these rows must be
- * published. Reads at most 50,000 rows, and for some seconds, from the newest
- * row on.
+ * AFTER. A row behind UPTO may not be published yet, so its ref is left out.
+ * All other rows must be published. Reads at most 50,000 rows, and for some
+ * seconds, from the newest row on.
  *
  * REPORT gets the first old ref of each repository. 0: there is none, or one
  * owner has all, or no other machine has the rows of J. -ENOTRECOVERABLE and

@@ -68,7 +68,8 @@ static void stepped(void *arg, size_t nr)
 	    run->total);
 }
 
-/* For old_copy.h. The rows are durable, and a later sync covers the note. */
+/* old_copy.h reads the note. The rows are durable, and a later sync covers the
+ * note, so no sync is needed here. */
 static void note_checkpoint(const struct recovery_run *run,
     const struct repo_visit *v, const struct repo *repo)
 {
@@ -93,19 +94,19 @@ static int end_replay(struct recovery_run *run, struct repo_visit *v,
 	struct store_recovery *rec = run->rec;
 	int r = 0;
 
-	/* The end of a deferred row is final. Other rows remain until all are
-	 * forgotten. */
+	/* The end of a deferred row is final, so its values are synced before.
+	 * Other rows remain until all are forgotten. */
 	if (any_is_deferred(v->rows)) {
 		*failed = fs_sync_published(rec->repos, rp->repo->fs);
 		v->lost = *failed < 0;
 	}
-	/* Durable before the locks go: until then only the locks tell
-	 * unfinished records, and a query by id would get "ok" for an aborted
-	 * update. */
+	/* Only the locks tell unfinished records, and without the note a query
+	 * by id would get "ok" for an aborted update. So the note is durable
+	 * before the locks go. */
 	if (*failed == 0)
 		r = recover_note(rec, rp, v->rows, &v->deferred);
-	/* A record that could not be rolled forward keeps its lock: only the
-	 * lock tells the next attempt about the unfinished record. */
+	/* Only the lock tells the next attempt about an unfinished record, so a
+	 * record that could not be rolled forward keeps its lock. */
 	if (*failed == 0 && r == 0)
 		*failed = recover_clean(rp, unlocked);
 	return r;
@@ -134,7 +135,8 @@ static int replay_visited(struct recovery_run *run, struct repo_visit *v,
 	int r = 0;
 
 	*failed = recover_replay(rec, &rp, &run->starts, v->rows, &unlocked);
-	/* What was given up stays, locks and all, for the next run. */
+	/* The next run starts over, so a refused update stays, locks and
+	 * all. */
 	if (*failed == 0 && run->findings.nr_refused == nr_refused) {
 		note_checkpoint(run, v, repo);
 		r = end_replay(run, v, &rp, &unlocked, failed);
@@ -225,8 +227,8 @@ static int add_visit(void *arg, const struct journal_repo *known)
 	return 0;
 }
 
-/* Runs after the list is read. Reading the list keeps the journal open, and if
- * the sync of a note fails, the journal is opened again. */
+/* Reading the list keeps the journal open, but the journal is opened again if
+ * the sync of a note fails. So the visits begin after the list is read. */
 static int visit_all(struct recovery_run *run)
 {
 	struct repo_visit *v;
@@ -260,8 +262,9 @@ static void sync_visited(struct recovery_run *run)
 	}
 }
 
-/* The mount by which a row of V is redone later. Its locks stand. The file
- * system may have failed while another repository was synced. */
+/* The mount by which a row of V is redone later. The row keeps its mount,
+ * because its locks stand. But the file system may have failed while another
+ * repository was synced. */
 static uint64_t mount_of(const struct recovery_run *run,
     const struct repo_visit *v, const struct replay_row *row)
 {
@@ -273,7 +276,8 @@ static uint64_t mount_of(const struct recovery_run *run,
 	    row->row.mount;
 }
 
-/* Forgets all rows in the same commit: no row counts beside its copy. */
+/* No row may count beside its copy, so all rows are forgotten in the same
+ * commit. */
 static int forget(struct recovery_run *run)
 {
 	struct store_recovery *rec = run->rec;
@@ -300,8 +304,8 @@ static int forget(struct recovery_run *run)
 	return r;
 }
 
-/* Even a repository without records may have leftover locks, if it could not be
- * searched. */
+/* A repository that could not be searched may have leftover locks, so the
+ * repository is noted even without records. */
 static void note_deferred(const struct recovery_run *run, uint64_t *deferred)
 {
 	const struct repo_visit *v;
@@ -401,7 +405,8 @@ static void tell_still_deferred(const struct store_recovery *rec,
 	for (; rows != NULL && rec->still_deferred != NULL; rows = rows->next)
 		for (i = 0; i < rows->rec.nr_members; i++) {
 			m = &rows->rec.members[i];
-			/* A missing log line blocks nobody. */
+			/* A missing log line blocks nobody, so the ref is
+			 * free. */
 			if (rows->deferred[i] && m->action != RECORD_LOG)
 				rec->still_deferred(rec->arg, m->worktree,
 				    m->name);
@@ -422,7 +427,8 @@ static void tell_ended(const struct store_recovery *rec,
 		}
 }
 
-/* The redone values may be in memory only. They must never count as durable. */
+/* The redone values may be in memory only, so they must never count as
+ * durable. */
 static void defer_lost(struct store_recovery *rec,
     const struct replay_row *rows)
 {

@@ -28,13 +28,13 @@ struct store_recovery {
 	void (*note)(void *arg, const struct journal_repo *repo, uint64_t nr,
 	    int err);
 	/* recover_deferred: NAME of WORKTREE (as in record.h) is still
-	 * deferred. Nobody may write the ref: the redo would overwrite the new
-	 * value. May be NULL. */
+	 * deferred. The redo would overwrite a new value, so nobody may write
+	 * the ref. May be NULL. */
 	void (
 	    *still_deferred)(void *arg, const char *worktree, const char *name);
 	/* recover_deferred: held while deferred rows are read. Another thread
 	 * that appends deferred rows holds the mutex until the rows are
-	 * durable. So a row that was read stays, even if the log is opened
+	 * durable, so a row that was read stays, even if the log is opened
 	 * again. */
 	struct mutex *rows_mutex;
 	/* recover_deferred: update INDEX of row LSN has ended, with any
@@ -43,8 +43,8 @@ struct store_recovery {
 	/* recover_deferred: leaves the locks of batches from this number on,
 	 * since the batches may be at work; 0: of all batches of this start. */
 	uint64_t live;
-	/* recover_deferred: exceptions to `live`, sorted: batches that
-	 * ended. */
+	/* recover_deferred: the batches that ended, sorted, as exceptions to
+	 * `live`. */
 	const uint64_t *over; /* borrowed */
 	size_t nr_over;
 	/* recover_all: after -ENOTRECOVERABLE a sentence, to be freed, or NULL;
@@ -59,19 +59,20 @@ struct store_recovery {
  * members of a missing repository, or of a failed disk, are deferred. After an
  * error, serving would break a promise.
  *
- * If other machines have the rows, too (journal_shares_rows()), recovery is
- * strict: no update may be left or dropped on this machine alone, or deferred,
- * except in a missing repository. Otherwise all findings are reported, nothing
- * is forgotten, the locks of the repository stay as evidence, and
- * -ENOTRECOVERABLE is returned. The next run starts over. The same is returned
- * if the repositories are an older copy than the journal (old_copy.h).
+ * If other machines have the rows, too (journal_shares_rows()), this machine
+ * alone would lack an update that it gives up. So recovery is strict: no update
+ * may be left or dropped on this machine alone, or deferred, except in a
+ * missing repository. Otherwise all findings are reported, nothing is
+ * forgotten, the locks of the repository stay as evidence, and -ENOTRECOVERABLE
+ * is returned. The next run starts over. The same is returned if the
+ * repositories are an older copy than the journal (old_copy.h).
  */
 int recover_all(struct store_recovery *rec, uint64_t *deferred);
 
 /* Redoes the deferred records of REPO, which has come back, or was repaired, or
- * had foreign locks. Safe beside a serving daemon: each ref is locked first,
- * and no lock of a batch from LIVE on is touched. *DEFERRED: members still
- * deferred. After an error all are, and nothing may be written there.
+ * had foreign locks. Safe beside a serving daemon, because each ref is locked
+ * first, and no lock of a batch from LIVE on is touched. *DEFERRED: members
+ * still deferred. After an error all are, so nothing may be written there.
  * -ENOTRECOVERABLE: as above. */
 int recover_deferred(struct store_recovery *rec, struct repo *repo,
     uint64_t *deferred);

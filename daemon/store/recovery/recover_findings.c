@@ -10,9 +10,9 @@
 
 #include "daemon/store/recovery/recover_internal.h"
 
-/* Does this machine differ from the others after FINDING? A
- * missing repository does not: its records are redone before anybody uses it
- * again. A lacking object does not either: the ref has its value. */
+/* Does this machine differ from the others after FINDING? A missing repository
+ * makes no difference, because its records are redone before anybody uses it
+ * again. Nor does a lacking object, because the ref has its value. */
 static bool is_apart(enum store_finding finding)
 {
 	switch (finding) {

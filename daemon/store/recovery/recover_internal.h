@@ -1,15 +1,14 @@
 /*
- * Shared by recover.c and recover_*.c.
- * deferred_fs.c also uses the functions that read and write the journal, and
- * store_open.c the functions for starts.
+ * Shared by recover.c and recover_*.c. deferred_fs.c also uses the functions
+ * that read and write the journal, and store_open.c the functions for starts.
  *
- * Rows, starts and notes belong to their owner, for one thread at a time. Any
- * thread may read and write them: the thread that opens or recovers the store,
- * later admission and the checkpointer. recover_replay(), recover_note() and
- * recover_clean() are for one thread at a time (recover.h). These three may
+ * Rows, starts and notes belong to their owner, so any thread may read and
+ * write them, but only one at a time: the thread that opens or recovers the
+ * store, later admission and the checkpointer. recover_replay(), recover_note()
+ * and recover_clean() are for one thread at a time (recover.h). These three may
  * block, and also all functions that read or write the journal; the rest uses
- * memory only. 0 or negative errno; also after an error the lists need their
- * _done(). Nothing logs.
+ * memory only. 0 or negative errno. After an error the lists may be filled in
+ * part, so they need their _done() too. Nothing logs.
  */
 #ifndef STORE_RECOVER_INTERNAL_H
 #define STORE_RECOVER_INTERNAL_H
@@ -32,8 +31,8 @@ void recover_starts_done(struct recover_starts *starts);
 enum evidence recover_starts_evidence(const struct recover_starts *starts,
     const struct replay_row *row, const struct repo *repo);
 
-/* By repository; the rows of one repository in the order of recording, linked
- * by `next`. Call _done() also after a failed read. */
+/* The rows by repository, and those of one repository in the order of
+ * recording, linked by `next`. Call _done() also after a failed read. */
 struct recover_rows {
 	struct replay_row **items;
 	size_t nr, size;
@@ -46,8 +45,8 @@ int recover_rows_read(struct commit_log *log, struct recover_rows *rows,
 int recover_rows_read_deferred(struct journal *journal, uint64_t repo,
     struct recover_rows *rows);
 /* Reads the last forgotten rows of the repositories of ROWS. Their log lines
- * may be equal to lines of ROWS, because a line has its time in seconds. Rows
- * that cannot be read are left out. */
+ * may be equal to lines of ROWS, because a line has its time in seconds. No
+ * value needs these rows, so rows that cannot be read are left out. */
 int recover_rows_read_older(struct commit_log *log,
     const struct recover_rows *rows, struct recover_rows *older);
 /* The first row of REPO; NULL: none. */
@@ -57,17 +56,17 @@ void recover_rows_done(struct recover_rows *rows);
 
 /* ---- recover_note.c: writes the journal ---- */
 
-/* Journal rows to be written. Empty if zero-initialised. */
+/* Journal rows to be written, empty if zero-initialised. */
 struct recover_notes {
 	struct journal_row *rows;
 	size_t nr, size;
-	/* Also if recovery is strict: the repositories are not there, or the
-	 * rows were deferred before. */
+	/* Rows are deferred even if recovery is strict, because the
+	 * repositories are not there, or the rows were deferred before. */
 	bool may_defer;
 };
 
-/* Defers all unfinished members of ROW. MOUNT says by which rule they are
- * redone (journal.h). *DEFERRED counts the members. */
+/* Defers all unfinished members of ROW, to be redone by the rule of MOUNT
+ * (journal.h). *DEFERRED counts the members. */
 int recover_notes_defer_row(struct recover_notes *notes,
     const struct replay_row *row, uint64_t mount, uint64_t *deferred);
 /* After a replay of ROW: the members that the replay deferred get a deferred
@@ -79,9 +78,9 @@ int recover_notes_replayed(struct recover_notes *notes,
 /* Aborts updates that were committed. */
 int recover_notes_abort(struct recover_notes *notes,
     const struct replay_members *members);
-/* Writes all rows in one commit, durably. The original rows are durable
- * already. -ENOTRECOVERABLE: recovery is strict, and a row aborts, or
- * defers without NOTES->may_defer; nothing was written. */
+/* Writes all rows in one commit, durably, while the original rows are durable
+ * already. -ENOTRECOVERABLE: recovery is strict, and a row aborts, or defers
+ * without NOTES->may_defer, so nothing was written. */
 int recover_notes_write(struct recover_notes *notes, struct commit_log *log);
 void recover_notes_done(struct recover_notes *notes);
 
@@ -99,7 +98,7 @@ struct recover_findings {
 /* store_report.found */
 void recover_findings_add(void *findings, const struct store_found *found);
 /* About the whole repository at the path REPO. _failed: for the errno ERR. If
- * no rows await the redo there (HAS_ROWS), this machine has all updates, and a
+ * no rows await the redo there (HAS_ROWS), this machine has all updates, so a
  * strict recovery goes on. */
 void recover_findings_repo(struct recover_findings *findings,
     enum store_finding finding, const char *repo, const char *text);

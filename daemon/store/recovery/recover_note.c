@@ -5,7 +5,7 @@
  * The happy path: nothing to write.
  *
  * Failures: memory, or the journal; the caller decides. If other machines have
- * the rows, such rows would be of this one alone, and are refused.
+ * the rows, such rows would be of this machine alone, so they are refused.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -93,8 +93,8 @@ static int keep_deferred(struct recover_notes *notes,
     const struct replay_row *row, const bool *deferred, uint64_t mount,
     uint64_t *nr_deferred)
 {
-	/* The sync after the replay of a deferred row made its objects durable:
-	 * no further replay needs them. */
+	/* The sync after the replay of a deferred row made its objects durable,
+	 * so no further replay needs them. */
 	const bool is_restored = deferred != NULL &&
 	    row->row.kind == JOURNAL_DEFERRED && row->rec.has_objects;
 	struct record_member *kept;

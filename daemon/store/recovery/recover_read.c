@@ -3,7 +3,8 @@
  *
  * The happy path: one scan of the rows that are not forgotten, and of the open
  * deferred rows. Each row is decoded, aborted updates are dropped, and the rows
- * are sorted. A second scan reads the last forgotten rows.
+ * are sorted. A second scan reads the last forgotten rows, because their log
+ * lines may be equal to lines of the other rows.
  *
  * Failures: a row that cannot be decoded, or memory; then nothing can be
  * recovered.
@@ -45,8 +46,8 @@ void recover_starts_done(struct recover_starts *starts)
 	free(starts->same);
 }
 
-/* The number of the batch tells which start took the locks; a different start
- * may have written a deferred copy. */
+/* A different start may have written a deferred copy, so the number of the
+ * batch tells which start took the locks. */
 enum evidence recover_starts_evidence(const struct recover_starts *starts,
     const struct replay_row *row, const struct repo *repo)
 {
@@ -151,7 +152,8 @@ static int read_row(struct row_reader *rd, const struct journal_row *from)
 	return r;
 }
 
-/* Deferred rows are read separately, forgotten or not. */
+/* A deferred row counts, forgotten or not, so deferred rows are read
+ * separately. */
 static int recent_row(void *arg, const struct journal_row *from)
 {
 	struct row_reader *rd = arg;
@@ -270,7 +272,7 @@ int recover_rows_read_older(struct commit_log *log,
 	r = commit_log_read(log,
 	    reader.forgotten > OLDER_ROWS ? reader.forgotten - OLDER_ROWS : 0,
 	    older_row, &reader);
-	/* No value needs these rows: a damaged row stops nothing. */
+	/* No value needs these rows, so a damaged row stops nothing. */
 	if (r < 0)
 		recover_rows_done(older);
 	for (i = 0; i < older->nr; i++)

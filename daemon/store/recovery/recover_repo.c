@@ -49,7 +49,7 @@ static int unlock_unneeded(struct leftover_locks *leftover,
 	return r;
 }
 
-/* A power loss may have emptied the configuration. Then the rows tell the
+/* A power loss may have emptied the configuration, so then the rows tell the
  * format. */
 static void find_format(const struct sys *sys, struct repo *repo,
     const struct replay_row *rows)
@@ -169,7 +169,8 @@ int recover_replay(struct store_recovery *rec, struct replay *rp,
 		if (row->lost_lock)
 			row->evidence = EVIDENCE_POWER_LOSS;
 	}
-	/* An earlier try may have written values that its sync lost. */
+	/* An earlier try may have written values that its sync lost, so memory
+	 * may differ from the disk. */
 	rp->is_memory_lost = sync_failures_is_unsure(rec->repos->sync_failures,
 	    rp->repo->fs->mount);
 	rp->token_id = rec->next_token(rec->arg) | JOURNAL_TOKEN_RECOVERY;

@@ -46,7 +46,7 @@ int redo_read_disk(struct replay *rp, int dirfd, const char *path)
 		return 0;
 	fd = SYS(rp->sys, openat, dirfd, path,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-	/* A link has no pages. */
+	/* A link has no pages, so there is nothing to drop. */
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
 		return 0;
 	if (fd < 0)
@@ -56,7 +56,8 @@ int redo_read_disk(struct replay *rp, int dirfd, const char *path)
 	return r;
 }
 
-/* Other processes of refd that remove locks hold the same flock. */
+/* Other processes of refd that remove locks hold the same flock, so only one
+ * removes a lock at a time. */
 static int remove_lock(const struct replay *rp, const struct dead_lock *l)
 {
 	int fd, r;

@@ -7,8 +7,8 @@
 
 #include "daemon/store/recovery/ref_records.h"
 
-/* The two formats of refs (replay_files.c, replay_stacks.c). ROWS and results
- * as in replay_repo(); rp->token exists. */
+/* The two formats of refs (replay_files.c, replay_stacks.c), with ROWS and
+ * results as in replay_repo(). rp->token exists. */
 int replay_files(struct replay *rp, struct replay_row *rows);
 int replay_stacks(struct replay *rp, struct replay_row *rows);
 /* Mends the stacks that a power loss took the footer of a table from, of the
@@ -16,11 +16,11 @@ int replay_stacks(struct replay *rp, struct replay_row *rows);
  * writer's lock is in the way. */
 int replay_stacks_mend(struct replay *rp);
 /* Is the list or a table of the repository, or of a worktree, damaged? No: also
- * after any other failure, which the batches of the stack meet. Takes no
- * lock. */
+ * after any other failure, because the batches of the stack meet the failure
+ * again. Takes no lock. */
 bool replay_stacks_any_damaged(const struct sys *sys, struct repo *repo);
-/* Removes tables of ended batches that no list names. Before the names in
- * stage/ go. */
+/* Removes tables of ended batches that no list names. The names in stage/ tell
+ * these tables, so the removal comes before the names go. */
 int replay_stacks_sweep(struct replay *rp);
 
 /* Notes the update of MEMBER for an abort record. TEXT is static. */
@@ -50,8 +50,8 @@ extern const char redo_unlocked_text[];
 /* redo_objects.c: restores the objects of ROWS. */
 int redo_objects(struct replay *rp, const struct replay_row *rows);
 
-/* redo_delete.c: removes the new file of a packed-refs rewrite that did not
- * end. Git stops at this file. */
+/* redo_delete.c: git stops at the new file of a packed-refs rewrite that did
+ * not end, so this file is removed. */
 int redo_sweep_packed(struct replay *rp);
 
 #endif

@@ -8,13 +8,14 @@
  * same object at another level of compression, and may be replaced. The sync of
  * the file system, before the row is forgotten, makes the file durable.
  *
- * After a failed sync only memory may have the bytes: every file is written.
- * After a crash the page cache is exact: nothing is restored.
+ * After a failed sync only memory may have the bytes, so every file is written.
+ * After a crash the page cache is exact, so nothing is restored.
  *
- * The repository may lack older objects: they were pruned after the ref was
- * deleted, or a backup was restored. A new value which leads to a missing
- * object is not restored, and its ref is passed over; but a strict recovery
- * restores the value that a ref gets.
+ * The repository may lack older objects, because they were pruned after the ref
+ * was deleted, or a backup was restored. `git gc` would fail at a restored
+ * commit without its parents. So a new value which leads to a missing object is
+ * not restored, and its ref is passed over. But a strict recovery restores the
+ * value that a ref gets, because another machine has the missing object.
  *
  * Failures: the repository, or the journal; its rows stay. A leftover temporary
  * file has a name that `git prune` removes.
@@ -172,8 +173,9 @@ static bool needs_objects(const struct replay_row *row)
 	    !row->is_aside;
 }
 
-/* Only a deferred row can refer to a row that was forgotten meanwhile: then its
- * objects are durable. */
+/* The objects of a forgotten row are durable, and only a deferred row can refer
+ * to a row that was forgotten meanwhile. So a slice without its objects is
+ * damaged. */
 static int restore_row(struct replay *rp, struct redo_objects *at)
 {
 	int r;

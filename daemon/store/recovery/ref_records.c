@@ -80,8 +80,8 @@ static int add_record(struct ref_records *records, const struct replay_row *row,
 		member = line.member;
 	} else if (copy != NULL && copy->row->evidence != EVIDENCE_CRASHED) {
 		/* Only one of the two rows redoes the update and its line. A
-		 * start that crashed may have removed the lock of the original;
-		 * the copy does not need the lock. */
+		 * start that crashed may have removed the lock of the original,
+		 * and the copy does not need the lock, so the copy is taken. */
 		if (copy->row->evidence == EVIDENCE_FAILED_SYNC &&
 		    row->evidence == EVIDENCE_POWER_LOSS &&
 		    !is_log_only(member)) {
@@ -221,7 +221,7 @@ void ref_records_lines_done(struct ref_records_lines *lines)
 	memset(lines, 0, sizeof(*lines));
 }
 
-/* IS_DUE: the record is to be redone; otherwise known to be done. */
+/* IS_DUE says whether the record is to be redone, or is known to be done. */
 static int collect_line(struct ref_records_lines *lines,
     const struct ref_record *item, bool is_due)
 {
@@ -235,13 +235,14 @@ static int collect_line(struct ref_records_lines *lines,
 		lines->deletes = is_due;
 		return 0;
 	}
-	/* The ref was absent: its deletion removed the log too. */
+	/* The ref was absent, so its deletion has removed the log too. */
 	if (item->member->action == RECORD_WRITE && !item->member->had_old &&
 	    item->member->target == NULL && !lines->deletes) {
 		ref_records_lines_done(lines);
 		lines->begin_log = true;
 	}
-	/* A finished write after the deletion is in the present log. */
+	/* A finished write after the deletion is in the present log, so the log
+	 * stays. */
 	if (!is_due && item->member->action == RECORD_WRITE)
 		lines->deletes = false;
 	if (!is_due || !item->member->log)
@@ -264,8 +265,8 @@ static int compare_lines(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Two updates within a second may have equal lines. Puts the lines of OLDER
- * that are equal to lines of LINES in front. */
+/* Two updates within a second may have equal lines, so the lines of OLDER that
+ * are equal to lines of LINES are put in front. */
 static int add_known(struct ref_records_lines *lines,
     const struct ref_records *older)
 {

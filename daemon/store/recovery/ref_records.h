@@ -2,9 +2,9 @@
  * The records of one ref file, in LSN order, and the log lines that are still
  * to be written. Private to replay*.c, redo*.c, stack_*.c and ref_records.c.
  *
- * A ref file is a ref, a symbolic ref or HEAD of a worktree: every file with
- * its own lock and log. A record says that the file was written or deleted, or
- * that only a line was added to the log.
+ * Each file has its own lock and log, so recovery decides for each file alone.
+ * A ref file is a ref, a symbolic ref or HEAD of a worktree. A record says that
+ * the file was written or deleted, or that only a line was added to the log.
  *
  * Memory only: one thread at a time, and nothing blocks. 0 or -ENOMEM.
  */
@@ -54,7 +54,7 @@ bool ref_records_know(const struct ref_records *records,
 bool ref_records_replaced(const struct ref_records *records,
     const struct loose_value *loose);
 
-/* The log lines that one file needs; strings and array malloc'd. */
+/* The log lines that one file needs, with malloc'd strings and array. */
 struct ref_records_lines {
 	bool deletes; /* remove the present log first */
 	/* After a power loss: present, in this order. The first KNOWN are of
@@ -67,9 +67,9 @@ struct ref_records_lines {
 };
 
 /* The lines of the records after AFTER (NULL: of all) and after the last
- * deletion among them. HELD: the lock of the last record's batch stands. If
- * not, a crashed run finished all records of its own. OLDER: forgotten records
- * of the same ref file; or NULL. */
+ * deletion among them. HELD: the lock of the last record's batch stands.
+ * Otherwise a crashed run finished all records of its own, so their lines are
+ * written. OLDER: forgotten records of the same ref file; or NULL. */
 int ref_records_log_lines(const struct ref_records *records,
     const struct ref_record *after, bool held, const struct ref_records *older,
     struct ref_records_lines *out);

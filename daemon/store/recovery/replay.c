@@ -51,9 +51,9 @@ void replay_report_lacking(struct replay *rp, const char *name)
 	    "--repair', which gets it from another node");
 }
 
-/* In a strict recovery the ref gets its value all the same. Another machine has
- * the object, whatever this disk did to its copy, and one repository must not
- * keep all others from being served. */
+/* In a strict recovery the ref gets its value all the same, because another
+ * machine has the object, whatever this disk did to its copy. One repository
+ * must not keep all others from being served. */
 static void drop_pruned(struct replay *rp, struct replay_row *row)
 {
 	const struct record_member *m;
@@ -105,7 +105,8 @@ int replay_repo(struct replay *rp, struct replay_row *rows)
 	if (r == 0)
 		r = rp->has_stacks ? replay_stacks(rp, rows) :
 				     replay_files(rp, rows);
-	/* The token identifies a lock that could not be removed. */
+	/* The token identifies a lock that could not be removed, so it stays
+	 * with the lock. */
 	if (!rp->token_stays)
 		token_done(&rp->token);
 	return r;

@@ -1,17 +1,17 @@
 /*
  * Redoes the journal's records in one repository after a crash or a power loss.
  *
- * After a crash (same boot, same mount) the page cache is exact. A record is
- * unfinished only if a lock of its own batch still stands. Only such records
+ * After a crash (same boot, same mount) the page cache is exact, so a record is
+ * unfinished only if a lock of its own batch still stands. Only these records
  * are rolled forward.
  *
  * After a power loss each file gets the last value of its records, unless there
  * is evidence of a later write by another writer. A file that got only a log
  * line (a symbolic ref on the way, HEAD) gets the line.
  *
- * A crash on a file system that failed to sync counts as a power loss.
- * Exception, for refs in files: a name that is absent and not locked by its
- * batch was deleted since.
+ * A crash on a file system that failed to sync counts as a power loss, because
+ * the contents of files may be in memory only. But names are exact, so for refs
+ * in files a name that is absent and not locked by its batch was deleted since.
  *
  * One thread, before anybody else uses the repository; or for deferred records,
  * under the locks of their refs. Blocks; 0 or negative errno; nothing logs.
@@ -28,14 +28,14 @@
 #include "daemon/store/repos/repo.h"
 #include "daemon/store/store.h"
 
-/* A journal row with a decoded body; owned by its list. */
+/* A journal row with a decoded body, owned by its list. */
 struct replay_row {
 	struct journal_row row;
 	struct record rec;
 	uint64_t origin; /* LSN of the first row that was copied, or its own */
-	/* Per member: taken back by an abort record; passed over by this
-	 * replay; deferred, since a foreign lock stands. DROPPED owns one
-	 * allocation for all three. */
+	/* For each member, whether an abort record took it back, this replay
+	 * passed it over, or it is deferred, since a foreign lock stands.
+	 * DROPPED owns one allocation for all three. */
 	bool *dropped, *passed, *deferred;
 	/* A deferred copy has all of the row, unless the copy is redone. */
 	bool is_aside;
@@ -74,16 +74,17 @@ struct replay {
 	uint64_t token_id;              /* for the replay's own locks */
 	const struct store_report *report;
 	const struct this_boot *this_boot; /* NULL: no lock is proved dead */
-	/* Is the object there? 1, 0, or negative: unknown, which counts as yes
-	 * (the barrier stored the object before the record was written). */
+	/* Is the object there? 1, 0, or negative: unknown, which counts as yes,
+	 * because the barrier stored the object before the record was
+	 * written. */
 	int (*has_object)(void *arg, struct repo *repo,
 	    const struct refd_oid *oid);
 	void *arg;
-	/* So many members more were looked at; may be NULL. */
+	/* Told after so many members more were looked at; may be NULL. */
 	void (*stepped)(void *arg, size_t nr);
 	void *step_arg;
 
-	/* The name was taken for good: one member of each update. */
+	/* One member of each update whose name was taken for good. */
 	struct replay_members aborted;
 
 	/* Private. */
@@ -91,8 +92,8 @@ struct replay {
 				 rows */
 	const char *lock_stays; /* why the last lock in the way does; static */
 	bool is_memory_lost;    /* the page cache may differ from the disk */
-	/* When the contents of packed-refs were last lost (saved.h):
-	 * packed-refs does not prove deletions after an older record. */
+	/* The time when the contents of packed-refs were last lost (saved.h),
+	 * so packed-refs does not prove deletions after an older record. */
 	int64_t packed_lost_ns;
 	struct token token;
 	bool token_stays; /* a lock of `token` could not be removed, or stays */
@@ -103,8 +104,8 @@ struct replay {
 	int64_t packed_ns;
 };
 
-/* ROWS: the rows of this repository, in LSN order. After a failure some may
- * have been redone; repeat all. */
+/* ROWS: the rows of this repository, in LSN order. Some may have been redone
+ * after a failure, so the caller repeats all. */
 int replay_repo(struct replay *rp, struct replay_row *rows);
 void replay_done(struct replay *rp);
 

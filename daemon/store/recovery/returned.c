@@ -5,6 +5,9 @@
  *	look	the packed value is still there, no file is loose, and no log
  *		tells of a writer
  *
+ * Git adds a line with each value that it writes, if there is a log. So a log
+ * that ends with the packed value tells of a writer who meant the value.
+ *
  * Failure modes:
  *	the journal can't be read,	the result; refd verify remains
  *	no memory
@@ -26,7 +29,7 @@
 #define ROWS_MAX  20000
 #define BYTES_MAX ((size_t)64 << 20)
 /* Git takes less time between its reads and packed-refs.lock. A stopped git can
- * take any time: refd verify reads all records. */
+ * take any time, so refd verify reads all records. */
 #define BEFORE_US (3600 * INT64_C(1000000))
 
 /* A ref of packed-refs with a record. */

@@ -1,9 +1,8 @@
 /*
- * A ref that only packed-refs has, with a value that refd had replaced: what
- * `git pack-refs --auto` leaves behind, which reads the refs before it locks
- * packed-refs (rule_packed()). For `refd verify`, which compares all records,
- * and for the daemon, which compares recent ones after each foreign
- * packed-refs.
+ * Returned refs. `git pack-refs --auto` reads the refs before it locks
+ * packed-refs, so a ref can come back: only packed-refs has the ref, with a
+ * value that refd had replaced (rule_packed()). `refd verify` compares all
+ * records, and the daemon compares recent ones after each foreign packed-refs.
  *
  * Any thread; nothing logs.
  */
@@ -33,8 +32,8 @@ char *returned_text(const struct returned *r, enum refd_object_format format);
 
 /* Compares packed-refs with the records of about an hour before the file was
  * written, at most some thousands of them and 64 MiB, newest first. Calls FN
- * for each returned ref. Reads the journal and the repository. 0 or negative
- * errno. */
+ * for each returned ref. Reads the journal and the repository, so blocks. 0 or
+ * negative errno. */
 typedef void returned_fn(void *arg, const struct returned *r);
 int returned_find(const struct sys *sys, struct journal *journal,
     const struct repo *repo, returned_fn *fn, void *arg);

@@ -2,11 +2,12 @@
  * The happy path: make the directory, count its files, find a free name, then
  * link, copy or rename.
  *
- * Failures: the caller decides. Recovery redoes a ref without a saved file, but
- * replaces packed-refs only after the move. --repair repairs nothing.
+ * Failures: the caller decides. packed-refs may have the only copy of many
+ * refs, so recovery replaces packed-refs only after the move. But recovery
+ * redoes a ref without a saved file. --repair repairs nothing.
  *
- * Other accounts may write to refd/. The table of system calls keeps every path
- * inside the repository and follows no link: a link in the place of the
+ * Other accounts may write to refd/, so the table of system calls keeps every
+ * path inside the repository and follows no link: a link in the place of the
  * directory is -ELOOP. The count ends at the limit, however many files there
  * are.
  */
@@ -21,12 +22,12 @@
 #include <time.h>
 
 #define DIR_NAME "refd/saved"
-/* For the escaped name; the time and a number are added. */
+/* The room for the escaped name, to which the time and a number are added. */
 #define NAME_BYTES 180
 #define SAME_MAX   1000 /* files of one name and second */
 #define COPY_BYTES ((size_t)64 << 10)
 
-/* The owner of the repository may repair, and the daemon's account recover. So
+/* The owner of the repository may repair, and the daemon's account recover, so
  * the directory has the mode of refs/. */
 static int make_dir(const struct sys *sys, const struct repo *repo)
 {

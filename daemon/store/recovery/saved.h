@@ -5,7 +5,7 @@
  *
  *	refd/saved/<time>-<number>-<name>
  *
- * refd never removes a saved file. Saved files count until an administrator
+ * refd never removes a saved file, so saved files count until an administrator
  * removes them.
  *
  * One thread; blocks; 0 or negative errno; nothing logs. The caller syncs the
@@ -16,16 +16,15 @@
 
 #include "daemon/store/repos/repo.h"
 
-/* The limits of links and copies. A moved file is always saved: it takes no
- * more room than before, and packed-refs may have the only copy of many refs.
- */
+/* The limits of links and copies. A move takes no more room, and packed-refs
+ * may have the only copy of many refs, so moves have no limit. */
 #define SAVED_FILES      100
 #define SAVED_LINK_BYTES (1 << 20) /* of one file */
 #define SAVED_COPY_BYTES (1 << 30) /* of one file */
 #define SAVED_PATH_MAX   300
 
 /* Each function saves NAME of WORKTREE, below DIRFD, and sets PATH, below the
- * repository. -EXFULL: a limit. Uses only FD and MODE of REPO. */
+ * repository. Only FD and MODE of REPO are used. -EXFULL: a limit. */
 
 /* NAME gets a second name, which takes no room and keeps times, owner and mode.
  * For a file that a rename replaces. */

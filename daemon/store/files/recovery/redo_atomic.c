@@ -1,7 +1,7 @@
 /*
  * An atomic transaction that was committed, but could not be published as a
- * whole: another writer took one of its names before a crash, or the disk
- * failed.
+ * whole, because another writer took one of its names before a crash, or the
+ * disk failed.
  *
  * The happy path: all names are free, and nothing happens here.
  *
@@ -14,9 +14,10 @@
  * free before, and a lock below a packed name belongs to a writer who would
  * have found the name taken. The abort is recorded before the locks go.
  *
- * After a power loss a creation that was taken back can be present again: the
- * disk kept the link and lost the removal. The file is often empty. Recovery
- * deletes the file once more, unless well-formed and younger than our lock.
+ * After a power loss a creation that was taken back can be present again,
+ * because the disk kept the link and lost the removal. The file is often empty.
+ * Recovery deletes the file once more, unless well-formed and younger than our
+ * lock.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,9 +44,9 @@ static int is_taken(struct replay *rp, const struct leftover_lock *lock,
 	    loose_dir_holds_file(rp->sys, lock->dirfd, member->name);
 }
 
-/* Unlinks the creation, if the link was made: the staged value has the same
- * inode. A second name alone proves nothing: people copy repositories by
- * links. */
+/* Unlinks the creation if the link was made, that is if the staged value has
+ * the same inode. A second name alone proves nothing, because people copy
+ * repositories by links. */
 static int unlink_creation(struct replay *rp, const struct replay_row *row,
     const struct leftover_lock *lock, const struct record_member *member)
 {
@@ -147,8 +148,8 @@ static int undo_taken(struct replay *rp, const struct replay_row *row,
 	redo_report(rp, STORE_DROPPED, row->rec.members[taken].name,
 	    "another reference stands where its name must go; the atomic "
 	    "transaction it is of is taken back");
-	/* The start is refused (recover_findings.c). An import names refs that
-	 * were there before. */
+	/* The start is refused (recover_findings.c), so nothing is taken back
+	 * here: an import names refs that were there before. */
 	return rp->is_strict ?
 	    0 :
 	    redo_undo_row(rp, row, row->rec.members[taken].index,
@@ -191,7 +192,7 @@ static bool is_back(const struct replay_row *row, const struct record_member *m,
 		loose->written_ns <= row->row.locked_at_ns);
 }
 
-/* The log belongs to this creation alone. */
+/* The log belongs to this creation alone, so the log goes too. */
 static int delete_restored(struct replay *rp, struct edit *e,
     const struct record_member *m, const struct loose_value *loose)
 {
@@ -210,7 +211,8 @@ static int delete_restored(struct replay *rp, struct edit *e,
 	return edit_remove(e, true);
 }
 
-/* A writer that has the lock now takes care of the ref. */
+/* A writer that has the lock now takes care of the ref, so the ref is left
+ * alone. */
 static int delete_restored_locked(struct replay *rp,
     const struct replay_row *row, const struct record_member *m, struct edit *e)
 {

@@ -6,7 +6,8 @@
  *
  * Failures: as in redo.c, per ref. If packed-refs cannot be locked or
  * rewritten, the refs that are present fail. A name below a present file cannot
- * be locked, and cannot be loose: such a name is only removed from packed-refs.
+ * be locked, and cannot be loose, so this name is only removed from
+ * packed-refs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -80,7 +81,8 @@ static int unlock_packed(struct replay *rp, struct leftover_lock *held)
 	return redo_unlock_own(rp, rp->repo->fd, "packed-refs");
 }
 
-/* Under packed-refs' lock. The lines that stay are as old as before. */
+/* Under packed-refs' lock. The lines that stay are as old as before, so the
+ * time of the former file counts. */
 static int rewrite_packed(struct replay *rp, struct packed_edit *names,
     size_t nr, mode_t mode)
 {
@@ -128,7 +130,7 @@ static struct leftover_lock *held_lock(struct replay *rp,
 	return held;
 }
 
-/* Under packed-refs' lock: nobody packs any more. */
+/* Under packed-refs' lock, so nobody packs any more. */
 static int delete_packed(struct replay *rp, struct redo *redos,
     const int *states, size_t nr)
 {
@@ -222,7 +224,8 @@ int redo_sweep_packed(struct replay *rp)
 	r = SYS(rp->sys, lstatat, rp->repo->fd, fresh, &st);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	/* All earlier locks are gone, and stage/ is empty. */
+	/* All earlier locks are gone, and stage/ is empty, so the name of the
+	 * token is free again. */
 	rp->token_stays = false;
 	r = token_init(&rp->token, rp->sys, rp->repo->stage_fd, rp->token_id);
 	if (r == 0)
@@ -234,6 +237,6 @@ int redo_sweep_packed(struct replay *rp)
 	}
 	if (!rp->token_stays)
 		token_done(&rp->token);
-	/* The file belongs to the holder of the lock. */
+	/* The file belongs to the holder of the lock, so it may stay. */
 	return r == -EEXIST || r == -ENOENT ? 0 : r;
 }

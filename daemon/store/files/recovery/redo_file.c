@@ -1,13 +1,14 @@
 /*
  * Redoes one file: takes its lock, decides whether another writer wrote the ref
- * later, writes the value. replay.c states the order and the reasons.
+ * later, writes the value. replay_files.c states the order and the reasons.
  *
  * The happy path: lock, compare, write if different, then the log.
  *
  * Failures: a foreign lock defers the records. A name that another writer took
- * aborts the update, and no log line of the update stays. A worktree that is
- * gone is never made again. Any other error is reported and returned after the
- * remaining refs of the repository.
+ * aborts the update, and no log line may tell of an update that did not happen.
+ * A removed worktree must stay removed, so it is never made again. Any other
+ * error is reported, and returned after the remaining refs of the repository,
+ * because they can be redone all the same.
  */
 #include "daemon/store/files/recovery/redo_files.h"
 
@@ -79,8 +80,8 @@ int redo_unlock_own(struct replay *rp, int dirfd, const char *name)
 	return r;
 }
 
-/* Defers every record that nobody else finishes: later records may need log
- * lines of their own. */
+/* Defers every record that nobody else finishes, because later records may need
+ * log lines of their own. */
 void redo_defer(const struct redo *redo)
 {
 	const struct ref_records *records = redo->records;
@@ -224,8 +225,8 @@ static int decide_failed(struct replay *rp, struct redo *redo, int err)
 
 /* ---- one file ---- */
 
-/* After a crash only records with a standing lock are unfinished, and a
- * standing lock belongs to the last record. */
+/* After a crash only records with a standing lock are unfinished. A standing
+ * lock belongs to the last record, so all earlier values are published. */
 bool redo_init(struct redo *redo, struct replay *rp,
     struct ref_records *records)
 {
@@ -291,9 +292,9 @@ static int unlock(struct replay *rp, struct redo *redo)
 	return redo_unlock_edit(rp, &redo->edit);
 }
 
-/* Was the value in packed-refs before our lock was taken? The records know it,
- * or the whole file is older: a power loss can bring a file back that another
- * writer had replaced. */
+/* Was the value in packed-refs before our lock was taken? Yes if the records
+ * know it, or the whole file is older, because a power loss can bring a file
+ * back that another writer had replaced. */
 static bool packed_is_older(const struct replay *rp, const struct redo *redo,
     const struct refd_oid *packed)
 {
@@ -302,7 +303,7 @@ static bool packed_is_older(const struct replay *rp, const struct redo *redo,
 }
 
 /* Did another writer change the ref after our lock was taken? After a failed
- * sync names are exact: any well-formed difference, including absence, is a
+ * sync names are exact, so any well-formed difference, including absence, is a
  * later write, unless packed-refs was lost after the record. 1, 0, or negative
  * errno: packed-refs cannot be read. */
 static int is_later(const struct replay *rp, struct redo *redo,
@@ -416,8 +417,9 @@ static int leave_name(struct replay *rp, struct redo *redo,
 }
 
 /* -ENOTDIR: git made and packed another ref that needs the name, so no file
- * tells of this ref. After a power loss an older packed-refs proves nothing:
- * the batch found the name free, so the other ref was deleted before. */
+ * tells of this ref. After a power loss an older packed-refs proves nothing,
+ * because the batch found the name free, so the other ref was deleted
+ * before. */
 static int look_for_packed(const struct replay *rp, const struct redo *redo,
     const struct loose_value *loose)
 {
@@ -491,7 +493,7 @@ int redo_begin(struct replay *rp, struct redo *redo, struct loose_value *loose)
 		r = redo_read_disk(rp, redo->edit.dirfd, redo->records->name);
 	if (r == 0)
 		r = edit_read(&redo->edit, loose);
-	/* Nothing is loose below a file. */
+	/* Nothing is loose below a file, so a deletion goes on. */
 	else if (r == -ENOTDIR && redo->edit.dirfd >= 0 &&
 	    redo->value->member->action == RECORD_DELETE)
 		r = 0;
@@ -527,8 +529,8 @@ int redo_end_and_prune(struct replay *rp, struct redo *redo, int r)
 	return r;
 }
 
-/* Writes the value first: if the name is taken, no log line of the update may
- * stay. */
+/* If the name is taken, no log line of the update may stay, so the value is
+ * written first. */
 int redo_one_write(struct replay *rp, struct redo *redo)
 {
 	struct loose_value loose = { .kind = LOOSE_ABSENT };

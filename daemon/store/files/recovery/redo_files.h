@@ -29,7 +29,7 @@ bool redo_is_corrupt(const struct loose_value *loose);
 enum store_finding redo_finding(const struct redo *redo);
 
 /* false: RECORDS need nothing. After a crash only records with a standing lock
- * do. */
+ * need a redo, because all others were published. */
 bool redo_init(struct redo *redo, struct replay *rp,
     struct ref_records *records);
 
@@ -47,8 +47,8 @@ struct edit redo_edit(struct replay *rp, const struct replay_row *row,
 bool redo_is_out_of_reach(int err);
 /* edit_lock(), after a dead lock in the way is removed. */
 int redo_lock_edit(struct replay *rp, struct edit *e, mode_t dir_mode);
-/* Removes a lock of our own token. After a failure the next start removes the
- * lock. */
+/* Removes a lock of our own token. After a failure the token stays, so the next
+ * start removes the lock. */
 int redo_unlock_edit(struct replay *rp, struct edit *e);
 int redo_unlock_own(struct replay *rp, int dirfd, const char *name);
 void redo_close(struct replay *rp, const struct edit *e);
@@ -58,7 +58,7 @@ void redo_close(struct replay *rp, const struct edit *e);
 int redo_end_and_prune(struct replay *rp, struct redo *redo, int r);
 
 /* Reads packed-refs again. A writer that packs a ref and removes its file holds
- * the lock of the ref. Once refd holds the lock, a ref without a file is in
+ * the lock of the ref. So once refd holds the lock, a ref without a file is in
  * packed-refs or gone. */
 int redo_look_again(struct replay *rp);
 

@@ -10,6 +10,9 @@
  *	line: deferred
  *	the ref is gone, or its name was taken: there is no log to repair
  *	the disk: the errno
+ *
+ * Nobody waits for a line alone, so such a line is deferred where a value would
+ * stop the recovery of the repository.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +38,7 @@ static int add_missing_lines(struct replay *rp, const struct redo *redo,
 	if (lines->nr > 0)
 		r = reflog_repair(log, (const char *const *)lines->lines,
 		    lines->nr, lines->known, &added, &cut);
-	/* Our lock stood: nobody has appended since. */
+	/* Our lock stood, so nobody has appended since. */
 	if (r == 0 && lines->last != NULL)
 		r = reflog_complete(log, lines->last, strlen(lines->last),
 		    &one);
@@ -47,8 +50,9 @@ static int add_missing_lines(struct replay *rp, const struct redo *redo,
 	return r;
 }
 
-/* No line is missing. A torn end would hide every later line. If another
- * reference took the name since, there is no log to repair. */
+/* No line is missing, but a torn end would hide every later line, so the end is
+ * mended. If another reference took the name since, there is no log to
+ * repair. */
 static int mend_end(struct reflog_file *log)
 {
 	size_t added, cut;
@@ -101,7 +105,7 @@ int redo_log(struct replay *rp, struct redo *redo)
 
 /* Does the log end at our old value? A log only grows, so later lines of other
  * writers are missing too. After a deletion a new log begins with a line from
- * the null oid. A log that ends in a line of a different kind is the deleted
+ * the null oid, so a log that ends in a line of a different kind is the deleted
  * log. */
 static int lacks_ours(struct replay *rp, const struct redo *redo)
 {
@@ -140,7 +144,7 @@ static int lines_alone(struct replay *rp, struct redo *redo)
 		r = edit_read(&redo->edit, &loose);
 	if (r < 0)
 		return r;
-	/* A deleted ref has no log. */
+	/* A deleted ref has no log, so none is made. */
 	is_there = loose.kind != LOOSE_ABSENT && loose.kind != LOOSE_DIR;
 	loose_value_done(&loose);
 	return redo_lines(rp, redo, NULL, is_there);
@@ -151,7 +155,8 @@ int redo_log_alone(struct replay *rp, struct redo *redo)
 	int r;
 
 	r = lines_alone(rp, redo);
-	/* Nobody else waits for a line: not for want of room either. */
+	/* Nobody else waits for a line, so want of room only defers the
+	 * line. */
 	if (r == -ENOSPC || r == -EDQUOT) {
 		redo_report(rp, STORE_DEFERRED, redo->records->name,
 		    "no room for its log line; tried again later");

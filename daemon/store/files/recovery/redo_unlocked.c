@@ -16,14 +16,14 @@
  *
  * A value in stage/ was never published, because publishing renames the file.
  * The rows tell values and not files, so equal values of a batch count as one.
- * Deletions and lines of packed-refs have no file in stage/. There packed-refs
+ * Deletions and lines of packed-refs have no file in stage/, so packed-refs
  * tells: the lock or packed-refs.new of the batch still stands, or the file is
  * older than the locks of the batch. A younger file without the line is another
  * writer's, and hides whether refd's came before. Then the update is aborted,
  * because only the client can tell whether the change is still wanted.
  *
- * Failures: as in redo.c. A lock of another writer counts as another value: the
- * record can no longer be told from a later write.
+ * Failures: as in redo.c. A lock of another writer counts as another value,
+ * because the record can no longer be told from a later write.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -222,7 +222,8 @@ static int compare_value(struct replay *rp, const struct record_member *m,
 static int keep_lock(struct replay *rp, const struct replay_row *row,
     const struct record_member *m)
 {
-	/* The token identifies the lock, should recovery stop. */
+	/* The token identifies the lock, should recovery stop, so the token
+	 * stays. */
 	rp->token_stays = true;
 	return leftover_locks_add(rp->leftover, row->row.token, m->worktree,
 	    m->name);
@@ -239,8 +240,8 @@ static bool is_open(struct replay *rp, const struct replay_row *row, size_t i)
 }
 
 /* The log of L gets a line of its update. A writer who holds the lock may add a
- * line: then ours is lost. So it is if something else stands on the way to L:
- * the update does not wait for its line. */
+ * line, and then ours is lost. So it is if something else stands on the way to
+ * L, because the update does not wait for its line. */
 static int keep_line(struct replay *rp, const struct replay_row *row,
     const struct record_member *l)
 {
@@ -338,7 +339,7 @@ static int give_up(struct replay *rp, const struct replay_row *row,
 }
 
 /* Is member I the last value of its ref, without a lock? A later batch had to
- * wait until the member was published. */
+ * wait until the member was published, so no earlier value is unpublished. */
 static bool is_candidate(struct replay *rp, const struct replay_row *row,
     size_t i)
 {

@@ -12,6 +12,10 @@
  *		torn tails cut, missing lines appended
  *	logs	of files that got only log lines
  *
+ * If recovery stops and begins again, an earlier value in the file would be
+ * younger than our lock, and would look foreign. So only the last value is
+ * written.
+ *
  * Not redone, but reported:
  *	a well-formed loose file younger than our lock, or a value in
  *	packed-refs that neither the records nor our prepare ever saw:
@@ -52,8 +56,8 @@ static int replay_deletions(struct replay *rp)
 	return r;
 }
 
-/* Files that only get log lines come last: if the name of the update was taken,
- * HEAD's log must not get a line either. */
+/* If the name of an update was taken, HEAD's log must not get a line either, so
+ * files that only get log lines come last. */
 static int replay_writes(struct replay *rp, bool with_log_only)
 {
 	struct ref_records *records, *next;
@@ -86,8 +90,8 @@ static int replay_refs(struct replay *rp)
 	return err < 0 ? err : r;
 }
 
-/* Takes the present packed-refs. -EBADMSG: malformed. A power loss may have
- * torn any line. */
+/* Takes the present packed-refs. A power loss may have torn any line, so all
+ * lines are checked. -EBADMSG: malformed. */
 static int look(struct replay *rp)
 {
 	int r = redo_look_again(rp);
@@ -114,9 +118,9 @@ static int save(struct replay *rp)
 	return r;
 }
 
-/* Another writer may hold the lock and be about to replace the file: then the
- * repository waits. Or it replaced the file before this lock: the good file
- * stays. */
+/* Another writer may hold the lock and be about to replace the file, so then
+ * the repository waits. Or the file was replaced before this lock, so look()
+ * comes again, and a good file stays. */
 static int save_malformed(struct replay *rp)
 {
 	int r = redo_lock_packed(rp, 0777);
@@ -134,7 +138,7 @@ static int save_malformed(struct replay *rp)
 }
 
 /* An empty packed-refs has lost its contents too. An interrupted replay has
- * already moved a malformed file away. */
+ * already moved a malformed file away, so the time of the move counts. */
 static int64_t packed_lost_ns(struct replay *rp)
 {
 	struct sys_stat st;

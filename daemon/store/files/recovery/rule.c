@@ -6,10 +6,10 @@
  * Any other state (older, absent, empty or broken) means that the recorded
  * value was lost.
  *
- * Tools set times, so a file is younger only if its ctime is. The clock can
- * be wrong: a file that an update replaced can look younger than the lock of
- * that update. The record has the mtime of that file, so value and mtime show
- * what was replaced, whatever the clock says.
+ * Tools set times, so a file is younger only if its ctime is, too. The clock
+ * can be wrong, and a file that an update replaced can look younger than the
+ * lock of that update. The record has the mtime of that file, so value and
+ * mtime show what was replaced, whatever the clock says.
  */
 #include "daemon/store/files/recovery/rule.h"
 
@@ -62,8 +62,9 @@ enum rule_verdict rule_apply(const struct record_member *m,
     int64_t locked_at_ns, const struct loose_value *loose,
     const struct refd_oid *packed, bool packed_is_older)
 {
-	/* A later writer's file can have the time of the lock. A value of refd
-	 * can, too, but its successor's record knows it. */
+	/* A later writer's file can have the time of the lock, so an equal time
+	 * counts as younger. A value of refd can have the time, too, but its
+	 * successor's record knows the value. */
 	bool is_younger = loose->written_ns >= locked_at_ns;
 
 	/* The value may already be correct because an earlier, interrupted
@@ -85,8 +86,9 @@ enum rule_verdict rule_apply(const struct record_member *m,
 	return apply_to_packed(m, packed, packed_is_older);
 }
 
-/* A look (is_seen) finds a returned value as anybody else would. The gate tells
- * of a writer, whose value may have been packed since. */
+/* A look (is_seen) finds a returned value as anybody else would, so a look says
+ * nothing. The gate tells of a writer, whose value may have been packed
+ * since. */
 enum rule_packed rule_packed(const struct record *rec,
     const struct record_member *m, const struct refd_oid *value)
 {

@@ -23,7 +23,7 @@ bool rule_is_value(const struct record_member *m,
     const struct loose_value *loose);
 
 /* Is this the very file that the update of M replaced? After a power loss the
- * file system may show the file again. */
+ * file system may show the file again, so the file is no later write. */
 bool rule_is_replaced(const struct record_member *m,
     const struct loose_value *loose);
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads a size at the head of a delta: first the size of the base, then the
- * size of the result. Advances *P. -1: no complete size before END. */
+/* Reads a size at the head of a delta, first the size of the base, then the
+ * size of the result, and advances *P. -1: no complete size before END. */
 static int read_size(const uint8_t **p, const uint8_t *end, uint64_t *size)
 {
 	uint64_t n = 0;

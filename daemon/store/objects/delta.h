@@ -1,5 +1,5 @@
 /*
- * git's delta format (git's patch-delta.c). Pure functions; any thread.
+ * git's delta format (git's patch-delta.c), in pure functions for any thread.
  */
 #ifndef STORE_DELTA_H
 #define STORE_DELTA_H
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /*
- * Applies DELTA to BASE. *OUT (to be freed) is the result of *LEN bytes.
+ * Applies DELTA to BASE. The result *OUT (to be freed) has *LEN bytes.
  * -EBADMSG: the delta does not fit the base; -EFBIG: the result is larger than
  * MAX; -ENOMEM.
  */

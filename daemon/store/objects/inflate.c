@@ -42,7 +42,8 @@ static int feed(const struct sys *sys, int fd, uint64_t offset, z_stream *z,
 		z->next_in = in;
 		z->avail_in = (unsigned)n;
 		zr = inflate(z, Z_NO_FLUSH);
-		/* The check sum may still come; more data may not. */
+		/* The check sum may still come, but more data may not, so one
+		 * byte more than expected is a fault. */
 		if ((zr == Z_OK || zr == Z_BUF_ERROR) && z->avail_out == 0) {
 			z->next_out = &beyond;
 			z->avail_out = 1;
@@ -107,7 +108,7 @@ int inflate_whole(const void *in, size_t in_len, size_t max, uint8_t **out,
 	size_t room = max;
 	ssize_t n;
 
-	/* The first pass only measures. */
+	/* The length is not known before, so the first pass only measures. */
 	sha_init(&unused, REFD_FORMAT_SHA1);
 	n = inflate_sum(in, in_len, &room, &unused);
 	if (n < 0)

@@ -1,6 +1,7 @@
 /*
- * Bounded inflation of the bytes of a file. Any thread; blocks on the file;
- * nothing logs. -EBADMSG: not a zlib stream; -ENOMEM; or the error of the read.
+ * Bounded inflation of the bytes of a file, because the files of a repository
+ * are hostile input. Any thread; blocks on the file; nothing logs. -EBADMSG:
+ * not a zlib stream; -ENOMEM; or the error of the read.
  */
 #ifndef STORE_INFLATE_H
 #define STORE_INFLATE_H

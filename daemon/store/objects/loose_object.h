@@ -1,6 +1,7 @@
 /*
- * A loose object below the directory of an object store. The file is opened by
- * single names, without following a link, and must be a regular file.
+ * A loose object below the directory of an object store. The files are hostile
+ * input, so the file is opened by single names, without following a link, and
+ * must be a regular file.
  *
  * Blocks; nothing logs; any thread. -ENOENT: no such object; -EBADMSG:
  * malformed; or the error of a call.
@@ -12,7 +13,7 @@
 #include "daemon/store/objects/object_type.h"
 #include "proto/oid.h"
 
-/* Inflates the header alone: at most LOOSE_HEADER bytes come out. */
+/* Inflates the header alone, so at most LOOSE_HEADER bytes come out. */
 #define LOOSE_HEADER 32
 
 /* Reads the header of an object, "<type> SP <size> NUL", from the LEN bytes
@@ -27,14 +28,15 @@ int loose_object_read(const struct sys *sys, int store_fd,
     const struct refd_oid *oid, enum refd_object_format format, size_t max,
     struct object_content *out);
 /*
- * Writes the LEN bytes FILE as the entry NAME of the fan-out DIRFD, under the
- * name TEMPORARY first: one thread at a time for each fan-out and TEMPORARY. An
- * entry NAME is replaced. MODE: the bits for reading.
+ * Writes the LEN bytes FILE as the entry NAME of the fan-out DIRFD. The bytes
+ * are first under the name TEMPORARY, so only one thread at a time may use a
+ * fan-out and TEMPORARY. An entry NAME is replaced. MODE has the bits for
+ * reading.
  */
 int loose_object_put(const struct sys *sys, int dirfd, const char *temporary,
     const char *name, const void *file, size_t len, uint32_t mode);
-/* The same for OBJECT. A new fan-out has DIR_MODE, and the file has its bits
- * for reading. Nothing is synced. */
+/* The same for OBJECT, without a sync. A new fan-out has DIR_MODE, and the file
+ * has its bits for reading. */
 int loose_object_write(const struct sys *sys, int store_fd,
     const char *temporary, enum refd_object_format format,
     const struct row_object *object, uint32_t dir_mode);

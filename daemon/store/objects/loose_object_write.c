@@ -2,7 +2,8 @@
  * The happy path: the file is written under a temporary name, and renamed. A
  * leftover temporary file has a name that `git prune` removes.
  *
- * Failures: the call's error; the object is as before.
+ * Failures: the call's error. The rename comes last, so the object is as
+ * before.
  */
 #include <errno.h>
 #include <fcntl.h>

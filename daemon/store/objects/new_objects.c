@@ -4,9 +4,9 @@
  * right.
  *
  * A new name, by link or rename, changes the ctime of the file on the file
- * systems of fs_type_marks_new_names(). A fan-out that was moved into place has
- * old files with new names. Its own ctime differs from its mtime, until an
- * entry changes.
+ * systems of fs_type_marks_new_names(), so no new name is missed. But a fan-out
+ * that was moved into place has old files with new names. Its own ctime differs
+ * from its mtime, until an entry changes, so the barrier serves then.
  *
  * Failures: new_objects_add() does not return 0, and the barrier serves.
  */
@@ -185,7 +185,8 @@ static int add_entry(struct new_objects_look *look, const struct fanout *fanout,
 }
 
 /* btrfs does not list names added after the begin, and a rename over an object
- * gives the object a new place in the list. */
+ * gives the object a new place in the list. So nothing is copied if the fan-out
+ * has changed meanwhile. */
 static int add_entries(struct new_objects_look *look,
     const struct fanout *fanout)
 {
@@ -208,7 +209,7 @@ static int add_entries(struct new_objects_look *look,
 }
 
 /* Can recovery restore a file in a directory with the attributes ST? Rights by
- * further groups are not known here. */
+ * further groups are not known here, so they do not count. */
 bool new_objects_may_restore(const struct sys_stat *st)
 {
 	const uint32_t uid = geteuid();

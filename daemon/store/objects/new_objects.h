@@ -3,7 +3,7 @@
  * push contains them, so that the flush of the log makes them durable
  * (docs/decisions/018-objects-in-the-record.md).
  *
- * The files are hostile input. Every file is opened by a single name without
+ * The files are hostile input, so every file is opened by a single name without
  * following a link, must be regular, and must have the checksum which is its
  * name. The bounds below limit the work and the memory. Beyond a bound, and
  * after any failure, the barrier makes the objects durable.
@@ -23,8 +23,8 @@
 #define NEW_OBJECTS_NAMES   1024              /* in all new fan-outs */
 #define NEW_OBJECTS_HELD    (4 * 1024 * 1024) /* in memory at a time */
 
-/* For every file: u32 length, u16 mode, u16 mode of the fan-out, little-endian;
- * the id; the bytes of the file. */
+/* For every file a u32 length, a u16 mode and the u16 mode of the fan-out,
+ * little-endian, then the id, and the bytes of the file. */
 struct new_objects {
 	size_t len;
 	uint8_t bytes[];
@@ -47,17 +47,18 @@ struct new_objects_look {
 void new_objects_begin(struct new_objects_look *look, const struct sys *sys,
     enum refd_object_format format, uint64_t dev);
 /* Copies the objects that changed at LIMIT or later, from the fan-out NAME of
- * the store FD. 0; 1: not possible; or negative errno. */
+ * the store FD. Returns 0, or 1 if a copy is not possible, or negative
+ * errno. */
 int new_objects_add(struct new_objects_look *look, int fd, const char *name,
     int64_t limit);
 /* Can recovery write below a directory with the attributes ST? */
 bool new_objects_may_restore(const struct sys_stat *st);
-/* R: the last result of the look. Returns R, or 0 and the *OBJECTS; NULL: there
- * are no new objects. */
+/* R is the last result of the look. Returns R, or 0 and the *OBJECTS, which are
+ * NULL if there are no new objects. */
 int new_objects_end(struct new_objects_look *look, int r,
     struct new_objects **objects);
 
-/* An object; DATA is borrowed from the bytes. */
+/* An object, whose DATA is borrowed from the bytes. */
 struct new_object {
 	struct refd_oid oid;
 	const uint8_t *data; /* of the file */
@@ -72,9 +73,10 @@ int new_objects_each(const uint8_t *bytes, size_t len,
     int (*cb)(void *arg, const struct new_object *object), void *arg);
 
 /* new_objects_history.c: does everything exist that TIP leads to through
- * objects in BYTES? Objects that are not in BYTES are asked for by EXISTS, and
- * are not followed. 1: yes, or TIP is not in BYTES; 0: no. EXISTS: 0: missing;
- * other results: not known to be missing. */
+ * objects in BYTES? EXISTS is asked for objects that are not in BYTES, and they
+ * are not followed. 1: yes, or TIP is not in BYTES; 0: no. EXISTS returns 0 for
+ * a missing object, and other results if the object is not known to be
+ * missing. */
 int new_objects_is_complete(const uint8_t *bytes, size_t len,
     enum refd_object_format format, const struct refd_oid *tip,
     int (*exists)(void *arg, const struct refd_oid *oid), void *arg);

@@ -1,7 +1,8 @@
 /*
- * Follows references from a new value through recorded objects. Recovery must
- * not restore a value whose older objects were pruned meanwhile, or are missing
- * in a restored backup.
+ * Follows references from a new value through recorded objects. `git gc` would
+ * fail at a restored commit without its parents, so recovery must not restore a
+ * value whose older objects were pruned meanwhile, or are missing in a restored
+ * backup.
  *
  * The happy path: each recorded object on the way is inflated, and names
  * recorded objects, which are followed, and others, which exist.
@@ -79,7 +80,7 @@ static bool follow_object(struct ancestry *h, const struct new_object *object)
 	return is_whole;
 }
 
-/* The next object to follow; h->nr: none. */
+/* The next object to follow, or h->nr if there is none. */
 static size_t next_wanted(const struct ancestry *h)
 {
 	size_t i = 0;

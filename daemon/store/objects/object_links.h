@@ -1,7 +1,5 @@
 /*
- * The objects that an object names.
- *
- * Pure; any thread.
+ * The objects that an object names, in pure functions for any thread.
  */
 #ifndef STORE_OBJECT_LINKS_H
 #define STORE_OBJECT_LINKS_H
@@ -28,7 +26,7 @@ struct object_link {
 
 /*
  * Calls CB for each object that the object with the content DATA names, in the
- * order of the content. The commit of a submodule is elsewhere, and is left
+ * order of the content. The commit of a submodule is elsewhere, so it is left
  * out. -EBADMSG: malformed. A result of CB other than 0 ends the calls and is
  * returned.
  */

@@ -94,8 +94,8 @@ static int look_inside(const struct object_stores *s,
 	return r == -ENOENT ? 0 : r;
 }
 
-/* Takes over FD, also on failure. PATH is copied; NULL: the repository's own
- * store. */
+/* Takes over FD, also on failure. PATH is copied, and NULL for the repository's
+ * own store. */
 static int add_store(struct object_stores *s, int fd, const struct sys_stat *st,
     const char *path)
 {
@@ -142,7 +142,8 @@ static int add_own(struct object_stores *s)
 
 /* ---- alternates ---- */
 
-/* All failures to reach a store return the same error. */
+/* Nobody may learn whether a closed path exists, so all failures to reach a
+ * store return the same error. */
 static int open_alternate(const struct object_stores *s, const char *path,
     struct sys_stat *st)
 {
@@ -158,8 +159,8 @@ static int open_alternate(const struct object_stores *s, const char *path,
 	return -EXDEV;
 }
 
-/* git resolves "." and ".." in the text (strbuf_normalize_path()). In place;
- * PATH is absolute. */
+/* git resolves "." and ".." in the text (strbuf_normalize_path()), so refd
+ * does, too. Changes PATH, which is absolute, in place. */
 static void normalise(char *path)
 {
 	char *to = path, *from = path, *end;
@@ -238,7 +239,7 @@ static int read_alternates(const struct object_stores *s,
 	return r == -EISDIR || r == -EFBIG ? -EINVAL : r;
 }
 
-/* Adds the alternates of store number NTH: a path per line. */
+/* Adds the alternates of store number NTH, a path per line. */
 static int add_alternates(struct object_stores *s, size_t nth, unsigned *lines)
 {
 	const struct object_store store = s->at[nth];

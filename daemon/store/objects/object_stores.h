@@ -3,7 +3,7 @@
  * objects/info/alternates. The reader (odb.h) and the barrier's walk
  * (objects.h) use the same list.
  *
- * The files are hostile input. objects/ and info/ are opened by single names
+ * The files are hostile input, so objects/ and info/ are opened by single names
  * and may not be links. An alternate opens as a separate root: below a root of
  * the daemon, owned by the owner or the group of the repository. A missing path
  * is refused like a closed path, so that nobody learns the difference.
@@ -59,11 +59,12 @@ struct object_stores {
 void object_stores_init(struct object_stores *stores, const struct sys *sys,
     int common_fd, const struct object_rule *rule);
 /*
- * Reads the list, or checks the list for changes. 1: the list changed, and all
- * descriptors are new; 0: nothing changed. On failure the list is empty:
- * -ELOOP: objects/ or info/ is a link; -EINVAL: alternates is not a regular
- * file of ALTERNATES_BYTES; -EXDEV: alternates leads to a store that may not be
- * read, or exceeds a bound; else objects/ of the repository cannot be opened.
+ * Reads the list, or checks the list for changes. Returns 1 if the list
+ * changed, and all descriptors are new, or 0 if nothing changed. On failure the
+ * list is empty: -ELOOP: objects/ or info/ is a link; -EINVAL: alternates is
+ * not a regular file of ALTERNATES_BYTES; -EXDEV: alternates leads to a store
+ * that may not be read, or exceeds a bound; else objects/ of the repository
+ * cannot be opened.
  */
 int object_stores_refresh(struct object_stores *stores);
 void object_stores_done(struct object_stores *stores);

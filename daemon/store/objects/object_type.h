@@ -1,8 +1,6 @@
 /*
- * The type of an object, as found by a look-up, and its id. The first four
- * types are git's numbers in packs.
- *
- * Pure; any thread.
+ * The type of an object, as found by a look-up, and its id, in pure functions
+ * for any thread. The first four types are git's numbers in packs.
  */
 #ifndef STORE_OBJECT_TYPE_H
 #define STORE_OBJECT_TYPE_H
@@ -37,7 +35,7 @@ struct row_object {
 };
 
 /* The type whose name stands at *P, followed by the byte BEHIND, before END. *P
- * is then after that byte. Otherwise OBJECT_ERROR, and *P stays. */
+ * is then after that byte. Otherwise the type is OBJECT_ERROR, and *P stays. */
 enum object_type object_type_take(const char **p, const char *end, char behind);
 /* The id of an object with the content DATA. */
 void object_id(enum object_type type, const void *data, size_t len,

@@ -82,8 +82,8 @@ static int is_new(const struct open_store *p, const char *name, bool *is_there)
 	return r;
 }
 
-/* 1: a fan-out is new. KNOWN: the present fan-outs; NULL: unknown. Fills in
- * SEEN. */
+/* Returns 1 if a fan-out is new. KNOWN has the present fan-outs, or is NULL if
+ * they are unknown. Fills in SEEN. */
 static int are_fanouts_new(const struct open_store *p, const uint8_t *known,
     uint8_t *seen)
 {
@@ -124,8 +124,8 @@ static int look_at_store(const struct open_store *p, int64_t ctime_ns,
 	fanouts = are_fanouts_new(p, known, seen);
 	if (fanouts < 0)
 		return fanouts;
-	/* Not in the present clock tick, in which a fan-out may still be
-	 * added. */
+	/* A fan-out may still be added in the present clock tick, so nothing is
+	 * kept then. */
 	if (fanouts == 0 && cache != NULL && known == NULL &&
 	    ctime_ns < p->limit) {
 		memcpy(cache->present, seen, sizeof(seen));
@@ -252,8 +252,9 @@ static int sync_entries(struct syncing *sy, int fd, int64_t limit)
 	return r;
 }
 
-/* The directory comes last: then its names are names of whole files. If the
- * directory changed meanwhile, an object may have moved to a new pack. */
+/* The directory comes last, so that its names are names of whole files. If the
+ * directory changed meanwhile, an object may have moved to a new pack, so this
+ * sync is not enough. */
 static int sync_pack(struct syncing *sy, int fd, int64_t limit)
 {
 	struct sys_stat before, after;

@@ -35,23 +35,23 @@ struct objects_walk {
 	/* Changes before this time are durable on the file system of the
 	 * directory FD (with status ST); INT64_MIN: unknown. */
 	int64_t (*limit)(void *arg, int fd, const struct sys_stat *st);
-	/* Other than 0 ends the walk. NULL: 1 for the first entry. */
+	/* Other than 0 ends the walk. NULL counts as 1 for the first entry. */
 	int (*found)(void *arg, const struct objects_new *found);
 	/* Called instead for the new fan-out NAME of the repository's own store
-	 * FD. 0: the fan-out counts as old; 1: as new; negative errno. May be
-	 * NULL. */
+	 * FD. The fan-out counts as old for 0, and as new for 1; or negative
+	 * errno. May be NULL. */
 	int (*fanout)(void *arg, int fd, const char *name, int64_t limit);
 	void *arg;
-	/* The walk looks at this fan-out first: probably the one of a new
-	 * object. The walk of a store ends at the first new fan-out. */
+	/* The walk of a store ends at the first new fan-out, so the walk looks
+	 * at this fan-out first, probably the one of a new object. */
 	uint8_t first;
 	/* Of the repository's own store, kept from walk to walk; or NULL. */
 	struct objects_fanouts *fanouts;
 };
 
 /* Walks all STORES, which must have been read before, with their alternates as
- * of then. 0 at the end; negative errno: a store could not be read, so nothing
- * is known; or the result of found(). */
+ * of then. Returns 0 at the end, the result of found(), or a negative errno if
+ * a store could not be read, so that nothing is known. */
 int objects_walk(const struct objects_walk *walk,
     const struct object_stores *stores);
 /* The same for stores that are read only for this walk. Also their errors. */
@@ -59,9 +59,9 @@ int objects_walk_anew(const struct objects_walk *walk, int common_fd,
     const struct object_rule *rule);
 
 /* Counts, or syncs with their directory, the files of pack/ below FD that
- * changed at LIMIT or later. NR: the number. -EAGAIN: packs came or went
- * meanwhile, or there are too many files for a look at each: sync the file
- * system. */
+ * changed at LIMIT or later. NR is the number. -EAGAIN: sync the file system,
+ * because packs came or went meanwhile, or there are too many files for a look
+ * at each. */
 int objects_count_packs(const struct sys *sys, int fd, int64_t limit,
     size_t *nr);
 /* *LOST: a sync failed, and not another call before. */

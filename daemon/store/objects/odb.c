@@ -1,6 +1,6 @@
 /*
  * Happy path of a look-up:
- *	loose	in the own store: new objects are there
+ *	loose	in the own store, because new objects are there
  *	packs	of all stores, beginning with the pack of the previous object
  *	loose	in the alternates
  *
@@ -22,8 +22,8 @@
 #include "daemon/store/objects/loose_object.h"
 #include "daemon/store/objects/pack_list.h"
 
-/* Depth of tags of tags. Real repositories need less. The bound keeps a hostile
- * chain from delaying other users. */
+/* Depth of tags of tags. A hostile chain would delay other users, and real
+ * repositories need less. */
 #define TAGS_DEEP 8
 /* Bytes inflated, entries of a directory read, or steps in packs, in about the
  * time of a look-up. */
@@ -103,7 +103,7 @@ static int look_loose(struct odb *odb, size_t nth, struct odb_query *at)
 }
 
 /* A pack states how long the chain of an object is, and a repository may have
- * thousands of packs. */
+ * thousands of packs, so the steps in packs count as work. */
 static int look_in_packs(struct odb *odb, struct odb_query *at)
 {
 	int r;
@@ -281,7 +281,8 @@ int odb_peel(struct odb *odb, const struct refd_oid *tag, struct refd_oid *to)
 	enum object_type type = OBJECT_TAG;
 	int r, deep;
 
-	/* The type first: a blob of the same size is not read for nothing. */
+	/* The type comes first, so that a blob of the same size is not read for
+	 * nothing. */
 	*to = *tag;
 	r = check_type(odb, to, type);
 	for (deep = 0; r == 0 && type == OBJECT_TAG; deep++) {

@@ -2,9 +2,10 @@
  * The type of an object, its contents, and the target of a tag: in the
  * repository's own store and in the alternates, loose or packed.
  *
- * Nothing is mapped. For the type, only the header of an object is inflated.
- * For the target of a tag, at most ODB_TAG_BYTES are read. A multi-pack-index
- * is not read: git keeps the .idx file of each pack.
+ * A truncated file in a map would end the daemon by SIGBUS, so nothing is
+ * mapped. For the type, only the header of an object is inflated. For the
+ * target of a tag, at most ODB_TAG_BYTES are read. A multi-pack-index is not
+ * read, because git keeps the .idx file of each pack.
  *
  * Bounds: ODB_PACKS packs of a repository are read, ODB_ENTRIES names of a
  * directory of packs. ODB_OPEN packs stay open (two descriptors each), and the
@@ -33,20 +34,20 @@ struct odb *odb_new(const struct sys *sys, int common_fd,
 void odb_free(struct odb *odb);
 
 /*
- * Checks whether alternates changed, and whether packs were added or removed:
- * pruned objects are no longer found. To be called before a run of look-ups.
+ * Checks whether alternates changed, and whether packs were added or removed,
+ * so pruned objects are no longer found. To be called before a run of look-ups.
  * Returns the errors of object_stores_refresh(), explained by
  * object_stores_why(); after an error look-ups answer OBJECT_ERROR.
  */
 int odb_refresh(struct odb *odb);
-/* As of the last odb_refresh(); empty if the refresh failed. */
+/* As of the last odb_refresh(), so empty if the refresh failed. */
 const struct object_stores *odb_stores(const struct odb *odb);
 
 /* If an object is not found and a directory of packs changed, the packs are
- * listed again. */
+ * listed again, because git may have moved the object into a pack. */
 enum object_type odb_type(struct odb *odb, const struct refd_oid *oid);
 #define ODB_FAULT_TEXT 320
-/* After OBJECT_ERROR for OID: the error, and text to follow the id of the
+/* After OBJECT_ERROR for OID, the error, and text to follow the id of the
  * object. 0 and "" if a later look-up failed. */
 int odb_fault(const struct odb *odb, const struct refd_oid *oid,
     char why[ODB_FAULT_TEXT]);
@@ -62,8 +63,8 @@ int odb_read(struct odb *odb, const struct refd_oid *oid, size_t max,
  * eight. The contents must have the check sum TAG. -EFBIG: a tag on the way has
  * more than ODB_TAG_BYTES, or is a delta on a larger object, or the chain is
  * longer than eight. -EINVAL: not a tag, malformed, or of a target whose type
- * is not the stated type: git 2.53 gives such a tag no peeled value. -EIO: the
- * tag or a target is absent or unreadable.
+ * is not the stated type, because git 2.53 gives such a tag no peeled value.
+ * -EIO: the tag or a target is absent or unreadable.
  */
 int odb_peel(struct odb *odb, const struct refd_oid *tag, struct refd_oid *to);
 

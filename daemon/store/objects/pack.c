@@ -5,7 +5,9 @@
  *	read	the base is inflated, the deltas are applied to the base
  *
  * Failures: a number leads out of the file; a base does not lie before its
- * delta, or is not in the pack; a chain has no end.
+ * delta, or is not in the pack; a chain has no end. A delta can name its base
+ * by id, so a chain can be a circle, and is followed for PACK_CHAIN steps at
+ * most.
  */
 #include "daemon/store/objects/pack.h"
 
@@ -96,7 +98,8 @@ static int check_pack(const struct sys *sys, struct pack *p, int fd,
 	return 0;
 }
 
-/* Only after pack_find() has found an object in the pack. */
+/* Only after pack_find() has found an object in the pack, because the checks
+ * need the index. */
 static int open_pack(const struct sys *sys, int dirfd, struct pack *p)
 {
 	struct sys_stat st;

@@ -1,5 +1,5 @@
 /*
- * A pack and its index, read by pread alone. Nothing is mapped: if somebody
+ * A pack and its index, read by pread alone. Nothing is mapped, so if somebody
  * truncates a file during use, the result is a short read and no signal.
  *
  *	index	versions 1 and 2 (git's Documentation/gitformat-pack.txt). The
@@ -7,9 +7,9 @@
  *	entry	the header alone tells the type; a delta has the type of its
  *		base, so the chain of bases is followed, without inflation.
  *
- * Every number in the files is checked against the sizes of the files. Blocks;
- * nothing logs; one thread at a time. -EBADMSG: malformed; -ENOENT: the pack or
- * the index is missing; or the error of a call.
+ * The files are hostile input, so every number in the files is checked against
+ * the sizes of the files. Blocks; nothing logs; one thread at a time. -EBADMSG:
+ * malformed; -ENOENT: the pack or the index is missing; or the error of a call.
  */
 #ifndef STORE_PACK_H
 #define STORE_PACK_H
@@ -34,31 +34,32 @@ struct pack {
 	uint64_t pack_size;  /* once the pack was opened */
 	int idx_fd, pack_fd; /* -1: not open */
 	uint64_t used;       /* the owner's time of last use */
-	/* Reads, and parts of 4 KiB that were read, inflated or copied; counted
-	 * up, for the owner's account. An object may need thousands. */
+	/* The number of reads, and of parts of 4 KiB that were read, inflated
+	 * or copied, counted up for the owner's account, because an object may
+	 * need thousands. */
 	size_t nr_steps;
 };
 
-/* NAME is copied. 0 or -ENOMEM. */
+/* NAME is copied; 0 or -ENOMEM. */
 int pack_init(struct pack *p, const char *name, size_t len,
     enum refd_object_format format);
 /* A missing pack file is noticed when the pack is opened the next time. */
 void pack_close_pack(const struct sys *sys, struct pack *p);
-/* Closes both files; the fan-out stays. */
+/* Closes both files, but the fan-out stays. */
 void pack_close(const struct sys *sys, struct pack *p);
-/* Frees the fan-out too: the next use reads the files again. */
+/* Frees the fan-out too, so the next use reads the files again. */
 void pack_forget(const struct sys *sys, struct pack *p);
 void pack_done(const struct sys *sys, struct pack *p);
 
-/* 1 and the OFFSET of the entry of OID; 0: not in this pack. DIRFD is
- * objects/pack. */
+/* Returns 1 and the OFFSET of the entry of OID, or 0 if the pack has no such
+ * object. DIRFD is objects/pack. */
 int pack_find(const struct sys *sys, int dirfd, struct pack *p,
     const struct refd_oid *oid, uint64_t *offset);
 int pack_type(const struct sys *sys, int dirfd, struct pack *p, uint64_t offset,
     enum object_type *type);
-/* -EFBIG: the result or an intermediate
- * result is larger than MAX, all steps together are larger than four times MAX,
- * or the chain is longer than PACK_READ_CHAIN. */
+/* -EFBIG: the result or an intermediate result is larger than MAX, all steps
+ * together are larger than four times MAX, or the chain is longer than
+ * PACK_READ_CHAIN. */
 int pack_read(const struct sys *sys, int dirfd, struct pack *p, uint64_t offset,
     size_t max, struct object_content *out);
 

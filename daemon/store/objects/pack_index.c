@@ -1,7 +1,7 @@
 /*
- * Happy path: the first byte of the id gives a range of the fan-out. The range
- * is searched by reads of 4 KiB. The first read is at the position expected for
- * evenly spread ids. The position gives the offset.
+ * Happy path: the first byte of the id gives a range of the fan-out, which is
+ * searched by reads of 4 KiB. Ids are evenly spread, so the first read is at
+ * the position expected for the id. The position gives the offset.
  *
  * Failures: the file is not an index, or its numbers do not fit its size.
  */
@@ -166,8 +166,8 @@ static uint32_t guess(const struct refd_oid *oid, uint32_t lo, uint32_t hi)
 	    (uint32_t)((uint64_t)pack_be32(oid->bytes + 1) * (hi - lo) >> 32);
 }
 
-/* NR rows at ROWS. 0 and the position of OID; -1: OID sorts before the rows; 1:
- * after the rows; 2: between two rows, but absent. */
+/* NR rows at ROWS. 0 and the position of OID, or -1 if OID sorts before the
+ * rows, 1 if after the rows, or 2 if between two rows, but absent. */
 static int search_rows(const struct pack *p, const uint8_t *rows, uint32_t nr,
     const struct refd_oid *oid, uint32_t *at)
 {
@@ -191,8 +191,9 @@ static int search_rows(const struct pack *p, const uint8_t *rows, uint32_t nr,
 	return hi == 0 ? -1 : lo == nr ? 1 : 2;
 }
 
-/* 1 and the position of OID; 0: absent. Every read leaves a smaller range, even
- * if a hostile file has its ids in any order. */
+/* Returns 1 and the position of OID, or 0 if absent. Every read leaves a
+ * smaller range, so the search ends even if a hostile file has its ids in any
+ * order. */
 static int find_row(const struct sys *sys, struct pack *p,
     const struct refd_oid *oid, uint32_t *at)
 {

@@ -1,12 +1,12 @@
 /*
- * The index of a pack: the other half of pack.c. The rules of pack.h apply.
+ * The index of a pack, the other half of pack.c, by the rules of pack.h.
  */
 #ifndef STORE_PACK_INDEX_H
 #define STORE_PACK_INDEX_H
 
 #include "daemon/store/objects/pack.h"
 
-/* Opens NAME with SUFFIX in DIRFD: a regular file, no link. */
+/* Opens NAME with SUFFIX in DIRFD, which must be a regular file, no link. */
 int pack_open_file(const struct sys *sys, int dirfd, const struct pack *p,
     const char *suffix, struct sys_stat *st);
 /* Reads all LEN bytes of FD, a file of P, or returns -EBADMSG. */

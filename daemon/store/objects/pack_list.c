@@ -1,6 +1,7 @@
 /*
  * Happy path: no directory changed, and the pack with the previous object also
- * has the next object. New packs come first in the list.
+ * has the next object, so the last pack with an object comes first in the list.
+ * So do new packs.
  *
  * Failures: a pack removed since the listing has no objects. A malformed or
  * unreadable pack is an error, unless another pack has the object.
@@ -56,7 +57,7 @@ void pack_list_done(struct pack_list *l)
 
 /* ---- listing ---- */
 
-/* The length of NAME without ".idx"; 0: not an index. */
+/* The length of NAME without ".idx", or 0 if NAME is no index. */
 static size_t index_stem(const char *name)
 {
 	size_t len = strlen(name);
@@ -152,7 +153,8 @@ static int list_dir(struct pack_list *l, size_t nth)
 	for (i = 0; i < l->nr; i++)
 		if (l->packs[i]->dir == nth) {
 			l->packs[i]->is_there = false;
-			/* An index may stay after its pack is removed. */
+			/* An index may stay after its pack is removed, so the
+			 * next use opens the pack again. */
 			pack_close_pack(l->sys, &l->packs[i]->pack);
 		}
 	l->dirs[nth].is_incomplete = false;
@@ -214,7 +216,8 @@ static int refresh_dir(struct pack_list *l, size_t nth, int store_fd)
 		if (dir->fd < 0)
 			return dir->fd == -ENOTDIR ? -ELOOP : dir->fd;
 	}
-	/* Before the listing: a change during the listing shows next time. */
+	/* The status is read before the listing, so a change during the listing
+	 * shows next time. */
 	r = SYS(l->sys, fstat, dir->fd, &dir->st);
 	if (r < 0)
 		return r;
@@ -273,8 +276,8 @@ static void make_room(struct pack_list *l)
 		close_pack(l, oldest);
 }
 
-/* 1 and the offset. A pack with the object stays open. Other packs stay open
- * only as far as places are free. */
+/* Returns 1 and the offset. A pack with the object stays open, but other packs
+ * stay open only as far as places are free. */
 static int find_in(struct pack_list *l, struct listed_pack *p,
     const struct refd_oid *oid, uint64_t *offset)
 {

@@ -1,5 +1,5 @@
 /*
- * The packs of a repository's object stores. The rules of odb.h apply; odb.c is
+ * The packs of a repository's object stores, by the rules of odb.h. odb.c is
  * the only user.
  */
 #ifndef STORE_PACK_LIST_H
@@ -44,17 +44,17 @@ struct pack_list {
 };
 
 void pack_list_init(struct pack_list *list, const struct sys *sys);
-/* Closes everything; the list may be refreshed again. */
+/* Closes everything, but the list may be refreshed again. */
 void pack_list_done(struct pack_list *list);
 
-/* Lists the changed directories; the packs have ids of FORMAT. 1: a pack was
- * added or removed. -ELOOP: a link in the place of a directory or a pack. Other
- * errors: a directory cannot be read. */
+/* Lists the changed directories, whose packs have ids of FORMAT. Returns 1 if a
+ * pack was added or removed. -ELOOP: a link in the place of a directory or a
+ * pack. Other errors: a directory cannot be read. */
 int pack_list_refresh(struct pack_list *list,
     const struct object_stores *stores, enum refd_object_format format);
 
-/* 1: found; 0: no pack has the object; negative: a pack could not be read, or
- * the number of packs exceeds the bounds. */
+/* Returns 1 if found, 0 if no pack has the object, and a negative errno if a
+ * pack could not be read, or the number of packs exceeds the bounds. */
 int pack_list_type(struct pack_list *list, const struct refd_oid *oid,
     enum object_type *type);
 /* -EFBIG as in pack_read(). */

@@ -2,9 +2,9 @@
  * The objects of an update that other machines may lack, as bytes for the row
  * in the log that they share (docs/decisions/028-row-objects.md).
  *
- * The repository is hostile input: every object is read by the object reader,
- * has the checksum which is its name, and the bounds below limit work and
- * memory.
+ * The repository is hostile input, so every object is read by the object
+ * reader, has the checksum which is its name, and the bounds below limit work
+ * and memory.
  *
  * A collection is for one thread, and blocks on the files. Other functions: any
  * thread. Nothing logs.
@@ -14,7 +14,8 @@
 
 #include "daemon/store/objects/odb.h"
 
-/* As of new_objects.h: a follower then needs no further flush for them. */
+/* As of new_objects.h, because a follower then needs no further flush for
+ * them. */
 #define ROW_OBJECTS_NR        64
 #define ROW_OBJECTS_BYTES     (64 * 1024)  /* of all contents */
 #define ROW_OBJECTS_TREE      (128 * 1024) /* of a tree to compare with */
@@ -29,7 +30,7 @@ struct row_ancestor {
 	uint64_t tips; /* a bit for each tip, by its number */
 };
 
-/* BYTES has for every object: its type (1 byte), the length of its content (4
+/* BYTES has for every object its type (1 byte), the length of its content (4
  * bytes, little-endian), and its content. The id follows from these. */
 struct row_objects {
 	size_t len, charged;
@@ -78,8 +79,8 @@ int row_objects_each(const uint8_t *bytes, size_t len,
     int (*cb)(void *arg, const struct row_object *object), void *arg);
 
 /* Does an object in BYTES name an object that is not in ODB? An object in BYTES
- * counts only if it is in ODB: git can have pruned it since it was written. 1:
- * yes, *MISSING; 0: no; or negative errno. */
+ * counts only if it is in ODB, because git can have pruned it since it was
+ * written. Returns 1 and *MISSING if so, 0 if not, or negative errno. */
 int row_objects_missing(const uint8_t *bytes, size_t len, struct odb *odb,
     enum refd_object_format format, struct refd_oid *missing);
 

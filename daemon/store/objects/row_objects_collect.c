@@ -89,8 +89,8 @@ static int want(struct object_walk *w, const struct refd_oid *oid,
 	return 0;
 }
 
-/* The same; OID must have the type TYPE. A value that other nodes have was
- * checked when it was new. */
+/* The same, but OID must have the type TYPE. A value that other nodes have was
+ * checked when it was new, so only a collected object is checked. */
 static int want_type(struct object_walk *w, const struct refd_oid *oid,
     enum object_type type, const struct bases *bases)
 {

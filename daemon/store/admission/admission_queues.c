@@ -8,10 +8,10 @@
  *	end	the queue is ready again, now counted for the user of its first
  *		transaction, or an empty queue is freed
  *
- * Failures: out of memory: no transaction is queued. Two paths lead to one
- * repository: the second queue waits until the turn of the first queue ends. A
- * worker that does not come back keeps its queue; transactions in the queue can
- * still be removed.
+ * Failures: without memory no transaction is queued. A repository has one
+ * worker at a time, so if two paths lead to one repository, the second queue
+ * waits until the turn of the first queue ends. A worker that does not come
+ * back keeps its queue, but transactions in the queue can still be removed.
  */
 #include "daemon/store/admission/admission_queues.h"
 
@@ -142,7 +142,8 @@ bool admission_queues_has_work(const struct admission_queues *a)
 	return first_that_may(a) != NULL;
 }
 
-/* All queues of UID go behind the other queues, in order. */
+/* All queues of UID go behind the other queues, in order, so that users take
+ * turns. */
 static void pass_turn(struct admission_queues *a, uint32_t uid)
 {
 	struct admission_queue *q, *next, *theirs = NULL;

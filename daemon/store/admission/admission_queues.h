@@ -3,7 +3,7 @@
  * order of arrival, and workers that take the queues in turn.
  *
  * The disk of a repository may hang, and the owner may make the files slow on
- * purpose. Limits protect all other users:
+ * purpose, so limits protect all other users:
  *	one worker at most is at work in a repository
  *	ADMISSION_PER_PLACE at most on one file system, and as many open
  *		repositories below one root that were not open before
@@ -76,7 +76,7 @@ struct txn *admission_queues_take(struct admission_queues *a, size_t slot,
 /* TXN continues with the next turn. */
 void admission_queues_put_back(struct admission_queues *a, size_t slot,
     struct txn *txn);
-/* SLOT begins to work in REPO. False: a different worker is in REPO, and the
+/* SLOT begins to work in REPO. False: a different worker is in REPO, so the
  * queue of SLOT waits. */
 bool admission_queues_claim(struct admission_queues *a, size_t slot,
     uint64_t repo);

@@ -14,7 +14,8 @@
 
 #include "daemon/store/deferred/deferred_retry.h"
 
-/* Repositories in one turn. Admissions wait for the turn. */
+/* Admissions wait for the turn, so a turn has at most this many
+ * repositories. */
 #define RETRIES 16
 
 /* Returns the open repository, with a reference, or opens it by the journal's

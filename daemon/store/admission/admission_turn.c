@@ -73,8 +73,8 @@ struct asking {
 };
 
 /* For repo_first. The first transaction is taken from its queue for the
- * question: another thread may give up, and free, a transaction that is still
- * there. */
+ * question, because another thread may give up, and free, a transaction that is
+ * still there. */
 static enum refd_status may_be_served(void *arg, const struct repo *repo,
     char **why)
 {
@@ -82,7 +82,7 @@ static enum refd_status may_be_served(void *arg, const struct repo *repo,
 	struct txn *txn = take(asking->w, asking->before);
 	enum refd_status status;
 
-	/* All were given up, and nobody gets an answer. */
+	/* All were given up, so nobody gets an answer. */
 	if (txn == NULL)
 		return REFD_NOREPO;
 	status = admit_first(asking->w, txn, repo, why);
@@ -95,8 +95,8 @@ static enum refd_status may_be_served(void *arg, const struct repo *repo,
 
 /* False: a different worker is in the repository. *REFUSED: a transaction whose
  * refusal keeps the repository closed, taken from the queue; or NULL. First
- * closes failed file systems that nobody uses: only then can they be opened
- * again, and the checkpointer may come much later. */
+ * closes failed file systems that nobody uses, because only then can they be
+ * opened again, and the checkpointer may come much later. */
 static bool open_repo(struct admission_worker *w,
     const struct admission_queue *q, uint64_t before, struct txn **refused)
 {
@@ -157,7 +157,8 @@ static bool check_some(struct admission_worker *w, struct txn *txn, size_t *nr)
 	while (txn->nr_checked < txn->nr_updates && *nr < RUN_OBJECTS &&
 	    !atomic_load(&txn->is_given_up)) {
 		u = &txn->updates[txn->nr_checked++];
-		/* Git has checked the objects of a gate. */
+		/* Git has checked the objects of a gate, so they are not
+		 * read. */
 		if (admit_wants_object(u) && txn->req.gate == REFD_GATE_NONE)
 			admit_object(u, txn->repo->object_format,
 			    object_of(w, txn->repo, &u->ask->new_oid));
@@ -184,15 +185,16 @@ static bool names_objects(const struct txn *txn)
 	return false;
 }
 
-/* A repository may put so many bytes of objects into the log until the barrier
- * or the checkpoint makes the objects durable. */
+/* A client can send many updates of old objects, and each row has the bytes
+ * again. So a repository may put only this many bytes of objects into the log
+ * until the barrier or the checkpoint makes the objects durable. */
 #define COPIES_BYTES (512 * 1024)
-/* If each update of a transaction has a record of its own, the records have so
- * many bytes of objects at most. */
+/* Each update of a transaction can have a record of its own, with the same
+ * objects, so all its records have this many bytes of objects at most. */
 #define COPIES_OF_TXN (1024 * 1024)
 
-/* The modes batch and fsync promise files that need no recovery. A session
- * would hold the objects for long. */
+/* The modes batch and fsync promise files that need no recovery, and a session
+ * would hold the objects for long, so both need the barrier. */
 static bool may_copy(const struct txn *txn, enum refd_durability mode)
 {
 	return mode == REFD_DURABILITY_JOURNAL &&
@@ -280,8 +282,8 @@ static void give_back(struct admission_worker *w)
 
 	for (txn = w->admitted.head; txn != NULL; txn = txn->next)
 		repo_moved_refuse(w->cfg->repos, txn);
-	/* In this order: the transactions for the barrier came later, and the
-	 * barrier may give them back at once. */
+	/* The transactions for the barrier came later, and the barrier may give
+	 * them back at once, so admitted transactions go first. */
 	w->direct = completions_put_txns(w->cfg->completions, &w->admitted);
 	barriers_put(w->cfg->barriers, &w->to_barrier);
 }
@@ -322,8 +324,8 @@ static bool admit(struct admission_worker *w, struct txn *txn,
 	return true;
 }
 
-/* The repository at the path was replaced between two turns. TXN begins again,
- * with the repository that is there now. */
+/* The repository at the path was replaced between two turns, so TXN begins
+ * again, with the repository that is there now. */
 static void leave_repo(struct admission_worker *w, struct txn *txn)
 {
 	repo_put(w->cfg->repos, txn->repo);
@@ -350,7 +352,8 @@ static void admit_some(struct admission_worker *w, struct txn *refused,
 			put_back(w, txn);
 			break;
 		}
-		/* The next transaction tries to open the repository again. */
+		/* The next transaction has to open the repository again, so the
+		 * turn ends. */
 		if (w->repo == NULL)
 			break;
 	}
@@ -365,7 +368,8 @@ void admission_turn(struct admission_worker *w, const struct admission_queue *q,
 
 	if (open_repo(w, q, before, &refused))
 		admit_some(w, refused, before);
-	/* In this order: another worker may have the next turn. */
+	/* Another worker may have the next turn as soon as this turn ends, so
+	 * the transactions go back before. */
 	give_back(w);
 	forget_repo(w);
 	admissions_end(w->admissions, w->slot);

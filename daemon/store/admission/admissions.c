@@ -97,7 +97,8 @@ static void sort(struct admissions *a, struct txn_fifo *txns)
 			continue;
 		}
 		/* If a transaction is admitted again, the journal may hold
-		 * parts of this very transaction. */
+		 * parts of this very transaction, so its id is not looked
+		 * up. */
 		if (!txn->is_looked_up && !txn->readmitted &&
 		    admit_is_known(a, txn)) {
 			txn_fifo_put(&done, txn);
@@ -107,7 +108,7 @@ static void sort(struct admissions *a, struct txn_fifo *txns)
 		if (!put(a, txn))
 			txn_fifo_put(&done, txn);
 	}
-	/* None goes the direct way: no repository was opened. */
+	/* No repository was opened, so none goes the direct way. */
 	completions_put_txns(a->cfg->completions, &done);
 }
 
@@ -130,8 +131,8 @@ static bool sort_some(struct admissions *a)
 	return true;
 }
 
-/* One query, beside the sorting: the answer may have 100,000 results, and no
- * transaction may wait for it. */
+/* One query, beside the sorting, because the answer may have 100,000 results,
+ * and no transaction may wait for it. */
 static bool look_up_one(struct admissions *a)
 {
 	struct store_question *query;
@@ -153,7 +154,8 @@ static bool retry_some(struct admission_worker *w)
 
 	if (!deferred_take_turn(a->cfg->deferred))
 		return false;
-	/* The disk of a retry may hang while other work waits. */
+	/* The disk of a retry may hang while other work waits, so another
+	 * worker is woken. */
 	workers_wake(a->cfg->workers, &a->source);
 	mutex_unlock(&a->mutex);
 	admission_retry(w);
@@ -232,7 +234,8 @@ static bool work_some(void *arg)
 	    discard_some(a) || trim_some(a);
 	direct = w->direct;
 	w->direct = NULL;
-	/* This worker looks for more work only after the batch. */
+	/* This worker looks for more work only after the batch, so another
+	 * worker is woken. */
 	if (direct != NULL && has_more(a))
 		workers_wake(a->cfg->workers, &a->source);
 	w->next = a->free;
@@ -249,7 +252,7 @@ void admissions_start(struct admissions *a)
 {
 	struct refd_txid newest, secret;
 
-	/* Other machines write ids, too. */
+	/* Other machines write ids, too, so no id is certainly new there. */
 	if (!a->cfg->replica->ops->shares_rows &&
 	    lookup_newest(a, &newest) == 0 && refd_txid_make(&secret) == 0)
 		txid_filter_begin(&a->txid_filter, &newest, &secret);
@@ -367,7 +370,7 @@ bool admissions_claim(struct admissions *a, size_t slot,
 	is_ours = admission_queues_claim(&a->queues, slot, repo->id);
 	if (is_ours && a->queues.slots[slot].queue != NULL)
 		a->queues.slots[slot].queue->place = repo->fs;
-	/* The queue no longer counts for its root but for its file system. So a
+	/* The queue no longer counts for its root but for its file system, so a
 	 * different queue below the root may be permitted now. */
 	if (admission_queues_has_work(&a->queues))
 		workers_wake(a->cfg->workers, &a->source);

@@ -12,8 +12,9 @@
  * struct deferred and of the pool are taken under the mutex.
  *
  * Any thread may call each function, except admissions_new(), _start() and
- * _free(), which are for the thread that opens and closes the store. No
- * function but admissions_start() blocks for longer than a mutex.
+ * _free(), which are for the thread that opens and closes the store. The loop
+ * must not wait for a disk, so no function but admissions_start() blocks for
+ * longer than a mutex.
  */
 #ifndef STORE_ADMISSIONS_H
 #define STORE_ADMISSIONS_H

@@ -1,12 +1,15 @@
 /*
- * Admission of one transaction: every check that does not need the locks of
- * the refs (admission_turn.c calls the checks in order).
+ * Admission of one transaction: every check that does not need the locks of the
+ * refs (admission_turn.c calls the checks in order).
  *
  * The happy path, once the journal does not know its id (admit_known.c):
  *	repo	that of the turn (admission_turn.c)
  *	peer	may the peer write here without refd?
  *	names	valid, each once
  *	objects	exist, and are commits where a branch needs a commit
+ *
+ * A peer may not learn more than without refd, so the rights are checked before
+ * names and objects.
  *
  * A failure refuses the transaction (no repository, not permitted, not
  * supported: nothing else was checked) or decides single updates (a bad name, a
@@ -195,7 +198,8 @@ static bool check_repo(struct admission_worker *w, struct txn *txn)
 
 /* ---- names ---- */
 
-/* git deletes some names that it does not create. */
+/* git deletes some names that it does not create, so their deletion is
+ * permitted. */
 static bool is_good_name(const struct refd_update *ask)
 {
 	if (ask->action == REFD_DELETE || ask->action == REFD_SYMREF_DELETE ||
@@ -262,7 +266,7 @@ static void check_name(struct txn *txn, struct txn_update *u)
 }
 
 /* Only the programs of the server write reserved refs. The writes of a gate are
- * git's. */
+ * git's, so they are not checked. */
 static void check_reserved(struct rights *rights, struct txn *txn,
     struct txn_update *u)
 {
@@ -309,8 +313,8 @@ static void sort(struct named *list, const struct txn *txn)
 		are_in_order = are_in_order &&
 		    (i == 0 || by_name(&list[i - 1], &list[i]) <= 0);
 	}
-	/* Pushes send their updates in order. Sorting very many of them again
-	 * would take long. */
+	/* Pushes send their updates in order, and sorting very many of them
+	 * again would take long. */
 	if (!are_in_order)
 		qsort(list, nr, sizeof(*list), by_name);
 }
@@ -347,7 +351,7 @@ static void check_names(struct rights *rights, struct txn *txn)
 /* ---- objects ---- */
 
 /* A client that may not read an alternate without refd must not learn which
- * objects are there. */
+ * objects are there, so the transaction is refused. */
 static bool may_read_stores(const struct sys *sys, const struct txn *txn)
 {
 	const struct object_stores *stores = odb_stores(txn->repo->odb);
@@ -415,8 +419,8 @@ static void refuse_branch(struct txn_update *u, const char *hex)
 }
 
 /* A line of packed-refs holds the peeled value of a tag, and so does a record
- * of a reftable. If a tag can't be peeled, its ref stays loose, or has no
- * peeled value. */
+ * of a reftable, so the tag is peeled here. If a tag can't be peeled, its ref
+ * stays loose, or has no peeled value. */
 static void peel(struct txn_update *u, struct admission_object *object)
 {
 	if (u->peeled != NULL ||
@@ -542,7 +546,7 @@ bool admit_wants_object(const struct txn_update *u)
 
 /* ---- all checks but the objects ---- */
 
-/* Deferred redo is older than TXN, and comes first. */
+/* Deferred redo is older than TXN, so it comes first. */
 static bool retry_deferred(const struct store_parts *cfg, struct txn *txn)
 {
 	int r = deferred_fs_check(cfg->deferred, txn->repo);

@@ -48,7 +48,8 @@ static int known_row(void *arg, const struct journal_row *row)
 		if (!m->answers || m->index >= txn->nr_updates)
 			continue;
 		u = &txn->updates[m->index];
-		/* An abort record has a higher LSN than the aborted record. */
+		/* An abort record has a higher LSN than the aborted record, so
+		 * the last row counts. */
 		free(u->text);
 		u->status = lookup_status(known->admissions, row, m, &text);
 		u->text = text != NULL ? strdup(text) : NULL;
@@ -95,7 +96,8 @@ bool admit_is_known(struct admissions *a, struct txn *txn)
 	r = lookup_rows(a, &a->reader, txn->peer.uid, &txn->req.txid, known_row,
 	    &known);
 	if (r < 0)
-		/* The transaction may have been done before, under this id. */
+		/* The transaction may have been done before, under this id, so
+		 * the outcome is unknown. */
 		return refuse(txn, REFD_UNKNOWN,
 		    repo_why("can't read the journal: %s", strerror(-r)));
 	if (!known.is_known && txn->is_from_future)

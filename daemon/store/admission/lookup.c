@@ -2,14 +2,15 @@
  * Look-up of a transaction id in the journal.
  *
  * The happy path: reads the rows of the id, slices and abort records, in the
- * order of their LSNs. The result of a later row replaces the result of an
- * earlier row.
+ * order of their LSNs. An abort record comes after the aborted slice, so the
+ * result of a later row replaces the result of an earlier row.
  *
  * A recorded update that refd could not finish yet is answered `unknown`
  * (deferred_has_update()).
  *
- * Failure: the answer says that the journal can't be read. refd never takes
- * this for an id that was never seen.
+ * Failure: the answer says that the journal can't be read. A client may send a
+ * transaction again after `never-seen`, so refd never takes this failure for an
+ * id that was never seen.
  */
 #include "daemon/store/admission/admissions_internal.h"
 
@@ -107,7 +108,8 @@ static int add_result(struct look_up_rows *rows, const struct journal_row *row,
 	if (!m->answers || m->index >= ans->nr_updates)
 		return 0;
 	result = &ans->results[m->index];
-	/* The first row has the name in the request. */
+	/* The first row has the name in the request, so later names are left
+	 * out. */
 	if (!rows->known[m->index])
 		result->name =
 		    refd_arena_string(ans->arena, m->name, strlen(m->name));

@@ -2,8 +2,8 @@
  * The happy path: the id is above the floor and in neither half of the set. A
  * few comparisons show that.
  *
- * Failure: out of memory: the floor rises over the id instead. An id of all
- * zeroes is never new.
+ * Failure: without memory the floor rises over the id instead. An id of all
+ * zeroes is never above the floor, so it is never new.
  */
 #include "daemon/store/admission/txid_filter.h"
 

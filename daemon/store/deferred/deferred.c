@@ -55,8 +55,8 @@ static void raise_state(struct deferred_repo *a, enum deferred_state state)
 		a->state = state;
 }
 
-/* Returns the entry of REPO, and makes it if needed. NULL: out of memory. Under
- * MUTEX. */
+/* Returns the entry of REPO, and makes it if needed, or NULL if out of memory.
+ * Under MUTEX. */
 static struct deferred_repo *get(struct deferred *d,
     const struct journal_repo *repo)
 {
@@ -79,7 +79,8 @@ static struct deferred_repo *get(struct deferred *d,
 	return NULL;
 }
 
-/* NULL: out of memory. Under MUTEX. *IS_NEW: nothing was to be redone there. */
+/* Under MUTEX, and NULL if out of memory. *IS_NEW tells whether nothing was to
+ * be redone there. */
 static struct deferred_repo *add(struct deferred *d,
     const struct journal_repo *repo, uint64_t nr, bool *is_new)
 {
@@ -93,7 +94,7 @@ static struct deferred_repo *add(struct deferred *d,
 	return a;
 }
 
-/* false: out of memory. Under MUTEX. */
+/* Under MUTEX, and false if out of memory. */
 static bool add_left(struct deferred *d, const struct journal_repo *repo,
     uint64_t token)
 {

@@ -83,11 +83,13 @@ void deferred_add(struct deferred *d, const struct journal_repo *repo,
 /* One log line of REPO was deferred. */
 void deferred_add_line(struct deferred *d, const struct repo *repo);
 /* Batch TOKEN is over and left locks in REPO. The locks block only writers of
- * the same names; the retry after the next checkpoint removes the locks. */
+ * the same names, so no other write waits for the retry after the next
+ * checkpoint, which removes the locks. */
 void deferred_add_locks(struct deferred *d, const struct repo *repo,
     uint64_t token);
-/* Update INDEX of row LSN is answered `unknown`. The locks of the update stand.
- * Without the row, the next start cannot use the locks. */
+/* Update INDEX of row LSN is answered `unknown`, and its locks stand. The next
+ * start cannot use the locks without the row, so the checkpoint keeps the
+ * row. */
 void deferred_add_update(struct deferred *d, uint64_t lsn, uint32_t index);
 
 /* ---- questions ---- */

@@ -1,9 +1,9 @@
 /*
  * Defers the records of a file system that failed to sync.
  *
- * The kernel reports a failed write-back once, and marks the pages clean. From
- * then on the memory and the disk may have different contents. So the records
- * get the recovery of a power loss, in the running daemon:
+ * The kernel reports a failed write-back once, and marks the pages clean, so
+ * from then on the memory and the disk may have different contents. So the
+ * records get the recovery of a power loss, in the running daemon:
  *
  *	fail	fs_fail(): nobody gets a repository there any more; begun work
  *		ends. A crash does not hide the failure (sync_failures.c)
@@ -55,8 +55,8 @@ struct deferring {
 
 static bool is_wanted(const struct deferring *p, const struct replay_row *row)
 {
-	/* A row is deferred only once: after its redo, later records that are
-	 * not deferred may have changed the ref. */
+	/* After the redo of a row, later records that are not deferred may have
+	 * changed the ref, so a row is deferred only once. */
 	if (row->row.kind != JOURNAL_SLICE || row->is_aside)
 		return false;
 	return p->fs != NULL ? row->row.mount == p->fs->mount :
@@ -100,7 +100,8 @@ static int defer_repo(void *arg, const struct journal_repo *known)
 	if (p->repo != NULL && p->repo->id != known->id)
 		return 0;
 	/* More of its records may come, and an earlier one alone must not be
-	 * redone. A failure over there defers them. */
+	 * redone, so the repository is skipped. A failure over there defers its
+	 * records. */
 	skip = p->fs != NULL &&
 	    is_on_other_subvolume(p->deferred->cfg->repos, p->fs, known);
 	for (row = recover_rows_of(&p->rows, known->id); row != NULL && r == 0;
@@ -121,7 +122,7 @@ static int defer_repo(void *arg, const struct journal_repo *known)
 }
 
 /* Nobody appends more of the wanted records. After the wait all of them are
- * durable, and stay even if the log is opened again. */
+ * durable, so they stay even if the log is opened again. */
 static int defer(struct deferring *p)
 {
 	struct deferred *d = p->deferred;
@@ -153,9 +154,9 @@ uint64_t deferred_fs_first_batch(struct deferred *d, struct repo *repo)
 		repo->fs->first_batch = d->cfg->next_token(d->cfg->store);
 	first = repo->fs->first_batch;
 	mutex_unlock(&repos->mutex);
-	/* If REPO is open by another path, FIRST is unknown: on some file
-	 * systems only the mount tells two apart, and older batches may still
-	 * work in the same directories. */
+	/* On some file systems only the mount tells two apart, and older
+	 * batches may still work in the same directories. So FIRST is unknown
+	 * if REPO is open by another path. */
 	return is_open_elsewhere(repos, repo) ? 0 : first;
 }
 
@@ -219,7 +220,8 @@ void deferred_fs_let_go(struct deferred *d)
 		    defer(&p) < 0)
 			continue;
 		fs_path(repos, fs, path);
-		/* After a kill, the next start must doubt what was skipped. */
+		/* After a kill, the next start must doubt what was skipped, so
+		 * the failure stays noted. */
 		if (!p.has_skipped)
 			sync_failures_deferred(repos->sync_failures, fs->mount);
 		fs_let_go(repos, fs);

@@ -2,8 +2,9 @@
  * Records of file systems that failed to sync, or that were replaced by another
  * mount. The records are deferred, and the file system is let go.
  *
- * All functions except the last take the mutex `rows` of deferred.h, and block
- * for as long as the disk does. The caller holds no lock.
+ * All functions except the last take the mutex `rows` of deferred.h before
+ * every other lock, so the caller holds no lock. They block for as long as the
+ * disk does.
  */
 #ifndef STORE_DEFERRED_FS_H
 #define STORE_DEFERRED_FS_H

@@ -15,7 +15,7 @@ struct deferred {
 	const struct store_parts *cfg;
 	struct mutex rows, telling; /* order of locks: deferred.h */
 
-	/* Everything below: under MUTEX. */
+	/* Everything below is under MUTEX. */
 	struct mutex mutex;
 	struct deferred_repo *repos;     /* a hash; NULL: none */
 	struct deferred_update *updates; /* a hash; NULL: none */
@@ -24,15 +24,16 @@ struct deferred {
 };
 
 /* Did the last search of REPO for locks not end (-EUSERS)? Then an admission
- * does not repeat the search yet: deferred_next() has its turn first. */
+ * does not repeat the search yet, because deferred_next() has its turn
+ * first. */
 bool deferred_is_endless(struct deferred *d, uint64_t repo);
 /* deferred_update.c: update INDEX of row LSN has ended. */
 void deferred_end_update(struct deferred *d, uint64_t lsn, uint32_t index);
 void deferred_free_updates(struct deferred *d);
 
-/* A retry in REPO begins, before it reads the journal. MEMBERS: the number of
- * deferred members now. TOKENS: the batches that left locks, sorted; the caller
- * frees the array. 0, -ENOMEM. */
+/* A retry in REPO begins, before it reads the journal. MEMBERS is the number of
+ * deferred members now. TOKENS are the batches that left locks, sorted, in an
+ * array that the caller frees. 0, -ENOMEM. */
 int deferred_begin_retry(struct deferred *d, uint64_t repo, uint64_t *members,
     uint64_t **tokens, size_t *nr);
 /* No lock of the NR sorted TOKENS is left. */

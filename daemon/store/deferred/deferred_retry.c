@@ -37,7 +37,7 @@ static void no_progress(void *arg, uint64_t done, uint64_t total)
 	(void)total;
 }
 
-/* An update would write this file. Further updates of the same file are in
+/* An update would write this file, and further updates of the same file are in
  * next_same. */
 struct lead {
 	struct txn_update *u;
@@ -46,7 +46,7 @@ struct lead {
 	char key[]; /* worktree, "/", name */
 };
 
-/* One retry of an admission: the argument of recover_deferred(). */
+/* One retry of an admission, as the argument of recover_deferred(). */
 struct retry {
 	struct deferred *deferred;
 	struct repo *repo;
@@ -59,8 +59,8 @@ struct retry {
 	uint64_t nr_found[STORE_FINDINGS];
 };
 
-/* A member that only fails again as before was reported at its first
- * failure. */
+/* A member that only fails again as before was reported at its first failure,
+ * so it is not reported again. */
 static void found(void *arg, const struct store_found *found)
 {
 	struct retry *retry = arg;
@@ -124,7 +124,7 @@ static const char *worktree_of(const struct txn *txn, size_t *id_len)
 	return id;
 }
 
-/* A file: worktree and name, as in records. */
+/* A file by worktree and name, as in records. */
 struct file {
 	char worktree[REFD_REFNAME_MAX + 1];
 	const char *name;
@@ -149,7 +149,7 @@ static void file_of(const struct txn *txn, const char *name, struct file *file)
 	    len > 0 ? id : "");
 }
 
-/* Reads the target of FILE. False: FILE is not a symbolic ref. */
+/* Reads the target of FILE, or returns false if FILE is not a symbolic ref. */
 static bool follow(const struct retry *retry, const struct file *file,
     struct loose_value *value)
 {
@@ -201,7 +201,7 @@ static void add_lead(struct retry *retry, struct txn_update *u,
 }
 
 /* Adds the files that U would write. Later the batch follows the symbolic refs
- * again under locks; they hardly ever change in between. */
+ * again under locks, and they hardly ever change in between. */
 static void add_leads(struct retry *retry, struct txn_update *u)
 {
 	struct loose_value at = { .kind = LOOSE_ABSENT }, next;
@@ -307,7 +307,7 @@ int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 
 	if (txn != NULL && deferred_is_endless(d, repo->id))
 		return -EUSERS;
-	/* deferred_fs.c notes members before they are in the journal. ROWS
+	/* deferred_fs.c notes members before they are in the journal, so ROWS
 	 * makes this retry wait until they are. */
 	mutex_lock(&d->rows);
 	r = deferred_begin_retry(d, repo->id, &members, &over, &rec.nr_over);
@@ -323,7 +323,8 @@ int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 	if (r < 0)
 		tell_failed(d, repo, r);
 	else if (deferred_end_retry(d, repo->id, members, left)) {
-		/* A damaged stack was reported, and is not served. */
+		/* A damaged stack was reported, and is not served, so nothing
+		 * has recovered. */
 		if (retry.nr_found[STORE_CORRUPT] == 0)
 			tell_recovered(&retry);
 		deferred_publish(d);

@@ -1,8 +1,9 @@
 /*
  * A retry of the deferred redo in one repository.
  *
- * Only for the admission worker that is in the repository. Blocks for as long
- * as the disk does. The caller holds no lock.
+ * Only for the admission worker that is in the repository. Takes the mutex
+ * `rows` of deferred.h before every other lock, so the caller holds no lock.
+ * Blocks for as long as the disk does.
  */
 #ifndef STORE_DEFERRED_RETRY_H
 #define STORE_DEFERRED_RETRY_H

@@ -31,7 +31,7 @@ static struct deferred_update *find(struct deferred *d, uint64_t lsn,
 	return un;
 }
 
-/* false: out of memory. Under MUTEX. */
+/* Under MUTEX, and false if out of memory. */
 static bool add(struct deferred *d, uint64_t lsn, uint32_t index)
 {
 	struct deferred_update *un;

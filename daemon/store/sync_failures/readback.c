@@ -57,7 +57,7 @@ static int drop(const struct sys *sys, int fd)
 		r = SYS(sys, drop_cache, fd);
 		if (r == 0)
 			r = SYS(sys, cache_holds, fd);
-		/* Dirty pages are not dropped. A sync makes them clean. */
+		/* Dirty pages are not dropped, so a sync makes them clean. */
 		if (r == 1)
 			r = SYS(sys, fsync, fd) < 0 ? -EIO : 1;
 		if (r <= 0)
@@ -140,8 +140,8 @@ static int check_loose(const struct readback_dir *p, int fd, uint64_t size,
 	return r;
 }
 
-/* Adds the bytes before offset END to SUM. The bytes from END on are the
- * expected checksum, WANTED. */
+/* Adds the bytes before offset END to SUM, because the bytes from END on are
+ * the expected checksum, WANTED. */
 static void split(const unsigned char *part, uint64_t at, size_t n,
     uint64_t end, struct sha *sum, struct refd_oid *wanted)
 {
@@ -209,7 +209,8 @@ static int say_lost(const struct readback_dir *p, const char *name,
 	return 0;
 }
 
-/* OID is the name of a loose object. NULL: the file ends with its checksum. */
+/* OID is the name of a loose object, or NULL if the file ends with its
+ * checksum. */
 static int check_file(const struct readback_dir *p, const char *name,
     const struct refd_oid *oid)
 {
@@ -222,8 +223,8 @@ static int check_file(const struct readback_dir *p, const char *name,
 	fd = r < 0 ? r : open_anew(p->sys, p->fd, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : say(p, fd, name);
-	/* The file may have been replaced meanwhile, as a multi-pack-index
-	 * is. */
+	/* The file may have been replaced meanwhile, as a multi-pack-index is,
+	 * so its status is read again. */
 	r = SYS(p->sys, fstat, fd, &st);
 	if (r == 0)
 		r = oid != NULL ? check_loose(p, fd, st.size, oid) :
@@ -334,7 +335,8 @@ int readback_objects(const struct readback *readback, int fd, const char *name,
 		name, path, size, &is_any_lost };
 	int r;
 
-	/* Alternates in info/alternates are separate stores. */
+	/* Alternates in info/alternates are separate stores, so they are not
+	 * read here. */
 	if (strchr(name, '/') != NULL)
 		return 0;
 	r = name[0] != '\0' ? check_entries(&top) : check_store(&top);

@@ -9,9 +9,9 @@
  * Failures: the disk has different content, or cannot be read. Updates that
  * name objects in this store are refused, with the name of the file, until the
  * file is removed or the file system is mounted again. All transactions of one
- * round of the barrier get the same answer. As long as the first lost file is
- * unchanged, the store is not read again: reading may take minutes, and all
- * other readers wait.
+ * round of the barrier get the same answer. Reading may take minutes, and all
+ * other readers wait, so the store is not read again as long as the first lost
+ * file is unchanged.
  */
 #include "daemon/store/sync_failures/suspect_store.h"
 
@@ -189,7 +189,7 @@ static void found_lost(void *arg, const char *path, const struct sys_stat *st)
 	    "it is not on the disk as it was written");
 }
 
-/* NULL: out of memory. Then the store is read again. */
+/* NULL: out of memory, so the store is read again. */
 static struct lacking *note_lacking(const struct sync_failures *d,
     const struct suspect_store *one, int err, const char *path,
     const struct suspect_reading *reading)

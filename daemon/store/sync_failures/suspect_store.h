@@ -1,6 +1,6 @@
 /*
  * Object stores on file systems that failed to sync. The objects there may be
- * in memory only. refd reads each store from the disk once, before refd
+ * in memory only, so refd reads each store from the disk once, before refd
  * acknowledges an update that names objects in the store.
  *
  * D is the struct sync_failures of the store, never NULL. Any thread, unless a
@@ -32,7 +32,7 @@ bool suspect_store_any_of(struct sync_failures *d,
     const struct object_stores *stores);
 
 /* For a barrier worker. *ONE is a copy of FOUND, with ids of FORMAT, to be read
- * after the next sync. NULL: FOUND is not suspect. Negative errno. */
+ * after the next sync, or NULL if FOUND is not suspect. Negative errno. */
 int suspect_store_keep(struct sync_failures *d, const struct objects_new *found,
     enum refd_object_format format, struct suspect_store **one);
 /* A round of the barrier begins: the result of a reading counts for the whole
@@ -40,14 +40,14 @@ int suspect_store_keep(struct sync_failures *d, const struct objects_new *found,
 void suspect_store_next_round(struct sync_failures *d);
 /* Reads ONE, unless the last result still counts. 0: all objects are on the
  * disk. Otherwise negative errno, and *WHY is the reason, to be freed, or NULL:
- * out of memory. One thread at a time; other threads wait. */
+ * out of memory. One thread reads at a time, and other threads wait. */
 int suspect_store_read_back(struct sync_failures *d,
     const struct suspect_store *one, const struct suspect_store_report *report,
     char **why);
 void suspect_store_free(struct sync_failures *d, struct suspect_store *one);
 
 /* Since when may the files of directory FD, on file system LIFE, be in memory
- * alone? SYNC_FAILURES_NONE: no file is. 0: unknown. Pass *NTH to
+ * alone? SYNC_FAILURES_NONE if no file is, and 0 if unknown. Pass *NTH to
  * suspect_store_dir_lasts() after the files were written again and synced. */
 int64_t suspect_store_dir_since(struct sync_failures *d, int fd, uint64_t life,
     unsigned *nth);

@@ -132,7 +132,7 @@ static struct life *add(struct sync_failures *d, uint64_t id)
 }
 
 /* Finds the state of life ID, or the state of all lives if nothing is known
- * about ID alone. NULL: no failure. */
+ * about ID alone, or NULL if there is no failure. */
 static struct life *find_failed(struct sync_failures *d, uint64_t id)
 {
 	struct life *l = find(d, id), *every;
@@ -146,7 +146,8 @@ static struct life *find_failed(struct sync_failures *d, uint64_t id)
 	return l;
 }
 
-/* 1: the line has no failure. -EBADMSG: refd did not write the line. */
+/* Returns 1 if the line has no failure, and -EBADMSG if refd did not write the
+ * line. */
 static int read_line(struct sync_failures *d, const char *buf)
 {
 	char line[LINE_LEN + 1], flags[3];
@@ -174,7 +175,8 @@ static int read_line(struct sync_failures *d, const char *buf)
 	return 0;
 }
 
-/* Only whole lines count. Without a whole line a process did not sync. */
+/* A process syncs only after a whole line is written, so only whole lines
+ * count. */
 static int read_lives(struct sync_failures *d, const char *buf, size_t len)
 {
 	int r;
@@ -201,7 +203,8 @@ static int parse(struct sync_failures *d, const char *buf, size_t len,
 	return 0;
 }
 
-/* A power loss may leave any content. The daemon starts anyway. */
+/* A power loss may leave any content, so no content keeps the daemon from
+ * starting. */
 static int read_file(struct sync_failures *d, int state_fd, const char *head,
     bool is_first)
 {
@@ -311,8 +314,9 @@ void sync_failures_free(struct sync_failures *d)
 
 /* ---- a sync ---- */
 
-/* After a failure the time stays: a later sync proves nothing about data lost
- * before. Otherwise the latest SINCE_NS counts. True: the line changes. */
+/* After a failure the time stays, because a later sync proves nothing about
+ * data lost before. Otherwise the latest SINCE_NS counts. True: the line
+ * changes. */
 static bool note_begin(struct life *l, int64_t since_ns)
 {
 	bool is_first = l->nr_syncing++ == 0;
@@ -368,7 +372,8 @@ void sync_failures_add(struct sync_failures *d, uint64_t life)
 	if (d == NULL)
 		return;
 	mutex_lock(&d->mutex);
-	/* A flush of one file can fail before the first sync of the life. */
+	/* A flush of one file can fail before the first sync of the life, so
+	 * the life may be new. */
 	l = add(d, life);
 	if (l != NULL) {
 		raise_unsure(d, l, UNSURE_RECORDS, l->since_ns);

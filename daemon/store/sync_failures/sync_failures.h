@@ -1,18 +1,19 @@
 /*
  * The file systems that failed to sync since they were mounted. The kernel
- * reports a failure once. Therefore refd must not forget the failure, not even
- * when refd crashes.
+ * reports a failure once, so refd must not forget the failure, not even when
+ * refd crashes.
  *
  *	begin -> (failed) -> end	around each syncfs
  *	deferred			the records will be redone
  *	read_back			objects there were read from the disk
  *
  * The key of a file system is its life (sys->mount_id). After the end of a life
- * the memory has the content of the disk again, and its failures are over.
+ * the memory has the content of the disk again, so its failures are over.
  *
- * The failures are in a file of the state directory. refd never syncs this
- * file: the page cache outlives the process, and every life ends with the page
- * cache. A sync is marked before it begins, so a crash cannot hide the result.
+ * The failures are in a file of the state directory. The page cache outlives
+ * the process, and every life ends with the page cache, so refd never syncs
+ * this file. A sync is marked before it begins, so a crash cannot hide the
+ * result.
  *
  * The struct has a mutex; any thread. Calls block while the file is written. D
  * may be NULL: then nothing has failed, and nothing is kept.
@@ -56,8 +57,9 @@ struct sync_failures {
 #define SYNC_FAILURES_NONE INT64_MAX
 
 /* Reads the failures that earlier processes of this boot had. A sync that was
- * under way at the end of its process counts as failed. IS_FIRST: there was no
- * earlier process. Negative errno: the file can't be written. */
+ * under way at the end of its process counts as failed, because its result is
+ * unknown. IS_FIRST: there was no earlier process. Negative errno: the file
+ * can't be written. */
 int sync_failures_open(const struct sys *sys, int state_fd, const char *boot_id,
     bool is_first, struct sync_failures **d);
 /* The negative errno of reading the file, or 0. -EBADMSG: the file is damaged.
@@ -65,8 +67,8 @@ int sync_failures_open(const struct sys *sys, int state_fd, const char *boot_id,
 int sync_failures_unread(const struct sync_failures *d);
 void sync_failures_free(struct sync_failures *d);
 
-/* A sync begins. Changes before SINCE_NS are durable; 0: no such time is known.
- * Negative errno: the sync may not begin. */
+/* A sync begins. Changes before SINCE_NS are durable, and SINCE_NS is 0 if no
+ * such time is known. Negative errno: the sync may not begin. */
 int sync_failures_begin(struct sync_failures *d, uint64_t life,
     int64_t since_ns);
 /* The error of marking the last sync, or 0. */
@@ -88,7 +90,7 @@ void sync_failures_deferred(struct sync_failures *d, uint64_t life);
 /* A start has redone or deferred the records of all lives. */
 void sync_failures_recovered(struct sync_failures *d);
 
-/* Did any file system fail? Takes no lock. How many did? */
+/* Did any file system fail, and how many did? The first call takes no lock. */
 bool sync_failures_any(const struct sync_failures *d);
 size_t sync_failures_count(struct sync_failures *d);
 /* Changes in the directory DEV and INO on LIFE that may be in memory alone were

@@ -3,7 +3,7 @@
  *
  * Happy path: one directory of every level is open; each regular file with the
  * name of a ref is read, and its object is looked up. The search ends early
- * when it has enough refs: the caller removes them and searches again.
+ * when it has enough refs, because the caller removes them and searches again.
  *
  * Failure modes:
  *	a directory or file went, or became a link	passed over
@@ -110,7 +110,8 @@ static int look_at(struct idx_listing *s, size_t len,
 	return r;
 }
 
-/* Searches below the path. 1: enough; 0; or negative errno. */
+/* Searches below the path, and returns 1 if enough was found, 0, or negative
+ * errno. */
 static int search(struct idx_listing *s)
 {
 	struct pack_names *p = s->found;

@@ -3,9 +3,9 @@
  * with their objects. Not: symbolic and broken refs, refs without an object,
  * refs of a worktree, names that git would not create.
  *
- * The files are hostile input. Only regular files are read. No link is
- * followed. The search is bounded by the limits below, and memory by
- * PACK_REFS and PACK_NAME_BYTES.
+ * The files are hostile input, so only regular files are read, and no link is
+ * followed. The search is bounded by the limits below, and memory by PACK_REFS
+ * and PACK_NAME_BYTES.
  *
  * One thread; blocks; nothing logs.
  */
@@ -21,8 +21,8 @@
 /* Refs in a round, and the bytes of their names. */
 #define PACK_REFS       4096
 #define PACK_NAME_BYTES ((size_t)1 << 20)
-/* A search looks at so many entries, and no deeper. Each level has a
- * descriptor open. */
+/* A search looks at this many entries at most. Each level has a descriptor
+ * open, so the depth has a limit, too. */
 #define PACK_ENTRIES 1000000
 #define PACK_DEPTH   24
 
@@ -41,8 +41,8 @@ struct pack_names {
 	const struct sys *sys;
 	int dirfd; /* of the common dir */
 	enum refd_object_format format;
-	/* 1: OID is an annotated tag that leads to *PEELED; 0: any other
-	 * object; negative errno: the ref must stay loose. */
+	/* Returns 1 if OID is an annotated tag that leads to *PEELED, 0 for any
+	 * other object, and a negative errno if the ref must stay loose. */
 	int (*peel)(void *arg, const struct refd_oid *oid,
 	    struct refd_oid *peeled);
 	void *arg;
@@ -57,7 +57,7 @@ struct pack_names {
 	unsigned depth;
 };
 
-/* 0 or negative errno. Call pack_names_done() in any case. */
+/* 0 or negative errno, but call pack_names_done() in any case. */
 int pack_names_find(struct pack_names *p);
 void pack_names_done(struct pack_names *p);
 

@@ -14,6 +14,9 @@
  *	a ref is locked, changed, gone	the ref is left as it is
  *	a crash, a power loss		recovery removes the locks by the token,
  *					and packed-refs.new
+ *
+ * No update may fail because of a round, so a round never waits with a lock,
+ * and leaves the refs of others loose.
  */
 #include "daemon/store/packing/pack_round.h"
 
@@ -30,9 +33,9 @@
 #define LOCK_NAP_NS INT64_C(10000000)
 /* Batches of this daemon hold the turn for about one flush. */
 #define TURN_MS 1000
-/* A rewrite that takes longer is given up: deletions wait for it. */
+/* Deletions wait for a rewrite, so a rewrite that takes longer is given up. */
 #define REWRITE_NS INT64_C(5000000000)
-/* So often another writer may replace packed-refs in a round. */
+/* Another writer may replace packed-refs this often in a round. */
 #define SYNCS_MAX 16
 
 struct packing {
@@ -190,7 +193,8 @@ static int write_packed(struct packing *p)
 
 /* ---- sync ---- */
 
-/* 0, or negative errno: -EAGAIN: others replace packed-refs all the time. */
+/* 0, or negative errno, which is -EAGAIN if others replace packed-refs all the
+ * time. */
 static int make_durable(struct packing *p)
 {
 	struct packed *packed = p->round->repo->packed;
@@ -215,8 +219,8 @@ static int make_durable(struct packing *p)
 
 /* ---- prune ---- */
 
-/* Under the lock of REF. 1: the loose file may go; 0: not; -EAGAIN: packed-refs
- * was replaced. */
+/* Under the lock of REF. Returns 1 if the loose file may go, 0 if not, and
+ * -EAGAIN if packed-refs was replaced. */
 static int may_go(struct packing *p, const struct pack_ref *ref)
 {
 	struct packed_snapshot *snap;
@@ -248,7 +252,7 @@ static bool is_left(int r)
 	    r == -ENAMETOOLONG;
 }
 
-/* 0, or negative errno: -EAGAIN as may_go(). */
+/* 0, or negative errno, with -EAGAIN as may_go(). */
 static int prune_one(struct packing *p, const struct pack_ref *ref)
 {
 	const int dirfd = p->names.dirfd;
@@ -268,7 +272,7 @@ static int prune_one(struct packing *p, const struct pack_ref *ref)
 	return r;
 }
 
-/* 0, or negative errno: -EAGAIN as make_durable(). */
+/* 0, or negative errno, with -EAGAIN as make_durable(). */
 static int prune_when_durable(struct packing *p, const struct pack_ref *ref)
 {
 	int r;

@@ -45,13 +45,13 @@ struct pack_round {
 	bool is_full;     /* there may be more */
 	bool
 	    leaves_locks; /* the token and perhaps locks could not be removed */
-	/* A sync failed of what others may have written: the file system is not
-	 * to be trusted. */
+	/* A sync failed of what others may have written, so the file system is
+	 * not to be trusted. */
 	int sync_err;
 };
 
-/* 0, or negative errno. -EEXIST: packed-refs is locked. Other errors: of
- * packed_rewrite_begin(), of the disk. */
+/* 0, or negative errno, which is -EEXIST if packed-refs is locked, or an error
+ * of packed_rewrite_begin() or of the disk. */
 int pack_round(struct pack_round *round);
 
 #endif

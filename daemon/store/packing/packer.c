@@ -31,20 +31,21 @@
 #include "daemon/store/recovery/returned.h"
 #include "daemon/store/stages.h"
 
-/* A job ends after so many rounds: a million refs. */
+/* A job ends after this many rounds, which pack a million refs. */
 #define ROUNDS_MAX 256
-/* After a round, a job rests so many times as long as the round took. */
+/* After a round, a job rests this many times as long as the round took. */
 #define REST_ASKED     1
 #define REST_AUTOMATIC 4
-/* So many jobs begin by themselves at a time; other repositories wait for a
- * later checkpoint. */
+/* This many jobs begin by themselves at a time, while other repositories wait
+ * for a later checkpoint. */
 #define AUTOMATIC_MAX 64
-/* After an automatic job, the repository is not packed again for so many times
- * as long as the job took, and at least for a minute: refs that change all the
- * time would be packed all the time. */
+/* Refs that change all the time would be packed all the time. So after an
+ * automatic job, the repository is not packed again for this many times as long
+ * as the job took, and at least for a minute. */
 #define REST_REPO    100
 #define REST_REPO_NS (60 * INT64_C(1000000000))
-/* A comparison comes so much later, when all earlier records are published. */
+/* A comparison needs all earlier records to be published, so it comes this much
+ * later. */
 #define COMPARE_AFTER_NS (10 * INT64_C(1000000000))
 
 struct job {
@@ -65,7 +66,7 @@ struct packer {
 	struct work_source source; /* a round */
 	atomic_uint_fast64_t threshold;
 	struct mutex mutex;
-	/* Everything below: under MUTEX. */
+	/* Everything below is under MUTEX. */
 	struct job *jobs;  /* a list of utlist, in the order of their turns */
 	bool is_forbidden; /* see packer_allow() */
 	size_t nr_automatic;
@@ -92,7 +93,8 @@ static int peel(void *arg, const struct refd_oid *oid, struct refd_oid *peeled)
 	return -ENOENT;
 }
 
-/* The object reader of the repository belongs to admission. */
+/* The object reader of the repository belongs to admission, so a round has a
+ * reader of its own. */
 static int run_round(struct packer *p, struct pack_round *round)
 {
 	struct repo *repo = round->repo;
@@ -101,7 +103,8 @@ static int run_round(struct packer *p, struct pack_round *round)
 	struct odb *odb;
 	int r;
 
-	/* git refs migrate takes no lock, and removes files of refs. */
+	/* git refs migrate takes no lock, and removes files of refs, so no
+	 * round begins meanwhile. */
 	if (repo_has_migration(p->cfg->sys, repo->fd, migration))
 		return -EINPROGRESS;
 	if (deferred_blocks_writes(p->cfg->deferred, repo->id))
@@ -129,7 +132,7 @@ static int run_round(struct packer *p, struct pack_round *round)
 }
 
 /* Does an automatic job cost less than its loose refs? If not, the repository
- * waits for more of them. */
+ * waits for more loose refs. */
 static bool pays(const struct job *job)
 {
 	if (job->ask != NULL || job->rounds > 0 ||
@@ -204,7 +207,7 @@ static bool goes_on(const struct job *job, const struct pack_round *round)
 
 /* ---- the end of a job ---- */
 
-/* PATH is of the repository. ERR is negative. */
+/* PATH is of the repository, and ERR is negative. */
 static void refuse(struct store_question *ask, const char *path, int err)
 {
 	enum refd_status status = txn_status_of(err);
@@ -267,7 +270,7 @@ static void set_rest(struct packer *p, const struct job *job, int err)
 		(rest_ns > REST_REPO_NS ? rest_ns : REST_REPO_NS));
 }
 
-/* Nobody else has JOB. Its repository and its ask go back. */
+/* Nobody else has JOB, so its repository and its ask go back. */
 static void end_job(struct packer *p, struct job *job, int err)
 {
 	if (job->ask == NULL) {
@@ -346,7 +349,8 @@ static bool work_some(void *arg)
 		} else {
 			r = work_on(p, job, &round);
 		}
-		/* Before the round is counted, and others go by the count. */
+		/* Others go by the count, so the rest is set before the round
+		 * is counted. */
 		if (job->ask == NULL && !job->compares)
 			set_rest(p, job, r);
 		mutex_lock(&p->mutex);

@@ -7,7 +7,7 @@
  *
  * A worker does one round of a job. Then the job rests, so that writers,
  * batches and jobs of other repositories get their turn. One round at a time
- * runs on a file system. So a slow disk keeps one worker.
+ * runs on a file system, so a slow disk keeps one worker.
  *
  * Any thread may call each function, unless its comment says otherwise. The
  * mutex of the struct guards the jobs. Under it only locks inside other modules
@@ -37,7 +37,7 @@ struct packer *packer_new(const struct store_parts *cfg);
  * automatic jobs, if workers have never run. */
 void packer_free(struct packer *p);
 
-/* A repository with so many new loose refs is packed. 0: none. */
+/* A repository with this many new loose refs is packed, or none if 0. */
 void packer_set_threshold(struct packer *p, uint64_t refs);
 /* Hands ASK over, with the reference to its repository. ASK comes back through
  * COMPLETIONS. */
@@ -47,8 +47,8 @@ void packer_ask(struct packer *p, struct store_question *ask);
  * replaced, with the first such call ten seconds later (returned.h), and tells
  * of the findings. */
 void packer_synced(struct packer *p, const struct fs *fs);
-/* May rounds begin? If not, every ASK comes back at once, or at the end of its
- * round. */
+/* May rounds begin? Otherwise every ASK comes back at once, or at the end of
+ * its round. */
 void packer_allow(struct packer *p, bool allowed);
 
 void packer_stats(struct packer *p, struct store_stats *stats);

@@ -2,10 +2,12 @@
  * The steps of a ref edit, for refs in files.
  *
  * Happy path: stage, lock, place, unlock. A creation of an atomic transaction
- * is linked first, and placed when all are linked.
+ * is linked first, because a link can be removed again under the lock. All are
+ * placed when all are linked.
  *
- * Failure modes: each step states the result of its failure. A caller that can
- * neither finish nor take back leaves the edit to recovery (DEFERRED).
+ * Failure modes: each step states the result of its failure, so that the caller
+ * can finish or take back. A caller that can do neither leaves the edit to
+ * recovery (DEFERRED).
  */
 #include "daemon/store/publish/edit.h"
 
@@ -21,7 +23,7 @@
 
 static const unsigned transitions[PROGRESS_STATES] = {
 	[PROGRESS_PLANNED] = TO(STAGED) | TO(LOCKED),
-	/* Staged a second time, or the value was handed over. */
+	/* Staged a second time, or the value was discarded. */
 	[PROGRESS_STAGED] = TO(STAGED) | TO(LOCKED) | TO(PLANNED),
 	[PROGRESS_LOCKED] =
 	    TO(LINKED) | TO(PUBLISHED) | TO(RELEASED) | TO(DEFERRED),
@@ -45,8 +47,8 @@ void edit_to(struct edit *e, enum progress to)
 
 /* ---- git's lock ---- */
 
-/* Git creates the lock with the mode of a new ref. stage_in_lock() corrects the
- * mode. */
+/* Git's lock becomes the ref itself, so git creates the lock with the mode of a
+ * new ref. stage_in_lock() corrects the mode. */
 #define GIT_LOCK_MODE 0644
 
 static int git_lock(struct edit *e, mode_t dir_mode)
@@ -136,7 +138,8 @@ int edit_stage_bytes(struct edit *e, const char *content, size_t len,
 
 	if (e->token == NULL)
 		return stage_in_lock(e, content, len, file_mode);
-	/* Even a failed call may leave a file. */
+	/* Even a failed call may leave a file, so edit_discard() has to
+	 * unlink. */
 	e->has_value = true;
 	if (!edit_is_locked(e))
 		edit_to(e, PROGRESS_STAGED);
@@ -183,8 +186,8 @@ int edit_lock(struct edit *e, mode_t dir_mode)
 	return r;
 }
 
-/* Locks of an earlier run stay until all is done and recorded: they show the
- * next start that work is left. */
+/* Locks of an earlier run stay until all is done and recorded, because they
+ * show the next start that work is left. */
 int edit_unlock(struct edit *e)
 {
 	int r;
@@ -337,7 +340,8 @@ static int retract_last(const struct edit *e,
 	const struct reflog_file log = edit_log(e, path);
 	int r = reflog_retract(&log, line, len);
 
-	/* The log of a new ref would block the writer who took the name. */
+	/* The log of a new ref would block the writer who took the name, so an
+	 * empty log goes. */
 	if (r == 0 && member->action == RECORD_WRITE && !member->had_old)
 		r = reflog_unmake(&log);
 	return r;

@@ -1,13 +1,14 @@
 /*
  * The batches in work, and the hand-over to the workers.
  *
- * Happy path of a batch: pipeline_apply() puts it into the queue; begin_batch()
- * sets the floor; apply_batch() locks, commits and publishes; end_batch()
- * clears the floor and hands the batch back. The commit gathers other batches,
- * appends the rows to the commit log, and waits for the flush that they share.
+ * Happy path of a batch: pipeline_apply() puts the batch into the queue,
+ * begin_batch() sets the floor, apply_batch() locks, commits and publishes, and
+ * hand_back() clears the floor and hands the batch back. One flush serves all
+ * rows before it, so the commit gathers other batches, appends the rows to the
+ * commit log, and waits for the flush that they share.
  *
- * Failures: no worker is free: the batch waits. commit_log.h tells the fate of
- * the rows; a dead log takes none.
+ * Failures: if no worker is free, the batch waits. commit_log.h tells the fate
+ * of the rows. A dead log takes no rows, so the updates are answered `unknown`.
  */
 #include "daemon/store/pipeline/pipeline_internal.h"
 
@@ -23,12 +24,12 @@
 
 /* ---- a batch in work ---- */
 
-/* Under MUTEX. A slot is free: the source permits PIPELINE_BATCHES workers, the
- * scheduler sends one batch at a time the direct way, and one thread applies
- * the rows of other machines. */
+/* Under MUTEX. A slot is free, because the source permits PIPELINE_BATCHES
+ * workers, the scheduler sends one batch at a time the direct way, and one
+ * thread applies the rows of other machines. */
 static struct commit_slot *begin_batch(struct pipeline *p, struct batch *b)
 {
-	/* A rejection has no repository: its batch only writes to the log.
+	/* A rejection has no repository, so its batch only writes to the log.
 	 * The paths stay valid until the batch has come back. */
 	const struct repo *repo = b->slices[0].txn->repo;
 	struct commit_slot *slot = p->slots;
@@ -38,7 +39,7 @@ static struct commit_slot *begin_batch(struct pipeline *p, struct batch *b)
 		slot++;
 	*slot = (struct commit_slot){
 		.batch = b,
-		/* No record of the batch exists yet. */
+		/* No record of the batch exists yet, so all get higher LSNs. */
 		.floor = journal_last_lsn(p->journal) + 1,
 		.shared_floor = journal_shared_lsn(p->journal) + 1,
 		.work = { repo != NULL ? repo->path : p->cfg->state_dir,
@@ -158,8 +159,9 @@ static bool apply_next(void *arg)
 
 /* ---- the shared flush ---- */
 
-/* One flush serves all rows before it. So a batch waits while other batches
- * take their locks, but no longer than a flush takes. */
+/* One flush serves all rows before it, so a batch waits while other batches
+ * take their locks. The wait is no longer than a flush takes, because otherwise
+ * a flush for this batch alone would be faster. */
 static void gather(struct pipeline *p)
 {
 	int64_t ns = journal_flush_ns(p->journal);
@@ -237,7 +239,8 @@ static void init_applier(struct pipeline *p)
 	/* Without memory for a flusher, a batch syncs its files one after the
 	 * other. */
 	ap->flusher = flusher_new(p->cfg->sys, p->cfg->workers);
-	/* Unique for the journal's life: the start, then a counter. */
+	/* Unique for the journal's life, because each start has its own number
+	 * above the counter. */
 	atomic_init(&ap->next_token,
 	    journal_this_start(p->journal) << JOURNAL_TOKEN_BITS | 1);
 	ap->commit = pipeline_commit;
@@ -282,8 +285,9 @@ void pipeline_free(struct pipeline *p)
 
 void pipeline_apply(struct pipeline *p, struct batch *b)
 {
-	/* The end of a session, and a gate's look, take no locks. The batch of
-	 * a session was here before and may still be marked. */
+	/* The end of a session, and a gate's look, take no locks, so nobody
+	 * waits for them. The batch of a session was here before and may still
+	 * be marked, so the mark is set in any case. */
 	b->is_prepared = b->session == BATCH_COMMIT ||
 	    b->session == BATCH_ABORT || b->session == BATCH_LOOK;
 	mutex_lock(&p->mutex);
@@ -291,7 +295,7 @@ void pipeline_apply(struct pipeline *p, struct batch *b)
 		p->nr_preparing++;
 	batch_fifo_put(&p->to_apply, b);
 	mutex_unlock(&p->mutex);
-	/* Without MUTEX, which the woken worker needs at once. */
+	/* Without MUTEX, because the woken worker needs the mutex at once. */
 	workers_wake(p->cfg->workers, &p->source);
 }
 
@@ -361,8 +365,8 @@ uint64_t pipeline_visible_lsn(struct pipeline *p)
 	return lsn;
 }
 
-/* Reads the last LSN and the floors under one lock: a batch that begins later
- * gets higher LSNs. */
+/* Reads the last LSN and the floors under one lock, so that a batch that begins
+ * later gets higher LSNs. */
 uint64_t pipeline_ended_lsn(struct pipeline *p)
 {
 	uint64_t lsn;
@@ -399,7 +403,8 @@ void pipeline_progress(struct pipeline *p, int64_t before_ns,
 			of->has_more = slot->has_more;
 	}
 	mutex_unlock(&p->mutex);
-	/* Both stages share the workers: these are left to the commit. */
+	/* Both stages share the workers, so only the rest is left to the
+	 * commit. */
 	commit->nr_threads =
 	    reach > prepare->nr_stuck + 1 ? reach - prepare->nr_stuck : 1;
 }

@@ -4,16 +4,17 @@
  *
  *	pipeline_apply() -> queue -> a worker -> completions
  *
- * A batch prepares first: it takes its locks. Preparing needs a processor, so
- * few batches prepare at once, and the scheduler asks pipeline_takes() before
- * it forms the next batch. After that the batches wait for the log, and all
- * wait for the same flush (pipeline_append()).
+ * A batch first prepares, that is, takes its locks. Preparing needs a
+ * processor, so few batches prepare at once, and the scheduler asks
+ * pipeline_takes() before it forms the next batch. After that the batches wait
+ * for the log. One flush serves all rows before it, so many batches wait for
+ * the same flush (pipeline_append()).
  *
- * Every batch in work has a floor: no record of the batch gets a lower LSN. The
- * floor is set before the batch can append a record, and is cleared when all
- * records of the batch are published, aborted or deferred. So history may show
- * the records below the lowest floor, and the checkpoint may forget these
- * records unless they are deferred.
+ * Every batch in work has a floor, below which no record of the batch gets an
+ * LSN. The floor is set before the batch can append a record, and is cleared
+ * when all records of the batch are published, aborted or deferred. So history
+ * may show the records below the lowest floor, and the checkpoint may forget
+ * these records unless they are deferred.
  *
  * Threads and locks: any thread may call every function, except pipeline_new()
  * and pipeline_free(), which are for the thread that opens and closes the
@@ -26,7 +27,7 @@
  * completions.
  *
  * Failures: every update holds its result (apply.h). A hand-over allocates
- * nothing.
+ * nothing, so it cannot fail.
  */
 #ifndef STORE_PIPELINE_H
 #define STORE_PIPELINE_H
@@ -59,18 +60,20 @@ void pipeline_free(struct pipeline *p);
 
 /* B comes back once, in the completions. */
 void pipeline_apply(struct pipeline *p, struct batch *b);
-/* The same. The calling worker applies B. */
+/* The same, but the calling worker applies B, so that a small transaction
+ * passes the loop only at the start and at the end. */
 void pipeline_apply_here(struct pipeline *p, struct batch *b);
 /* The calling thread applies a batch of SLICES, whose transactions are the
- * store's own: all are applied in this order, or none. For a thread of the
+ * store's own. All are applied in this order, or none, because the log takes no
+ * row of another machine before the row that precedes it. For a thread of the
  * replica. */
 void pipeline_apply_rows(struct pipeline *p, struct txn_slice *slices,
     size_t nr);
 /* Appends ROWS to the log of this machine, and waits, as applier.commit. */
 int pipeline_append(struct replica *replica, struct journal_row *rows,
     size_t nr, bool flush);
-/* Would a batch be prepared at once? If not, the caller has a batch, and the
- * batches that are taking locks hurry. */
+/* Would a batch be prepared at once? If not, the batches that are taking locks
+ * hurry, because the caller asks only if there is a batch to prepare. */
 bool pipeline_takes(struct pipeline *p);
 /* The number of a batch or a retry, unique for the life of the journal. */
 uint64_t pipeline_next_token(struct pipeline *p);

@@ -3,7 +3,7 @@
  *
  * The happy path: every directory with objects (pack, the fan-outs, also of
  * alternates), and shallow, last changed well before the last completed syncfs
- * of the file system. Then all objects are on disk, and nothing is to be done.
+ * of the file system. Then all objects are on disk, so nothing is to be done.
  * Otherwise transactions wait here, before any lock is taken:
  *	only packs are new		the files of every pack are fsynced,
  *					then objects/pack, if the last syncfs
@@ -13,20 +13,21 @@
  *					all waiting transactions
  *
  * If the id of a repository, or its row in the journal, may not be durable, all
- * its transactions wait here too. Otherwise a power loss could separate the
- * repository from its records. The same syncfs makes the id durable, and one
- * flush of the journal makes all rows durable.
+ * its transactions wait here too, because otherwise a power loss could separate
+ * the repository from its records. The same syncfs makes the id durable, and
+ * one flush of the journal makes all rows durable.
  *
- * The comparison of times is safe: both times come from the clock for ctimes of
- * the file system, of the marker or of the kernel. SLACK covers a tick (4 ms
- * before multigrain timestamps), and a directory that changed at the time of
- * the marker. Only a syncfs advances the time. Without a syncfs since the
- * start, or if the clock was set back since, nothing is clean.
+ * The comparison of times is safe, because both times come from the clock for
+ * ctimes of the file system, of the marker or of the kernel. SLACK covers a
+ * tick (4 ms before multigrain timestamps), and a directory that changed at the
+ * time of the marker. Only a syncfs advances the time, so nothing is clean
+ * without a syncfs since the start, or if the clock was set back since.
  *
  * Failures: a failed sync refuses the transactions that waited for it, and the
- * time does not advance. Object stores on the file system are no longer trusted
+ * time does not advance. Object stores on the file system are no longer
+ * trusted, because a failed sync can leave objects that only memory has
  * (fs_sync.c, suspect_store.c). An object store that cannot be read is not
- * clean, and no transaction of this store passes.
+ * clean, so no transaction of this store passes.
  */
 #include <errno.h>
 
@@ -56,8 +57,9 @@ static int64_t limit_of(void *arg, int fd, const struct sys_stat *st)
 	return barrier_limit(((struct barriers *)arg)->cfg, fd, st);
 }
 
-/* git writes this file after the objects, and without a sync. An object whose
- * parents git did not fetch needs the file. */
+/* git writes this file after the objects and without a sync, so the file can be
+ * new when all objects are old. An object whose parents git did not fetch needs
+ * the file. */
 bool barrier_is_shallow_new(const struct store_parts *cfg,
     const struct repo *repo)
 {

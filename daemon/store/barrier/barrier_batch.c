@@ -2,12 +2,14 @@
  * Finds the unsynced objects and new repositories of a batch of transactions,
  * and makes both durable (barrier.c).
  *
- * The happy path: the object stores of each transaction are checked; each file
- * system with new objects is synced once, or the new packs are; all
- * transactions come back.
+ * The happy path: the object stores of each transaction are checked. One sync
+ * serves all transactions of a file system, so each file system with new
+ * objects is synced once, or the new packs are. Then all transactions come
+ * back.
  *
  * Failures: a failed sync refuses all transactions that needed the sync. A
- * transaction given up meanwhile is no longer in the batch.
+ * transaction given up meanwhile has come back already, so the batch no longer
+ * refers to the transaction.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +25,7 @@
 #include "daemon/store/repos/repo_moved.h"
 #include "daemon/store/sync_failures/suspect_store.h"
 
-/* More flushes of single files cost more than a syncfs. */
+/* More flushes of single files would cost more than a syncfs. */
 #define FSYNCS_MAX 8
 
 /* ---- the needs of a batch of transactions ---- */
@@ -47,8 +49,8 @@ static int64_t limit_in_batch(void *arg, int fd, const struct sys_stat *st)
 	return barrier_limit(((struct barrier_batch *)arg)->cfg, fd, st);
 }
 
-/* If HEAD or config are as new, the repository is new: a syncfs then covers the
- * whole repository. */
+/* If HEAD or config are as new, the repository is new. Its other files must
+ * become durable as well, so only a syncfs will do. */
 static bool is_new_repo(const struct store_parts *cfg, const struct repo *repo,
     int64_t limit)
 {
@@ -121,7 +123,7 @@ static int write_id_again(const struct store_parts *cfg,
 }
 
 /* refd/id of REPO may be in memory only. refd does not read the file from the
- * disk, but writes the file again, and the next sync covers the file. */
+ * disk, but writes the file again, so that the next sync covers the file. */
 static int renew_id(const struct store_parts *cfg, const struct repo *repo,
     unsigned *nth)
 {
@@ -179,7 +181,8 @@ static void refuse(const struct store_parts *cfg, struct barrier_waiter *w,
 		refuse_for(w, err, strerror(-err));
 		return;
 	}
-	/* The failed disk is not the disk of the transactions. */
+	/* The failed disk is not the disk of the transactions, so the reason
+	 * must name the place. */
 	snprintf(why, sizeof(why),
 	    "refd can't write 'syncs' in its state directory, and syncs "
 	    "nothing before it can: %s",
@@ -235,7 +238,7 @@ static struct need *take_need(struct barrier_batch *b, const struct fs *fs)
 	return need;
 }
 
-/* Locked, since another batch may sync the same file system, through an
+/* Locked, since a different batch may sync the same file system, through an
  * alternate. */
 static int sync_whole(struct barrier_batch *b, struct fs *fs)
 {
@@ -265,7 +268,7 @@ static int sync_packs(struct barrier_batch *b, const struct need *need)
 		r = objects_sync_packs(cfg->sys, need->fd, need->limit, &nr,
 		    &lost);
 		/* The kernel reports a lost write only once, and then counts
-		 * the data as written. */
+		 * the data as written, so the failure is noted now. */
 		if (lost)
 			fs_fail(cfg->repos, fs, r);
 		fs_leave(cfg->repos, fs);
@@ -301,8 +304,8 @@ static void read_back(struct barrier_batch *b, const struct need *need)
 	free(why);
 }
 
-/* Serves all needs of a file system: by a syncfs, or by fsyncs of the packs of
- * each need. */
+/* Serves all needs of a file system, either by one syncfs or by fsyncs of the
+ * packs of each need. */
 static void serve_fs(struct barrier_batch *b, struct fs *fs)
 {
 	const struct store_parts *cfg = b->cfg;

@@ -1,11 +1,14 @@
 /*
  * Copies the new objects of a repository for the record of a transaction, in
- * place of the barrier (docs/decisions/018-objects-in-the-record.md).
+ * place of the barrier (docs/decisions/018-objects-in-the-record.md). The
+ * record is flushed in any case, so a push with few new objects needs no second
+ * flush.
  *
  * The happy path: the walk of the barrier finds new loose objects in the
  * repository's own store, and nothing else is new.
  *
- * Failures: the barrier serves the transaction.
+ * Failures: none reaches the client, because the barrier then serves the
+ * transaction.
  */
 #include <errno.h>
 
@@ -13,7 +16,8 @@
 #include "daemon/store/barrier/barrier_internal.h"
 
 /* Bytes of objects that the journal holds for all repositories. Rows stay as
- * long as any file system hangs. */
+ * long as any file system hangs, so the journal would grow without this
+ * bound. */
 #define JOURNAL_BYTES (32 * 1024 * 1024)
 
 struct object_copying {

@@ -7,8 +7,8 @@
 #include "daemon/store/barrier/barriers.h"
 
 /* A transaction of a batch. While the batch's disk hangs, the transaction may
- * be given up and freed. Therefore the batch reads only this structure, and
- * accesses TXN only under the barriers' mutex. */
+ * be given up and freed. So the batch reads only this structure, and accesses
+ * TXN only under the barriers' mutex. */
 struct barrier_waiter {
 	struct txn *txn;   /* NULL: given up */
 	struct repo *repo; /* a reference */

@@ -1,10 +1,12 @@
 /*
  * The queue of the barrier (barrier.c), and its work on the pool of workers.
  *
- * The happy path: a worker takes all waiting transactions of a file system.
+ * The happy path: a worker takes all waiting transactions of a file system,
+ * because one sync can serve them all.
  *
- * Failures: a disk hangs. The disk holds at most BARRIERS_OF_FS workers,
- * and a transaction that is given up still comes back at once.
+ * Failures: if a disk hangs, the disk holds at most BARRIERS_OF_FS workers, so
+ * that other disks are served. A transaction that is given up still comes back
+ * at once.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,9 +24,9 @@
 
 /* ---- the work; all of these under MUTEX ---- */
 
-/* The transactions of a file system are served together, by one worker. While
- * the worker is stuck, perhaps by an alternate on another file system, later
- * transactions may get a second worker. */
+/* The transactions of a file system are served together, by one worker, because
+ * they share the sync. While the worker is stuck, perhaps by an alternate on
+ * another file system, later transactions may get a second worker. */
 static bool may_serve(const struct barriers *bs, const struct fs *fs,
     int64_t now_ns)
 {
@@ -41,8 +43,8 @@ static bool may_serve(const struct barriers *bs, const struct fs *fs,
 	return nr < BARRIERS_OF_FS;
 }
 
-/* The order of REPO's transactions is kept: a batch with transactions of REPO
- * ends first. */
+/* The order of REPO's transactions is kept, so a batch with transactions of
+ * REPO has to end first. */
 static bool is_served(const struct barriers *bs, const struct repo *repo)
 {
 	const struct barrier_batch *b;
@@ -80,8 +82,8 @@ static const struct fs *take_batch(struct barriers *bs, struct txn_fifo *txns,
 	return fs;
 }
 
-/* The completion queue gets the transactions before MUTEX is released.
- * Otherwise an admission could see that no transaction of the repository waits
+/* The completion queue gets the transactions before MUTEX is released, because
+ * otherwise an admission could see that no transaction of the repository waits
  * any more, and a later transaction could overtake. Returns the batch to apply
  * after MUTEX is released, or NULL. */
 static struct batch *give_back(struct barriers *bs, struct txn_fifo *txns)
@@ -191,11 +193,13 @@ static bool barrier_work(void *arg)
 	while (slot->fs != NULL)
 		slot++;
 	did = serve_some(bs, slot, &direct);
-	/* The transactions wait for a batch, which may be stuck. */
+	/* The transactions wait for a batch that may be stuck, so a worker
+	 * looks again later. */
 	if (!did && bs->waiting.head != NULL)
 		workers_wake_at(bs->cfg->workers, &bs->source,
 		    SYS(bs->cfg->sys, now_mono) + LOOK_NS);
-	/* This worker looks for the next barrier batch only after DIRECT. */
+	/* This worker looks for the next barrier batch only after DIRECT, so a
+	 * second worker is woken. */
 	if (direct != NULL && bs->waiting.head != NULL)
 		workers_wake(bs->cfg->workers, &bs->source);
 	mutex_unlock(&bs->mutex);
@@ -218,7 +222,8 @@ static void return_given_up(struct barriers *bs, struct txn *txn)
 	give_back(bs, &back);
 }
 
-/* barriers_give_up() may have come before: it found the transaction nowhere. */
+/* barriers_give_up() may have come before and found the transaction nowhere, so
+ * is_given_up is read here. */
 void barriers_put(struct barriers *bs, struct txn_fifo *txns)
 {
 	struct txn *txn;

@@ -3,8 +3,8 @@
  * durable, and workers sync the file systems.
  *
  * Lock: MUTEX, the mutex of struct barriers. No function returns with MUTEX
- * held, and no file system call is made with MUTEX held. The order of all
- * locks is in docs/threads.md.
+ * held. The loop takes MUTEX, so no file system call is made with MUTEX held.
+ * The order of all locks is in docs/threads.md.
  */
 #ifndef STORE_BARRIERS_H
 #define STORE_BARRIERS_H
@@ -23,7 +23,8 @@
 struct barrier_batch;
 
 /* The maximum of workers at the barrier, and the number of workers that other
- * work leaves to the barrier. One file system gets at most BARRIERS_OF_FS. */
+ * work leaves to the barrier. One file system gets at most BARRIERS_OF_FS,
+ * because the disk may hang. */
 #define BARRIERS_WORKERS  4
 #define BARRIERS_RESERVED 2
 #define BARRIERS_OF_FS    2
@@ -69,13 +70,14 @@ void barriers_progress(struct barriers *b, struct store_progress *progress,
  * struct objects_walk. */
 bool barrier_is_clean(struct barriers *b, struct repo *repo, uint8_t first);
 /* Admission thread: if the objects of REPO are not clean, copies the new
- * objects for the record of a transaction. True: with *OBJECTS (owned; NULL: no
- * new objects) in its record, the transaction need not wait. False: the barrier
- * must serve the transaction. Blocks on the files. */
+ * objects for the record of a transaction. True: the transaction need not wait,
+ * because its record will have *OBJECTS (owned; NULL: no new objects). False:
+ * the barrier must serve the transaction. Blocks on the files. */
 bool barrier_copy(struct barriers *b, struct repo *repo,
     struct new_objects **objects);
 /* Admission thread: are the id of REPO and its row in the journal durable? All
- * records of REPO depend on both. */
+ * records of REPO depend on both, because recovery finds the repository by path
+ * and id. */
 bool barrier_is_settled(struct barriers *b, struct repo *repo);
 /* Both are on disk after a sync of the file system of REPO. 0 or negative
  * errno: REPO is doomed. */

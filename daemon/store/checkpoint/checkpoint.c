@@ -13,15 +13,15 @@
  *
  * The weaker modes of durability need the same round. In mode periodic it makes
  * answered updates durable after each durability.interval, and also flushes the
- * rows of the journal. Mode none promises nothing: the records stay until the
- * journal is large, so that a start can repair damage of a power loss.
+ * rows of the journal. Mode none promises nothing, so the records stay until
+ * the journal is large, and a start can repair damage of a power loss.
  *
- * The round syncs no single files. By now the ref may be the file of another
- * writer, or a line of packed-refs; syncfs covers both.
+ * The round syncs no single files, because by now the ref may be the file of
+ * another writer, or a line of packed-refs. A syncfs covers both.
  *
- * Failures: refd never trusts a file system again after a failed sync. Nothing
- * is forgotten until its records are deferred (deferred_fs.c). After a failed
- * sync of SQLite the journal is opened again.
+ * Failures: after a failed sync memory and disk may differ, so refd no longer
+ * trusts the file system. Nothing is forgotten until its records are deferred
+ * (deferred_fs.c). After a failed sync of SQLite the journal is opened again.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,16 +31,17 @@
 
 /* SQLite copies the WAL into its database when the WAL has this size, or after
  * this time. Afterwards the WAL begins anew, and the next commit needs one more
- * flush. After a new repository the WAL is copied at once: the repositories in
- * the database show later whether a damaged WAL had more records. */
+ * flush, so a copy should be rare. After a new repository the WAL is copied at
+ * once, because the repositories in the database show later whether a damaged
+ * WAL had more records. */
 #define WAL_COPIED_BYTES (2 * 1024 * 1024)
 #define WAL_COPIED_NS    (INT64_C(600) * 1000000000)
 #define WAL_MAX_BYTES    (16 * 1024 * 1024)
 
 /* ---- the checkpoint ---- */
 
-/* LSN, or a lower LSN: the LSN before the first record that the next start
- * needs. */
+/* LSN, or the LSN before the first record that the next start needs, if that is
+ * lower. */
 static uint64_t below_deferred(struct checkpointer *c, uint64_t lsn)
 {
 	uint64_t lowest = deferred_lowest_lsn(c->cfg->deferred);
@@ -121,13 +122,13 @@ int checkpointer_once(struct checkpointer *c, bool now)
 
 	deferred_fs_let_go(c->cfg->deferred);
 	lsn = ended = highest_ended(c);
-	/* Checked after the floor is known: if an unfinished update could not
-	 * be noted for lack of memory, the store is fatal before the batch
-	 * ends. */
+	/* Checked after the floor is known, because the store is fatal before a
+	 * batch ends whose unfinished update could not be noted for lack of
+	 * memory. */
 	if (c->cfg->is_fatal(c->cfg->store))
 		return -EIO;
-	/* First the rows: a repository must not note an LSN that a power loss
-	 * can take back. The rows that stay must be durable too. */
+	/* The rows come first, because a repository must not note an LSN that a
+	 * power loss can take back. The rows that stay must be durable too. */
 	unflushed = journal_is_unflushed(c->journal);
 	if (unflushed)
 		r = commit_log_wait(c->cfg->log, NULL, COMMIT_LOG_DURABLE);
@@ -137,7 +138,8 @@ int checkpointer_once(struct checkpointer *c, bool now)
 		mutex_unlock(&c->mutex);
 		r = checkpoint_sync_all(c, &lsn, &until);
 	}
-	/* What was not flushed or synced is known to last nowhere. */
+	/* What was not flushed or synced is known to last nowhere, so no row is
+	 * forgotten. */
 	if (r != 0)
 		lsn = 0;
 	is_whole = lsn == ended;
@@ -152,7 +154,8 @@ int checkpointer_once(struct checkpointer *c, bool now)
 	if (r != JOURNAL_UNKNOWN)
 		return r;
 	r = commit_log_mend(c->cfg->log);
-	/* The note of forgotten rows may have been lost. */
+	/* The note of forgotten rows may have been lost, so it is made
+	 * again. */
 	if (r == 0 && now)
 		r = journal_forget(c->journal, lsn, true);
 	if (failed < 0)
@@ -179,8 +182,8 @@ static void refuse(struct checkpointer *c, struct store_question *cp, int r)
 	question_refuse_for(cp, REFD_IO, why);
 }
 
-/* Reads the queue before the LSNs, all under MUTEX: a later question is not
- * answered by this round. */
+/* Reads the queue before the LSNs, all under MUTEX, so that this round answers
+ * no later question. */
 void checkpoint_answer(struct checkpointer *c, int r)
 {
 	struct store_question *asked, *cp;

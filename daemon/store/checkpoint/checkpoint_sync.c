@@ -1,12 +1,14 @@
 /*
  * The syncs of a checkpoint (checkpoint.c), on one worker each.
  *
- * The happy path: a worker syncs each file system that was published to. The
- * checkpointer waits for all syncs. Then all records up to its LSN are durable.
+ * The happy path: a disk can hang, so each file system that was published to is
+ * synced by a worker of its own. The checkpointer waits for all syncs. Then all
+ * refs of records up to its LSN are durable.
  *
- * Failures: a file system hangs. All other file systems are synced in every
- * round, and no record is forgotten that the hanging file system may still
- * need. A failed sync is reported, and repeated in the next round.
+ * Failures: if a file system hangs, all other file systems are synced in every
+ * round. But no record is forgotten that the hanging file system may still
+ * need, because records are forgotten up to an LSN. A failed sync is reported,
+ * and repeated in the next round.
  */
 #include "daemon/store/checkpoint/checkpointer_internal.h"
 
@@ -113,7 +115,7 @@ static void start(struct fs_sync *sync, uint64_t lsn, uint64_t noted)
 		workers_wake(c->cfg->workers, &c->source);
 	mutex_unlock(&c->mutex);
 	/* checkpointer_once() without the thread: the caller is the only thread
-	 * of the store. */
+	 * of the store, so the caller syncs. */
 	if (!c->is_started)
 		checkpoint_sync_next(c);
 }
@@ -257,7 +259,7 @@ static int sync_fs(struct checkpointer *c, struct fs *fs, uint64_t lsn,
 }
 
 /* If there are too many syncs for a round, the next round continues after the
- * last file system. So every file system gets a turn. */
+ * last file system, so that every file system gets a turn. */
 static int sync_each(struct checkpointer *c, struct fs *first, uint64_t lsn,
     const struct timespec *until)
 {
@@ -285,7 +287,8 @@ int checkpoint_sync_all(struct checkpointer *c, uint64_t *lsn,
 	struct fs *first;
 	int r, err;
 
-	/* The workers are at work, not this thread. */
+	/* The workers are at work and not this thread, so this thread reports
+	 * no work. */
 	checkpointer_set_work(c, &c->work, NULL);
 	first = fs_first(c->cfg->repos);
 	err = sync_each(c, first, *lsn, until);

@@ -3,9 +3,9 @@
  *
  * The happy path: tables that were replaced before the sync are removed. Then
  * tables are merged, so that every table has at least twice the size of the
- * next table. Batches fold only small tables. A merge needs two flushes more,
- * and holds the list lock for the second flush. Then the stack rests, so that
- * no repository occupies the checkpoints of its neighbours.
+ * next table. A merge needs two flushes more, and holds the list lock for the
+ * second flush, so batches fold only small tables. Then the stack rests, so
+ * that no repository occupies the checkpoints of its neighbours.
  *
  * Failures: a merge that fails, or that meets a batch or git, is left to a
  * later round. A failed flush of tables by git, of the list or of the
@@ -21,7 +21,8 @@
 #include "daemon/store/tables/stack/stack_set.h"
 #include "daemon/store/tables/stack/stack_sweep.h"
 
-/* No merge begins after this time: the next round of the checkpoint waits. */
+/* No merge begins after this time, because the next round of the checkpoint
+ * waits. */
 #define MERGES_NS INT64_C(300000000)
 /* After a merge, or a failed merge, a stack rests so many times as long. */
 #define MERGE_REST 20
@@ -61,7 +62,7 @@ void checkpoint_tidy_begin(struct checkpoint_tidy *t, struct checkpointer *c,
 	mutex_unlock(&repos->mutex);
 	for (i = 0; i < t->nr; i++)
 		stack_set_each(t->repos[i]->stacks, begin_one, NULL);
-	/* After the lists were read: a row is older than its table. */
+	/* After the lists were read, because a row is older than its table. */
 	t->last_lsn = journal_last_lsn(c->journal);
 }
 
@@ -79,9 +80,9 @@ static int end_one(void *arg, struct stack *stack)
 	return 0;
 }
 
-/* A row may be replayed long after the sync of its file system: another file
- * system hangs, an update is answered `unknown`, or the row is deferred. Until
- * then its tombstones by other writers are evidence. */
+/* A row may be replayed long after the sync of its file system, because another
+ * file system hangs, an update is answered `unknown`, or the row is deferred.
+ * Until then tombstones by other writers are evidence, so they stay. */
 static void end_repo(struct checkpoint_tidy *t, struct repo *repo)
 {
 	struct checkpointer *c = t->owner;
@@ -112,7 +113,7 @@ static int publish(struct merging *m, struct stack_update *u)
 	int r;
 
 	r = stack_sync_table(u);
-	/* A batch is at work: the next round tries again. */
+	/* A batch is at work, so the next round tries again. */
 	if (r < 0 || !stack_update_turn(u, 0))
 		return r;
 	return stack_merge_publish(u, NULL, durable_before(m),

@@ -1,11 +1,13 @@
 /*
  * The thread of the checkpointer, and the calls of other threads.
  *
- * The happy path: the thread sleeps for an interval, or until a question comes.
- * Then it runs a round, and answers the questions that the round decides.
+ * The happy path: the thread sleeps for an interval, or until a question or
+ * many updates come. Then it runs a round, and answers the questions that the
+ * round decides.
  *
  * Failures: a failed round is repeated after the next interval, and the askers
- * are told. A sync that hangs blocks neither the thread nor other file systems.
+ * are told. A sync that hangs blocks neither the thread nor other file systems,
+ * because workers run the syncs.
  */
 #include "daemon/base/time.h"
 #include "daemon/store/checkpoint/checkpointer_internal.h"
@@ -19,11 +21,11 @@
 #define BATCH_NS (2 * 1000 * 1000)
 
 /*
- * So many updates begin a round before its time. A sync of very many files
- * keeps the processors busy, and all writers of the file system waiting, for
- * long: 16 clients with 6,000 updates a second waited up to 70 ms. But every
- * sync costs flushes. So a round is followed by a pause: five times the length
- * of the round, and at least a part of the interval.
+ * So many updates begin a round before its time, because a sync of very many
+ * files would keep the processors busy, and all writers of the file system
+ * waiting: 16 clients with 6,000 updates a second waited up to 70 ms. But every
+ * sync costs flushes, so a round is followed by a pause of five times the
+ * length of the round, and of at least a part of the interval.
  */
 #define MANY_UPDATES 256
 #define PAUSE_ROUNDS 5
@@ -32,7 +34,8 @@
 /* ---- the time ---- */
 
 /* A weaker mode promises that an answered update is durable after the interval
- * of this mode. A reload changes both intervals. */
+ * of this mode, so then this interval counts. A reload changes both
+ * intervals. */
 struct timespec checkpointer_deadline(struct checkpointer *c)
 {
 	bool is_weak = rights_weakest(c->cfg->rights) < REFD_DURABILITY_JOURNAL;
@@ -83,7 +86,8 @@ static void wait_for_batches(struct checkpointer *c)
 /* ---- the thread ---- */
 
 /* BATCHES: the number of ended batches at the begin of the last round. If no
- * batch has ended since, no commit could write the note of forgotten rows. */
+ * batch has ended since, no commit could write the note of forgotten rows, so
+ * this round writes the note itself. */
 static void run_round(struct checkpointer *c, bool asked, uint64_t *batches)
 {
 	uint64_t before = *batches;
@@ -102,7 +106,7 @@ static void run_round(struct checkpointer *c, bool asked, uint64_t *batches)
 	fs_sync_tell_unmarked(c->cfg->repos);
 	/* After a crash, the records of a failed file system may be lost. Until
 	 * the records are deferred, only the marks of sync_failures.h show
-	 * this. */
+	 * this, so deferring waits no longer. */
 	if (r < 0)
 		deferred_fs_let_go(c->cfg->deferred);
 	checkpointer_set_work(c, &c->work, NULL);
@@ -230,7 +234,8 @@ void checkpointer_free(struct checkpointer *c)
 
 int checkpointer_start(struct checkpointer *c)
 {
-	/* The thread reads this member. */
+	/* The thread reads this member, so the member is set before the
+	 * start. */
 	c->is_started = true;
 	if (pthread_create(&c->thread, NULL, checkpointer_main, c) == 0)
 		return 0;

@@ -31,7 +31,8 @@
 #define CHECKPOINTER_SYNCS    4
 #define CHECKPOINTER_RESERVED 2
 /* Room in the WAL for the commits before a checkpoint and until the next
- * checkpoint. Under load the WAL uses up to 20 MB. */
+ * checkpoint, because a commit that makes the WAL longer needs a second flush.
+ * Under load the WAL uses up to 20 MB. */
 #define CHECKPOINTER_WAL_ROOM (UINT64_C(24) << 20)
 
 struct checkpointer;
@@ -55,8 +56,8 @@ void checkpointer_set_intervals(struct checkpointer *c, int64_t checkpoint_ns,
 void checkpointer_published(struct checkpointer *c, size_t nr);
 /* Hands CP over. CP comes back through COMPLETIONS. */
 void checkpointer_ask(struct checkpointer *c, struct store_question *cp);
-/* Runs one round, while the thread does not run. NOW: after 0, rows that need
- * no replay are forgotten durably. Otherwise negative errno. */
+/* Runs one round, while the thread does not run. 0 or negative errno. NOW:
+ * after 0, rows that need no replay are forgotten durably. */
 int checkpointer_once(struct checkpointer *c, bool now);
 
 /* Fills in the members of the last checkpoint. */

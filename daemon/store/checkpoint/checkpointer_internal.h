@@ -44,9 +44,8 @@ struct checkpointer {
 	/* Everything below: under MUTEX. */
 	struct mutex mutex;
 	/* A question, many updates, the end of a sync, new intervals, or
-	 * STOPPING.
-	 * CLOCK_MONOTONIC: a wall clock that is set back must not stop the
-	 * checkpoints. */
+	 * STOPPING. CLOCK_MONOTONIC, because a wall clock that is set back must
+	 * not stop the checkpoints. */
 	pthread_cond_t cond;
 	struct question_fifo asked;
 	bool stopping;

@@ -25,8 +25,8 @@
 
 #define SYMREF_PREFIX "ref:"
 
-/* Text after an id is ignored, as in git. A longer symref cannot name a ref
- * that git could open. */
+/* Text after an id is ignored, as in git, so only a symref needs the room. A
+ * longer symref cannot name a ref that git could open. */
 #define CONTENT_MAX (REFD_PATH_MAX + 64)
 
 void loose_value_done(struct loose_value *value)
@@ -41,7 +41,8 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Trailing blanks are cut before a NUL ends the target: git's order. */
+/* Git cuts trailing blanks before a NUL ends the target, so the order is the
+ * same here. */
 static int parse_symref(const char *buf, size_t len, struct loose_value *value)
 {
 	char *target;
@@ -79,8 +80,8 @@ int loose_parse(const char *buf, size_t len, enum refd_object_format format,
 	return 0;
 }
 
-/* Only a link to a valid refname is a symref: git would open any other link,
- * and so read outside the repository. */
+/* Only a link to a valid refname is a symref, because git would open any other
+ * link, and so read outside the repository. */
 static int read_symlink(const struct sys *sys, int dirfd, const char *path,
     struct loose_value *value)
 {

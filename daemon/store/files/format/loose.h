@@ -1,9 +1,9 @@
 /*
  * Loose refs on disk: reading a ref under its lock, staging a new value, and
- * the directories around refs. The model is git's files-backend.c:
- * files_read_raw_ref() for the contents of the file. If the last component of a
- * path is a link, the link is never followed. Parents that are links are
- * followed, as in git.
+ * the directories around refs. The model is files_read_raw_ref() of git's
+ * files-backend.c, but for links. A link can lead out of the repository, so no
+ * link is followed, neither the last component of a path nor a parent (sys.h).
+ * A link in the place of a ref is read.
  *
  * Any thread; every call may block. 0 or negative errno; nothing logs.
  */
@@ -67,8 +67,8 @@ int loose_stage(const struct sys *sys, int stage_fd, const char *name,
     const char *content, size_t len, mode_t mode);
 
 /* Each of the four functions below looks at this many entries, in all
- * directories together, and then fails with -E2BIG: git leaves few empty
- * directories. */
+ * directories together, and then fails with -E2BIG, because git leaves few
+ * empty directories. */
 #define LOOSE_WALK_MAX 10000
 
 /*
@@ -96,9 +96,9 @@ int loose_find_file(const struct sys *sys, int dirfd, const char *path,
 int loose_dir_holds_file(const struct sys *sys, int dirfd, const char *path);
 
 /* -ELOOP: a directory on the way to PATH is a link, perhaps out of the
- * repository; a user with write access to refs/ may have made the link. Else
- * 0. No call of SYS follows the link. This one tells it from a link in the
- * place of PATH, which loose_read() reads. */
+ * repository, because a user with write access to refs/ can make one. Else 0.
+ * No call of SYS follows the link. This function tells the link from a link in
+ * the place of PATH, which loose_read() reads. */
 int loose_stays_inside(const struct sys *sys, int dirfd, const char *path);
 
 /* After a deletion: rmdir of PATH's parents while they are empty, but never

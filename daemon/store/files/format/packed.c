@@ -1,5 +1,7 @@
 /*
- * The cache of packed-refs: the current file, and how to read the file.
+ * The cache of packed-refs: the current file, and how to read the file. Opening
+ * a file and reading its header cost more than a stat, so the last snapshot
+ * serves until the file is replaced.
  *
  * Happy path:
  *	snapshot	stat the path: still the open file; else open the file
@@ -250,7 +252,7 @@ void packed_free(struct packed *packed)
 	free(packed);
 }
 
-/* The retired are in the order of their times. */
+/* The retired are in the order of their times, so the past ones come first. */
 int packed_trim(struct packed *packed)
 {
 	int64_t now = SYS(packed->sys, now_mono);
@@ -279,8 +281,8 @@ int packed_trim(struct packed *packed)
  * packed-refs, or the target of a link named packed-refs beneath the same
  * directory. git-new-workdir and others make such links. A link that leads
  * elsewhere is left to git, which follows the link with the rights of the
- * client. The target may be exchanged meanwhile: open the file beneath DIRFD,
- * as required by sys.h, and fstat the descriptor. -ENOENT: no such file;
+ * client. The target may be exchanged meanwhile, so open the file beneath
+ * DIRFD, as required by sys.h, and fstat the descriptor. -ENOENT: no such file;
  * -ELOOP: a link out of the directory, to a link, or through a link.
  */
 static int find_file(const struct sys *sys, int dirfd, char name[REFD_PATH_MAX],
@@ -331,7 +333,7 @@ static int load_snapshot(struct packed *packed, struct packed_snapshot **out)
 	return 0;
 }
 
-/* The descriptor pins the inode: the same numbers are the same file. */
+/* The descriptor pins the inode, so the same numbers are the same file. */
 static int is_current(struct packed *packed, const struct packed_snapshot *snap)
 {
 	const struct sys_stat *a = &snap->st;
@@ -355,7 +357,8 @@ int64_t packed_written_ns(const struct packed_snapshot *snap)
 					       INT64_MAX;
 }
 
-/* A rewrite pins its file no longer, but another file would be younger. */
+/* A rewrite pins its file no longer, but a foreign file with the same inode
+ * number would be younger. */
 static bool is_foreign(const struct packed *packed,
     const struct packed_snapshot *snap)
 {

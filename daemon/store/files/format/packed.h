@@ -3,20 +3,21 @@
  *
  * A snapshot is the file as it was opened. A sorted file is searched with
  * pread(2), a few kilobytes per look-up, however large the file is. A small or
- * unsorted file is read whole and sorted in memory. Nothing is mapped: a user
- * with write access may shorten the file at any moment.
+ * unsorted file is read whole and sorted in memory. Nothing is mapped, because
+ * a user with write access may shorten the file at any moment, and a read of
+ * the lost pages would end the daemon.
  *
- * The snapshot keeps its descriptor open. The descriptor pins the inode, so
- * "same dev, ino, size, mtime and ctime" really means the same file (git-compat
- * A2 in one sentence: ext4 reuses inode numbers at once). A file that refd
- * replaced stays open for two more seconds, because plain git compares whole
- * seconds.
+ * The snapshot keeps its descriptor open, because the descriptor pins the
+ * inode. So "same dev, ino, size, mtime and ctime" really means the same file
+ * (git-compat A2 in one sentence: ext4 reuses inode numbers at once). A file
+ * that refd replaced stays open for two more seconds, because plain git
+ * compares whole seconds.
  *
  * A struct packed belongs to one repository and locks itself: any thread. Every
- * call may block. 0 or negative errno; nothing logs. -EBADMSG: a malformed
+ * call may block, and nothing logs. 0 or negative errno. -EBADMSG: a malformed
  * line. This includes every line that git dies of, such as an unterminated last
  * line; CRLF, which gives broken refs in git; and a record of more than 4096
- * bytes. Only the parts that are read are checked: packed_check() reads the
+ * bytes. Only the parts that are read are checked, but packed_check() reads the
  * whole file. -EFBIG: the file exceeds a bound below, and git must do the
  * update.
  */
@@ -34,8 +35,9 @@ struct packed_snapshot; /* reference-counted; immutable once taken */
 
 /* Bytes. A sorted file up to this size is read whole as well. */
 #define PACKED_WHOLE_MAX ((size_t)64 << 10)
-/* Bytes. The largest unsorted file: git writes sorted files since 2.15, and
- * after every change refd reads and sorts the whole file again. */
+/* Bytes. The largest unsorted file. After every change refd reads and sorts
+ * such a file as a whole, so the bound is low. Git writes sorted files since
+ * 2.15. */
 #define PACKED_UNSORTED_MAX ((size_t)4 << 20)
 /* Bytes. The largest file that is read from end to end, to be rewritten or
  * checked. Look-ups have no bound. */
@@ -52,7 +54,7 @@ struct packed *packed_new(const struct sys *sys, int dirfd,
 void packed_free(struct packed *packed);
 /* The number of open descriptors, after closing files replaced more than two
  * seconds ago. While another thread reads the file, returns 0 and closes
- * nothing: the disk may hang. */
+ * nothing, because the disk may hang. */
 int packed_trim(struct packed *packed);
 
 /* Has a snapshot met a file of another program since the last call? The first
@@ -115,7 +117,7 @@ struct packed_edit {
 	const char *name;
 	const struct refd_oid *oid; /* the new value; NULL: delete */
 	/* The peeled object of an annotated tag; else NULL. git trusts the file
-	 * here. */
+	 * here, so the object must be right. */
 	const struct refd_oid *peeled;
 };
 
@@ -124,8 +126,8 @@ struct packed_edit {
  * wait for each other here, and compete for the lock file only with other
  * programs. take blocks until the present holder has had the turn for WAIT_MS;
  * false: the holder still has the turn. Any thread may give the turn back. A
- * thread that holds a turn must not wait for a second turn (WAIT_MS 0): the
- * holder may be waiting for this thread.
+ * thread that holds a turn must not wait for a second turn (WAIT_MS 0), because
+ * the holder may be waiting for this thread.
  */
 bool packed_turn_take(struct packed *packed, unsigned wait_ms);
 void packed_turn_give(struct packed *packed);
@@ -147,8 +149,8 @@ void packed_turn_give(struct packed *packed);
  *
  * *CHANGED is false if all edits remove absent names. Then begin has written
  * nothing, and finish must not be called. MODE is exact, whatever the umask.
- * git also makes this file anew, with 0666 & ~umask and core.sharedRepository,
- * and ignores the mode of the old file.
+ * The mode of the old file does not count, because git also makes this file
+ * anew, with 0666 & ~umask and core.sharedRepository.
  *
  * -ELOOP: packed-refs is a link (git rewrites the target; refd does not).
  * -EBADMSG: a malformed line. -EILSEQ: the file is not sorted, although its

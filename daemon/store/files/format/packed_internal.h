@@ -16,7 +16,7 @@
 
 /* A line is "<hex> SP <name> LF"; a peeled line "^<hex> LF" may follow. Both
  * are one record. */
-/* A longer record is malformed. So every run of PACKED_BLOCK bytes with records
+/* A longer record is malformed, so every run of PACKED_BLOCK bytes with records
  * contains the start of a record. */
 #define PACKED_RECORD_MAX 4096
 #define PACKED_BLOCK      PACKED_RECORD_MAX
@@ -60,7 +60,8 @@ struct packed {
 	int64_t turn_since_ns;
 	pthread_cond_t turn_given;
 
-	/* Only for the caller who set REWRITING, by taking packed-refs.lock. */
+	/* Only for the caller who set REWRITING, by taking packed-refs.lock, so
+	 * without LOCK. */
 	int new_fd; /* of packed-refs.new */
 	int replaced_fd;
 };

@@ -26,12 +26,12 @@
 #include "daemon/store/files/format/packed_internal.h"
 #include "proto/lib/array.h"
 
-/* git compares packed-refs by whole seconds and inode: for so long the
- * replaced file's inode must not come back. */
+/* git compares packed-refs by whole seconds and inode, so the replaced file's
+ * inode must not come back before this time. */
 #define RETIRED_NS 2000000000LL
 
-/* The time counts from the start of the holder's turn: behind a holder that
- * hangs, later callers do not wait the full time again. */
+/* The time counts from the start of the holder's turn, so that later callers do
+ * not wait the full time again behind a holder that hangs. */
 bool packed_turn_take(struct packed *packed, unsigned wait_ms)
 {
 	struct timespec until;
@@ -64,7 +64,8 @@ void packed_turn_give(struct packed *packed)
 
 /*
  * Besides its lock, a loose ref costs some 30 us more than a packed ref. The
- * file costs a flush, and some 3 ns for each present byte.
+ * file costs a flush, and some 3 ns for each present byte, so a ref pays for
+ * 10,000 bytes.
  */
 #define BYTES_FOR_A_REF 10000
 
@@ -115,7 +116,7 @@ static bool are_sorted(const struct packed_edit *edits, size_t nr)
 /* ---- packed-refs.new ---- */
 
 /* The header that git writes now. The header is true for files written here,
- * unless the old file left out peeled lines. */
+ * unless the old file left out peeled lines, which nobody adds here. */
 static const char git_header[] =
     "# pack-refs with: peeled fully-peeled sorted \n";
 
@@ -201,7 +202,8 @@ static int write_edits_before(struct writer *out,
 	return r;
 }
 
-/* A file in an order other than the header's would lose a deletion. */
+/* A file in an order other than the header's would lose a deletion, so the
+ * order is checked. */
 static bool is_after(const char *last, const struct packed_record *rec)
 {
 	return packed_record_order(rec, last) >= 0;
@@ -336,7 +338,8 @@ static int begin_rewrite(struct packed *packed,
 	return r;
 }
 
-/* The lock file decides the turn, unless somebody removes the lock. */
+/* The lock file decides the turn, unless somebody removes the lock. So a
+ * rewrite in work is looked for here, too. */
 static bool claim(struct packed *packed)
 {
 	bool is_free;
@@ -400,7 +403,7 @@ int packed_rewrite_fd(const struct packed *packed)
 	return packed->new_fd;
 }
 
-/* The rename changes the inode's ctime: the next snapshot opens the file. */
+/* The rename changes the inode's ctime, so the next snapshot opens the file. */
 int packed_rewrite_finish(struct packed *packed)
 {
 	struct packed_retired *last;

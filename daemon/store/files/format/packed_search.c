@@ -4,8 +4,8 @@
  * Happy path: the file is divided into blocks of 4 KB. No record is longer than
  * a block, so every block holds the start of a record, and a comparison with
  * the name of this record halves the range. The records of the last block are
- * read. The names of the first eight halvings are remembered, and so is the
- * last block: look-ups in order seldom read from the file.
+ * read. The names of the first eight halvings are remembered, and the last
+ * block as well, so look-ups in order seldom read from the file.
  *
  * Failure modes:
  *	a malformed record, or a block without a record: -EBADMSG

@@ -31,8 +31,8 @@
 /* ---- the file ---- */
 
 /* Never blocks on a FIFO, never follows a link. A file with a second name may
- * be any file of the daemon's account: if fs.protected_hardlinks is 0, every
- * user with write access below logs/ can link the file there. */
+ * be any file of the daemon's account, because every user with write access
+ * below logs/ can link the file there if fs.protected_hardlinks is 0. */
 static int open_existing(const struct reflog_file *log, int flags,
     uint64_t *size)
 {
@@ -152,8 +152,8 @@ int reflog_unmake(const struct reflog_file *log)
 	return st.size == 0 ? reflog_delete(log) : 0;
 }
 
-/* 1: the SIZE bytes of FD end in half a line. The machine lost power before the
- * writer had synced the line. */
+/* 1: the SIZE bytes of FD end in half a line, because the machine lost power
+ * before the writer had synced the line. */
 static int ends_torn(const struct sys *sys, int fd, uint64_t size)
 {
 	char last = '\n';

@@ -1,9 +1,9 @@
 /*
  * Reflogs: one line per change, "old SP new SP committer [TAB message] LF",
  * appended with a single write(2) by the holder of the ref's lock. Never
- * cached: `git reflog expire` replaces the file under the same lock.
+ * cached, because `git reflog expire` replaces the file under the same lock.
  *
- * Any thread; every call may block. 0 or negative errno; nothing logs.
+ * Any thread. Every call may block, and nothing logs. 0 or negative errno.
  */
 #ifndef STORE_REFLOG_H
 #define STORE_REFLOG_H
@@ -66,9 +66,10 @@ int reflog_prepare(const struct reflog_file *log, bool *will_log, bool *made,
 /* Removes an empty log that was MADE, and its directories. */
 int reflog_unmake(const struct reflog_file *log);
 
-/* Appends; the file exists (a foreign expire may have replaced the file).
- * Returns the descriptor, to be closed. After a failure nothing of the line is
- * left, unless taking back fails as well. -ENOENT: gone. -EMLINK as above. */
+/* Appends. The file exists, but a foreign expire may have replaced the file, so
+ * the file is opened by name. Returns the descriptor, to be closed. After a
+ * failure nothing of the line is left, unless taking back fails as well.
+ * -ENOENT: gone. -EMLINK as above. */
 int reflog_append(const struct reflog_file *log, const char *line, size_t len);
 
 /* Removes the last line if equal to LINE (of a publish that is aborted).

@@ -1,7 +1,9 @@
 /*
- * Makes a reflog whole after a power loss.
+ * Makes a reflog whole after a power loss. The disk can keep the size of a log
+ * without its data, or a part of the last writes, so the end may be NULs, torn
+ * or missing.
  *
- * Happy path: the log holds every line, and is read only.
+ * Happy path: the log holds every line, so nothing is written.
  *
  * Failure modes:
  *	the end is NULs (ext4 kept the size and not the data), or a torn line:
@@ -318,7 +320,8 @@ int reflog_repair(const struct reflog_file *log, const char *const *lines,
 	return r < 0 ? r : closed;
 }
 
-/* Bytes. No line of refd is longer, and the packer may read many logs. */
+/* Bytes. No line of refd is longer, and the packer may read many logs, so more
+ * would only cost time. */
 #define LAST_MAX ((size_t)1 << 20)
 
 int reflog_last(const struct reflog_file *log, struct refd_oid *old_oid,

@@ -1,6 +1,7 @@
 /*
- * Files: the beginning and the end of a pass. Stages the values of a
- * repository, and releases its locks and files.
+ * Files: the beginning and the end of a pass. Stages the values of a repository
+ * before any lock, so that no writer waits for the staging, and releases its
+ * locks and files.
  *
  * What fails:
  *	a value can't be staged		the update fails, or its atomic
@@ -78,8 +79,9 @@ static void release_repo(const struct pass *p, struct repo_slice *g)
 {
 	bool has_rest = repo_has_rest(g);
 
-	/* A deferred deletion keeps the lock of its ref, and recovery rewrites
-	 * packed-refs. Until then packed-refs need not stay locked. */
+	/* A deferred deletion keeps the lock of its ref, and recovery locks
+	 * packed-refs again for its rewrite, so packed-refs need not stay
+	 * locked. */
 	if (g->files.packed_changed)
 		packed_rewrite_abandon(g->repo->packed);
 	if (g->files.packed_locked &&
@@ -92,7 +94,8 @@ static void release_repo(const struct pass *p, struct repo_slice *g)
 		p->ap->left(p->ap->arg, g->repo, g->token.id);
 }
 
-/* Removes the log that was created for C, if C failed. */
+/* Removes the log that was created for C, if C failed, because an empty log
+ * would block other names. */
 static void unmake_log(const struct change *c)
 {
 	char path[REFD_PATH_MAX];
@@ -110,7 +113,8 @@ static bool leaves_no_file(const struct change *c)
 	    c->to_packed;
 }
 
-/* Is the next change in the same directory, and does it leave no file? */
+/* Is the next change in the same directory, and does it leave no file? Then C
+ * need not prune the directory, because the next change will. */
 static bool is_before_neighbour(const struct change *c)
 {
 	const struct change *next = c->next_in_repo;

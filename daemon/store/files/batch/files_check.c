@@ -3,7 +3,7 @@
  * values without a lock.
  *
  * The happy path: packed-refs is read while all locks are held and after the
- * loose files. Thus no ref can move from loose to packed between the two reads.
+ * loose files, so no ref can move from loose to packed between the two reads.
  *
  * What fails:
  *	a lock is held		the change is given back, tried later
@@ -28,8 +28,8 @@ static void file_blocks(struct change *c)
 	    c->u->ask->name, path, NULL);
 }
 
-/* Fails C: a parent of the name is a file. As in git, a ref with an expected
- * old value is missing if the parent is a ref. */
+/* Fails C, because a parent of the name is a file. As in git, a ref with an
+ * expected old value is missing if the parent is a ref. */
 static void conflicts_with_parent(struct pass *p, struct change *c)
 {
 	char parent[REFD_REFNAME_MAX + 1];
@@ -58,7 +58,8 @@ static void conflicts_with_parent(struct pass *p, struct change *c)
 		    c->edit.name);
 }
 
-/* The ref in the way may be a value that no machine has acknowledged. */
+/* The ref in the way may be a value that no machine has acknowledged, so the
+ * replica decides first. */
 static void blocked(struct pass *p, struct change *c)
 {
 	REPLICA(p->ap->replica, permit, p, c);
@@ -80,8 +81,9 @@ static void lock_failed(struct pass *p, struct change *c, int err)
 		change_fail_errno(c, err, "can't create the lock file");
 }
 
-/* Git may hold the lock while it waits for the gate, and nobody needs the lock
- * of a name below a ref. A lock of refd has a second name, in stage/. */
+/* Git may hold the lock while git waits for the gate, and nobody needs the lock
+ * of a name below a ref, so then the ref is read without a lock. A lock of refd
+ * has a second name, in stage/, so a lock with one name is not refd's. */
 static bool is_read_unlocked(struct pass *p, const struct change *c, int err)
 {
 	char lock[REFD_PATH_MAX];
@@ -199,7 +201,8 @@ void files_held(struct pass *p, struct repo_slice *g)
 /* ---- directories and files ---- */
 
 /* Looks for a packed ref with the name of a parent directory. A loose ref with
- * this name is impossible: the lock of C already needed the directory. */
+ * this name is impossible, because the lock of C already needed the
+ * directory. */
 static int find_packed_prefix(struct change *c, char prefix[REFD_PATH_MAX])
 {
 	struct repo_slice *g = c->repo_slice;
@@ -317,7 +320,7 @@ static bool is_absent(struct pass *p, int dirfd, const char *path)
  * Git locks each ref that it changes, except when it packs. Then git only locks
  * packed-refs, and `git pack-refs --auto` has read the refs before. A loose
  * file overrules the line that git will write. But without a file, the line
- * becomes the value, and brings a deleted ref or an older value back.
+ * would become the value, and bring a deleted ref or an older value back.
  */
 static bool is_packed_late(struct pass *p, const struct change *c)
 {
@@ -349,7 +352,8 @@ static void refuse(struct change *c)
 	    c->edit.name);
 }
 
-/* Without packed-refs, an absent file says nothing. */
+/* Without packed-refs, an absent file says nothing, so no change gets a
+ * value. */
 void files_glance(struct pass *p, struct repo_slice *g)
 {
 	struct loose_value value;

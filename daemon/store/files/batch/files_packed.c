@@ -5,8 +5,9 @@
  *
  * The happy path: one rewrite for all deletions and new refs of a repository.
  * No rewrite happens if packed-refs has none of the deleted refs. The lock is
- * taken all the same: a running pack-refs would bring a deleted ref back.
- * Batches of this daemon queue before they try to take the lock.
+ * taken all the same, because a running pack-refs would bring a deleted ref
+ * back. The lock file has no queue, so batches of this daemon queue before they
+ * try to take the lock.
  *
  * Only a new ref with a plain value may go to packed-refs. The ref gets no log
  * line, no symbolic ref leads to it, and the peeled object of an annotated tag
@@ -34,7 +35,7 @@
 
 /* A batch or a round of packing holds the turn for about one flush, and longer
  * if the file is large. A longer wait means that the disk hangs. Batches of
- * other disks must not hang too. */
+ * other disks must not hang too, so the batch then gives up the rewrite. */
 #define PACKED_TURN_MS 10000
 
 /* ---- selecting the refs ---- */
@@ -284,8 +285,8 @@ static int64_t rewrite_until(const struct pass *p, const struct repo_slice *g)
 }
 
 /* Waits for other batches of this daemon and for packing, but not while this
- * batch has the turn of a different repository: two batches could wait for each
- * other. */
+ * batch has the turn of a different repository, because otherwise two batches
+ * could wait for each other. */
 static int lock_packed(const struct pass *p, struct repo_slice *g,
     mode_t dir_mode)
 {
@@ -353,8 +354,9 @@ bool files_seal(struct pass *p, struct repo_slice *g)
 	return false;
 }
 
-/* All look-ups are done. For other batches, packed-refs.lock is like a foreign
- * lock from now on. */
+/* All look-ups are done, so the snapshot goes. The session may wait for long,
+ * so the turn goes, too, and packed-refs.lock is like a foreign lock for other
+ * batches. */
 void files_wait(struct pass *p, struct repo_slice *g)
 {
 	(void)p;
@@ -363,7 +365,7 @@ void files_wait(struct pass *p, struct repo_slice *g)
 	files_give_turn(g);
 }
 
-/* The locks stand since the preparation. */
+/* The locks stand since the preparation, so no round is needed. */
 bool files_resume(struct pass *p, struct repo_slice *g)
 {
 	(void)p;

@@ -1,5 +1,7 @@
 /*
- * Files: publishes the committed changes of a repository.
+ * Files: publishes the committed changes of a repository. Creations of an
+ * atomic transaction come first, because they alone can fail by another writer
+ * and be taken back. Deletions come last, because they cannot be taken back.
  *
  * The happy path:
  *	link the new refs of an atomic transaction with link(2)
@@ -85,9 +87,9 @@ static void close_logs(struct pass *p, struct change *c)
 }
 
 /* Keeps the lines, and closes or syncs the logs. Records every line that could
- * not be written, before the locks are released: the locks tell the next start
- * about the missing line. 0, or a negative errno: a line is neither written nor
- * recorded. */
+ * not be written, before the locks are released, because the locks tell the
+ * next start about the missing line. 0, or a negative errno: a line is neither
+ * written nor recorded. */
 static int end_lines(struct pass *p, struct change *c)
 {
 	struct change *l;
@@ -101,8 +103,8 @@ static int end_lines(struct pass *p, struct change *c)
 	return r;
 }
 
-/* Removes the line through the descriptor that wrote the line. A repository
- * that was moved out of the roots can't be opened again. */
+/* Removes the line through the descriptor that wrote the line, because a
+ * repository that was moved out of the roots can't be opened again. */
 static int retract_line(struct change *c)
 {
 	return c->log ? edit_retract(&c->edit, &c->slice->plan, c->plan) : 0;
@@ -125,7 +127,7 @@ static int retract_lines(struct change *c)
 /* ---- one ref ---- */
 
 /* A lock that can't be removed is tried again at the end of the pass. After a
- * second failure the token stays and identifies the lock. */
+ * second failure the token stays, because the token identifies the lock. */
 static void unlock(struct change *c)
 {
 	struct change *l;
@@ -188,7 +190,7 @@ static void publish_nothing(struct pass *p, struct change *c)
 
 /* ---- atomic transactions ---- */
 
-/* Links the new refs of S first. Only a creation can fail because of another
+/* Links the new refs of S first, because only a creation can fail by another
  * writer, and a link can be removed while refd has the lock. */
 static void link_creations(struct pass *p, struct slice *s)
 {

@@ -2,7 +2,9 @@
  * Files: renames packed-refs.new, then looks for conflicting writers.
  *
  * The happy path: packed-refs.new has exactly the committed changes and is
- * renamed. No file or directory is at any of the new names.
+ * renamed. A writer who has read the old packed-refs finds no file in the way
+ * of a conflicting ref, so refd looks at each new name. No file or directory is
+ * there.
  *
  * What fails:
  *	a change in packed-refs.new	packed-refs.new is written again without
@@ -81,7 +83,8 @@ static int take_out(struct pass *p, struct repo_slice *g)
 	free(edits);
 	/* The fsync of the new file can make the rename of the former one
 	 * durable. After a power loss the refs would then be there, and
-	 * recovery could not tell whose they are. */
+	 * recovery could not tell whose they are, so the second rename is made
+	 * durable. */
 	return r < 0 ? r : SYS(p->sys, fsync, g->repo->fd);
 }
 

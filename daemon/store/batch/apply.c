@@ -2,8 +2,8 @@
  * Applying a batch.
  *
  * The happy path runs once for loose refs and once more for transactions that
- * rewrite packed-refs (deletions, and many new refs). In this way a loose ref
- * is not locked during the rewrite of a large file:
+ * rewrite packed-refs (deletions, and many new refs), so that no loose ref is
+ * locked during the rewrite of a large file:
  *
  *	prepare	stage new values; lock; read; check; log files; packed-refs
  *	commit	one journal record for all of it, one flush
@@ -15,12 +15,12 @@
  *
  * A transaction that can't share its table with others gets a pass of its own
  * (pass_go_apart()). Several transactions of the store's own, which are rows of
- * other machines, have one pass: the log takes them in their order.
+ * other machines, have one pass, because the log takes them in their order.
  *
  * A failure before the commit costs its own update, or its atomic transaction.
- * A commit that definitely failed is tried again for each transaction alone
- * (commit.c). A committed change that can't be published is aborted by a
- * second record (publish.c).
+ * A commit that definitely failed is tried again for each transaction alone,
+ * since a large one may be the cause (commit.c). A committed change that can't
+ * be published is aborted by a second record (publish.c).
  *
  * A session stops between prepare and commit and keeps its locks until the
  * client decides. Meanwhile the transaction holds the pass.
@@ -92,7 +92,7 @@ static bool is_alone(const struct pass *p, const struct repo_slice *g)
 	return true;
 }
 
-/* There are only a few slots. A user gets one slot at most. */
+/* There are only a few slots, so a user gets one slot at most. */
 static bool take_slot(const struct pass *p, struct repo_slice *g, uint32_t uid)
 {
 	atomic_uint_fast64_t *users = p->ap->large_users;
@@ -226,8 +226,8 @@ static void apply_whole(struct applier *ap, struct batch *b)
 
 /* ---- sessions ---- */
 
-/* If one update is given back, gives all updates back: a session needs all
- * locks. */
+/* If one update is given back, gives all updates back, because a session needs
+ * all locks. */
 static bool give_back_together(struct txn_slice *txn_slice)
 {
 	enum txn_again again = TXN_AGAIN_NO;
@@ -286,7 +286,7 @@ static void session_prepare(struct applier *ap, struct batch *b)
 		return;
 	}
 	pass_prepare(p);
-	/* A session may wait for long. */
+	/* A session may wait for long, so its directories are closed. */
 	sys_dirs_forget(&p->dirs);
 	spend_lock(p, &from, b);
 	if (!give_back_together(&b->slices[0]) &&
@@ -305,9 +305,9 @@ static void session_prepare(struct applier *ap, struct batch *b)
 	free(p);
 }
 
-/* The locks are in the directory that was opened, even if its path changed. The
- * configuration may have changed, for example by a hook of git. The repository
- * must still have the same format. */
+/* The locks are in the directory that was opened, so the path of the repository
+ * may have changed. The configuration may have changed, for example by a hook
+ * of git. But the repository must still have the same format. */
 static bool is_still_there(const struct pass *p)
 {
 	const struct repo *repo = p->slices[0].repo;
@@ -369,7 +369,7 @@ static void apply_session(struct applier *ap, struct batch *b)
 
 /*
  * Reads the values of refs before git changes them: phase "prepared". Git holds
- * the locks, and waits. So no lock and no turn is taken. Every update gets the
+ * the locks, and waits, so no lock and no turn is taken. Every update gets the
  * value as `found`, and the status aborted, because the batch changes nothing.
  *
  * What fails:

@@ -1,11 +1,11 @@
 /*
- * Applies a batch: takes the locks, commits, publishes, decides.
+ * Applies a batch, that is, takes the locks, commits, publishes and decides.
  *
  * Several threads may apply different batches at once. Batches with a common
- * ref only lose time: the second finds the locks of the first. Blocks for as
- * long as the disk does. Nothing is logged; a failure is stored in the update.
- * After the call each update is decided, or given back with the reason in
- * update->again; those of a prepared session are neither.
+ * ref only lose time, because the second finds the locks of the first. Blocks
+ * for as long as the disk does. Nothing is logged, because each update stores
+ * its own failure. After the call each update is decided, or given back with
+ * the reason in update->again; those of a prepared session are neither.
  */
 #ifndef STORE_APPLY_H
 #define STORE_APPLY_H
@@ -48,7 +48,7 @@ struct applier {
 	int (*commit)(void *arg, struct journal_row *rows, size_t nr,
 	    bool flush);
 	/* batch_prepared() of pipeline.c: the first pass of B has all locks it
-	 * can get, and other batches need not wait for B any more. A later pass
+	 * can get, so other batches need not wait for B any more. A later pass
 	 * of B, for packed-refs, still takes locks. Called at most once per
 	 * batch. May be NULL. */
 	void (*prepared)(void *arg, struct batch *b);
@@ -58,10 +58,10 @@ struct applier {
 	/* A reflog line could not be written and was recorded as missing. */
 	void (*defer_line)(void *arg, const struct repo *repo);
 	/* Batch TOKEN has ended and left locks or staged values in REPO. The
-	 * callee removes these files. */
+	 * callee removes these files later, because the batch could not. */
 	void (*left)(void *arg, const struct repo *repo, uint64_t token);
 	/* Update INDEX of row LSN is answered `unknown`, and its locks stay.
-	 * Recovery publishes or aborts the update, and needs the row. May be
+	 * Recovery publishes or aborts the update, so the row must stay. May be
 	 * NULL. */
 	void (*defer_update)(void *arg, uint64_t lsn, uint32_t index);
 	void *arg;

@@ -1,10 +1,12 @@
 /*
- * The ref backend: the steps of a pass that depend on the format of the refs.
+ * The ref backend: the steps of a pass that depend on the format of the refs. A
+ * second format needs no second store (docs/decisions/017-reftable.md), so
  * prepare*.c, commit.c, publish.c and durability*.c know no format.
  *
- * Only the thread of the pass calls the operations. Every operation may block.
- * P is the pass, G a repo slice, C a change of G. An operation without a result
- * decides the changes that fail (change_fail(), change_again()).
+ * Only the thread of the pass calls the operations, and every operation may
+ * block. P is the pass, G a repo slice, C a change of G. An operation without a
+ * result decides the changes that fail (change_fail(), change_again()), because
+ * the errors of a lock depend on the format.
  */
 #ifndef STORE_BACKEND_H
 #define STORE_BACKEND_H
@@ -12,13 +14,14 @@
 #include "daemon/store/batch/pass.h"
 
 struct ref_backend {
-	/* A pass makes one file for all changes of a repository: hold() takes
-	 * no lock, make() and seal() may ask for a new round, publish() makes
-	 * names durable in the modes batch and fsync, and a failure tries every
-	 * transaction alone. Only tables have rounds. Files have no make(). */
+	/* A pass makes one file for all changes of a repository, so hold()
+	 * takes no lock, make() and seal() may ask for a new round, publish()
+	 * makes names durable in the modes batch and fsync, and a failure tries
+	 * every transaction alone. Only tables have rounds, so files have no
+	 * make(). */
 	bool has_rounds;
-	/* The work before any lock. Makes the token if a change is live. Files:
-	 * also writes the new values into stage/. */
+	/* The work before any lock, such as making the token if a change is
+	 * live. Files: also writes the new values into stage/. */
 	void (*stage)(struct pass *p, struct repo_slice *g);
 	/*
 	 * From now on the value of C cannot change unnoticed. Files: takes
@@ -29,8 +32,9 @@ struct ref_backend {
 	 */
 	bool (
 	    *hold)(struct pass *p, struct change *c, struct loose_value *value);
-	/* All changes of G are held: completes their values. Files: reads
-	 * packed-refs. Tables: nothing, because the snapshot has all values. */
+	/* All changes of G are held, so their values are completed. Files:
+	 * reads packed-refs. Tables: nothing, because the snapshot has all
+	 * values. */
 	void (*held)(struct pass *p, struct repo_slice *g);
 	/*
 	 * Reads a value without holding the ref. AT is a place: repo_slice,
@@ -41,7 +45,8 @@ struct ref_backend {
 	    struct loose_value *value);
 	/* For a gate: gives the changes of G the values that they have now
 	 * (change_glanced()), without a lock. Refuses the transaction if git
-	 * would pack a former value. */
+	 * would pack a former value, because the line would bring that value
+	 * back. */
 	void (*glance)(struct pass *p, struct repo_slice *g);
 	/* Has the ref at AT a log? 1, 0, or negative errno. */
 	int (*has_log)(struct pass *p, const struct change *at);
@@ -52,9 +57,9 @@ struct ref_backend {
 	 * log is to be created. */
 	void (*log)(struct pass *p, struct change *c, bool create);
 	/* Only with HAS_ROUNDS: makes and flushes everything large that seal()
-	 * needs, for all repositories before the first lock. true: another
-	 * writer came in between; prepare.c begins a new round of all undecided
-	 * changes at hold(). */
+	 * needs, for all repositories before the first lock, so that nobody
+	 * waits for the flush. true: another writer came in between; prepare.c
+	 * begins a new round of all undecided changes at hold(). */
 	bool (*make)(struct pass *p, struct repo_slice *g);
 	/*
 	 * Takes the locks that hold() did not take. Files: only packed-refs,
@@ -65,14 +70,14 @@ struct ref_backend {
 	 * durability_values(). true: a new round, as for make().
 	 */
 	bool (*seal)(struct pass *p, struct repo_slice *g);
-	/* A prepared session waits for its client, perhaps for long: gives back
-	 * everything that the commit does not need. */
+	/* A prepared session waits for its client, perhaps for long, so this
+	 * step gives back everything that the commit does not need. */
 	void (*wait)(struct pass *p, struct repo_slice *g);
 	/* The client of a prepared session commits. true: the session needs a
 	 * new round. */
 	bool (*resume)(struct pass *p, struct repo_slice *g);
-	/* Begins to sync the prepared file, before the log's flush; waits for
-	 * the end. */
+	/* Begins to sync the prepared file before the log's flush, so that both
+	 * run at once; waits for the end. */
 	void (*sync)(struct pass *p, struct repo_slice *g);
 	void (*synced)(struct pass *p, struct repo_slice *g);
 	/* The first failed flush of G, or 0: the prepared file may not be

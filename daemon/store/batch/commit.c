@@ -1,7 +1,8 @@
 /*
- * Commits a pass to the log: one row per transaction, and one flush. There is
- * no flush if all transactions have mode none or periodic. The backend's file
- * is synced at the same time.
+ * Commits a pass to the log, with one row per transaction and one flush. There
+ * is no flush if all transactions have mode none or periodic, because these
+ * modes do not promise a durable answer. The backend's file is synced at the
+ * same time.
  *
  * What fails:
  *	no room in the journal, or a	definitely nothing happened: each
@@ -53,15 +54,15 @@ static enum record_action action_of(const struct change *c)
 	case CHANGE_NOTHING:
 		break;
 	}
-	/* The confirmed value may be of another writer and not synced. A replay
-	 * has to write the value. */
+	/* The confirmed value may be of another writer and not synced, so a
+	 * replay has to write the value. */
 	return c->is_end && !change_only_looks(c) ? RECORD_WRITE :
 						    RECORD_NOTHING;
 }
 
-/* A ref of a different worktree has two names, and so has the end of a symbolic
- * ref in a shared row. The answer uses the name in the request, and the
- * record uses the name of the place. */
+/* A ref of a different worktree has two names, and the end of a symbolic ref in
+ * a shared row as well. The answer uses the name in the request, because the
+ * client knows no other name, and the record uses the name of the place. */
 static bool has_own_answer(const struct change *c)
 {
 	return c->is_asked && strcmp(c->edit.name, c->u->ask->name) != 0;
@@ -121,7 +122,8 @@ static bool is_note(const struct txn_update *u)
 }
 
 /* The plan has every live change of SLICE, and every decided update that is not
- * recorded yet. The plan never changes after the commit. */
+ * recorded yet. Log lines, deferred lines and abort records derive from the
+ * plan, so the plan never changes after the commit. */
 static int make_plan(struct pass *p, struct slice *slice)
 {
 	const struct txn *txn = slice->txn;
@@ -129,7 +131,7 @@ static int make_plan(struct pass *p, struct slice *slice)
 	size_t i, room = p->has_notes ? slice->txn_slice->nr + 1 : 1;
 
 	*plan = (struct record){
-		/* A gate writes no log lines. */
+		/* Git writes the log lines, so a gate has none. */
 		.committer =
 		    txn->req.gate == REFD_GATE_NONE ? slice->committer : "",
 		.message = slice->message != NULL ? slice->message : "",
@@ -257,7 +259,8 @@ static void slice_failed(struct pass *p, const struct slice *slice, int err)
 
 	for (i = 0; i < p->nr_changes; i++) {
 		c = p->changes[i];
-		/* The gate, and a look, can be without a lock. */
+		/* The gate, and a look, can be without a lock, so only an edit
+		 * with a lock is deferred. */
 		if (c->slice == slice && err == JOURNAL_UNKNOWN &&
 		    change_is_live(c) && edit_is_locked(&c->edit))
 			edit_to(&c->edit, PROGRESS_DEFERRED);
@@ -306,8 +309,8 @@ static bool goes_apart(struct pass *p, const struct slice *slice)
 		pass_go_apart(p, g));
 }
 
-/* Below 0, the log has definitely taken no row: each slice that shares no file
- * with others is tried alone. JOURNAL_UNKNOWN is above 0. */
+/* Below 0, the log has definitely taken no row, so each slice that shares no
+ * file with others is tried alone. JOURNAL_UNKNOWN is above 0. */
 static void commit_rows(struct pass *p, struct slice **slices,
     struct journal_row *rows, size_t nr)
 {
@@ -363,7 +366,8 @@ static void make_rows(struct pass *p, struct slice **slices,
 	}
 }
 
-/* Makes the prepared files durable before rows that can't be taken back. */
+/* Rows of a group can't be taken back, so the prepared files become durable
+ * before them. */
 static void sync_first(struct pass *p)
 {
 	struct repo_slice *g;
@@ -386,7 +390,8 @@ static void sync_first(struct pass *p)
 }
 
 /* Gives all changes back if P has transactions of the store's own, and not all
- * of them are among the NR that can be committed. */
+ * of them are among the NR that can be committed. The log takes such rows in
+ * their order, so a later row cannot go first. */
 static bool lacks_row(struct pass *p, size_t nr)
 {
 	size_t i;

@@ -17,8 +17,8 @@
  * One flush covers many files: if the file system permits (fsync_covers_all()
  * in sys.h), a small file is created last and synced. Otherwise syncfs is
  * called on a descriptor that was opened before the writes and has no other
- * user. The kernel reports an error once to each descriptor, and the checkpoint
- * needs its own report.
+ * user, because the kernel reports an error once to each descriptor, and the
+ * checkpoint needs its own report.
  *
  * What fails:
  *	a value can't be synced		the update fails, the file is removed
@@ -63,8 +63,8 @@ void durability_failed(struct change *c, int err)
 		c->durability_err = err;
 }
 
-/* WHAT is a change. Before the commit the update fails. After the commit the
- * ref is published but not durable. */
+/* WHAT is a change. Before the commit the update fails, because nothing has
+ * happened yet. After the commit the ref is published but not durable. */
 static void file_failed(void *pass, void *what, int err)
 {
 	struct change *c = what;
@@ -101,7 +101,7 @@ void durability_staged(struct pass *p, struct change *c, int fd)
 
 /* ---- one flush for many files ---- */
 
-/* The file is created last: its sync also covers all earlier changes. */
+/* The file is created last, so its sync also covers all earlier changes. */
 static int sync_small_file(struct pass *p, struct repo_slice *g)
 {
 	char name[TOKEN_NAME_MAX];
@@ -117,8 +117,8 @@ static int sync_small_file(struct pass *p, struct repo_slice *g)
 	return r < 0 ? r : closed;
 }
 
-/* Notes a failure at once. The checkpoint's descriptor reports the same
- * failure, but perhaps only after the next start. */
+/* Notes a failure at once, because the checkpoint's descriptor reports the same
+ * failure perhaps only after the next start. */
 static int sync_fs(struct pass *p, struct repo_slice *g)
 {
 	struct repos *repos = p->ap->repos;
@@ -134,7 +134,7 @@ static int sync_fs(struct pass *p, struct repo_slice *g)
 	return r;
 }
 
-/* The kernel reports a failure once to a descriptor. So sync_err is kept. */
+/* The kernel reports a failure once to a descriptor, so sync_err is kept. */
 static int flush_all(struct pass *p, struct repo_slice *g)
 {
 	if (g->repo->fs->fsync_covers_all)
@@ -238,7 +238,8 @@ void durability_log(struct pass *p, struct change *c, int fd)
 	flush_add(&p->flush, fd, how_of_log(c), c);
 }
 
-/* The writer of the confirmed value may not have synced the file. */
+/* The writer of the confirmed value may not have synced the file, so the
+ * stronger modes sync the file here. */
 void durability_confirmed(struct pass *p, struct change *c)
 {
 	int fd;

@@ -1,13 +1,14 @@
 /*
  * Syncs the directories that slices of mode fsync changed.
  *
- * The happy path: sync the directory of each created or removed file. Also sync
- * the new directories above, up to the first old one. Each directory is synced
- * once, many in parallel. New directories of a failed neighbour count too.
+ * The happy path: sync the directory of each created or removed file, and the
+ * new directories above, up to the first old one. Each directory is synced
+ * once, many in parallel. New directories of a failed neighbour count too,
+ * because published files may be below them.
  *
- * An old directory is taken for durable. If its creator did not sync it, the
- * logs of ext4, XFS and btrfs write the name of the directory together with the
- * synced entries.
+ * An old directory is taken for durable, because the logs of ext4, XFS and
+ * btrfs write the name of a directory together with the synced entries, even if
+ * its creator did not sync the directory.
  *
  * What fails:
  *	a directory was pruned		its parent is synced
@@ -195,7 +196,8 @@ static void find_standing(const struct sys *sys, struct dir *dir)
 	}
 }
 
-/* Another thread may prune the directory at this moment. */
+/* Another thread may prune the directory at this moment, so its parent is tried
+ * then. */
 static int open_standing(const struct sys *sys, struct dir *dir)
 {
 	int fd;

@@ -2,12 +2,12 @@
  * Creates a pass, decides its changes, and frees the pass.
  *
  * The happy path: the updates of a batch become changes, sorted by repository,
- * directory and name. Thus two batches never take locks in opposite order.
- * Found changes are appended.
+ * directory and name, so two batches never take locks in opposite order. Found
+ * changes are appended.
  *
- * What fails: an allocation. pass_init() returns false, and pass_done() frees
- * the partial pass. A git-dir that can't be opened is noted, and its updates
- * fail later.
+ * What fails: an allocation. Then pass_init() returns false, and pass_done()
+ * frees the partial pass. A git-dir that can't be opened is noted, and its
+ * updates fail later.
  */
 #include "daemon/store/batch/backend.h"
 
@@ -59,8 +59,8 @@ void pass_settle(struct pass *p)
 
 /*
  * Opens the client's git-dir if it is a linked worktree. The client chose the
- * path, and the path may lead elsewhere since admission. The opened directory
- * must be at the place where recovery looks for the worktree.
+ * path, and the path may lead elsewhere since admission, so the opened
+ * directory must be at the place where recovery looks for the worktree.
  */
 static int find_git_dir(struct pass *p, struct slice *s)
 {

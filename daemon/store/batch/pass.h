@@ -4,14 +4,16 @@
  *
  * A pass covers the updates of a batch that one journal commit records. The
  * scheduler has sorted these updates by transaction (struct txn_slice). Each
- * transaction becomes a struct slice here, with one row in the journal. Its
- * changes also belong to the struct repo_slice of their repository, which has
- * one token, and all steps with a backend go by repository.
+ * transaction becomes a struct slice here, with one row in the journal. A
+ * repository has one format and needs one token, so the changes also belong to
+ * the struct repo_slice of their repository, and all steps with a backend go by
+ * repository.
  *
  * A change is one ref file. The first changes are the refs that the updates
- * name. Under the locks, more changes are found: the target of a symbolic ref,
- * and HEAD if HEAD points to the branch. All changes of an update succeed or
- * fail together. Each phase visits all changes and continues after a failure.
+ * name. Under the locks more changes are found, namely the target of a symbolic
+ * ref, and HEAD if HEAD points to the branch. All changes of an update succeed
+ * or fail together. Each phase visits all changes and continues after a
+ * failure, because other updates can still succeed.
  */
 #ifndef STORE_PASS_H
 #define STORE_PASS_H
@@ -89,8 +91,9 @@ struct tables_slice {
 	unsigned nr_parts;         /* that were made, for names in stage/ */
 	unsigned rounds;           /* that another writer has spoiled */
 	struct tables_held *held;  /* names of a prepared session; owned */
-	/* Of all rounds. It goes beyond the share of a batch only with a slot
-	 * for much work; otherwise the changes are given back. */
+	/* Of all rounds. The budget goes beyond the share of a batch only with
+	 * a slot for much work, because otherwise the changes are given
+	 * back. */
 	struct reftable_budget budget;
 	bool may_read_much;
 	struct pass *pass; /* for the budget; borrowed */
@@ -143,8 +146,8 @@ struct change {
 	 * read_value() sets NOTHING for a HEAD that has moved, and check() for
 	 * a ref that has the new value already. */
 	enum change_action action;
-	/* Its name is the refname. In reftables it has only the name and the
-	 * progress: the real lock is tables_part.update.list. */
+	/* Its name is the refname. In reftables the edit has only the name and
+	 * the progress, because the real lock is tables_part.update.list. */
 	struct edit edit;
 	/* The member in the log (add_change() of commit.c). NULL before the
 	 * commit, and for a change that the log does not store. */
@@ -252,7 +255,7 @@ static inline bool change_only_looks(const struct change *c)
 	    c->u->ask->action == REFD_SYMREF_VERIFY;
 }
 
-/* Git has written, or writes, the ref: refd reads and records only. */
+/* Git has written, or writes, the ref, so refd only reads and records. */
 static inline bool change_is_gated(const struct change *c)
 {
 	return c->slice->txn->req.gate != REFD_GATE_NONE;
@@ -318,9 +321,10 @@ bool repo_slice_is_kept(const struct repo_slice *g);
 
 /* ---- apply.c ---- */
 
-/* Asks for a slot for much work in G. The batch then does not count as
- * preparing. False: the batch has other repositories, or no slot is free: give
- * the changes back as TXN_AGAIN_ALONE. G has a live change. */
+/* Asks for a slot for much work in G. The work may take seconds, so the batch
+ * then does not count as preparing. False: the batch has other repositories, or
+ * no slot is free: give the changes back as TXN_AGAIN_ALONE. G has a live
+ * change. */
 bool apply_take_large(struct pass *p, struct repo_slice *g);
 /* Allowed without a slot. */
 void apply_give_large(struct repo_slice *g);
@@ -333,8 +337,8 @@ void apply_is_prepared(struct applier *ap, struct batch *b);
 /* The txn slices that one pass takes. */
 enum slices { SLICES_LOOSE, SLICES_PACKED, SLICES_ALL, SLICES_APART };
 
-/* The rule by which TXN creates logs. A linked worktree can have its own
- * rule. */
+/* The rule by which TXN creates logs. A linked worktree can have its own rule,
+ * because it is not bare. */
 enum reflog_policy pass_log_policy(const struct txn *txn, bool in_worktree);
 bool pass_takes(const struct txn_slice *txn_slice, enum slices slices);
 /* false: out of memory. Call pass_done() in this case too. */
@@ -348,19 +352,19 @@ size_t pass_first_asked(const struct pass *p, const struct change *c,
     const char *name);
 /* A change of C's transaction at the same place, other than C. */
 struct change *pass_find_same(struct pass *p, const struct change *c);
-/* Adds a found change to the update of FROM. Copies NAME. The caller sets the
- * directory and calls pass_enlist(). NULL: out of memory. */
+/* Adds a found change to the update of FROM, and copies NAME. The caller sets
+ * the directory and calls pass_enlist(). NULL: out of memory. */
 struct change *pass_found(struct pass *p, struct change *from,
     const char *name);
 /* false: out of memory. */
 bool pass_enlist(struct pass *p, struct change *c);
 /* Settles each broken atomic slice. If an update of the slice is decided, the
- * other updates are aborted. Otherwise all updates are given back. */
+ * other updates are aborted, otherwise all updates are given back. */
 void pass_settle(struct pass *p);
 /* Sets the undecided changes of G up again, for a new round. */
 void pass_begin_again(struct pass *p, struct repo_slice *g);
 /* If the pass has several transactions with undecided changes, gives those of G
- * back: apply_batch() makes a pass for each transaction. */
+ * back, so that apply_batch() makes a pass for each transaction. */
 bool pass_go_apart(struct pass *p, struct repo_slice *g);
 
 /* ---- place.c ---- */
@@ -374,7 +378,7 @@ int pass_worktree(struct pass *p, struct repo *repo, const char *id,
     const struct worktree **b);
 void pass_close_worktrees(struct pass *p);
 /* Returns false and fails C if a directory in PATH, a file of C, is a symbolic
- * link. */
+ * link, since recovery would not find a lock behind the link. */
 bool change_stays_inside(struct pass *p, struct change *c, const char *path);
 
 /* ---- prepare.c ---- */
@@ -400,7 +404,7 @@ void pass_check(struct pass *p, struct repo_slice *g);
 void pass_prepare_logs(struct pass *p, struct repo_slice *g);
 /* For the backend's conflict(): checks for two names of one transaction that
  * can't both exist. Conflicting names of different transactions are never in
- * one pass. */
+ * one pass, because the scheduler keeps them apart. */
 void change_check_siblings(struct pass *p, struct change *c);
 /* Fails C: the update names an old value, and the ref has no value. */
 void change_cant_resolve(struct change *c);
@@ -421,7 +425,8 @@ bool files_may_pack(const struct txn_update *u, enum reflog_policy policy);
 /* The journal record of the pass. */
 void pass_commit(struct pass *p);
 /* Writes an abort record for FAILED, with abort_status and abort_text of every
- * change. Durable on success. 0; otherwise the outcome of FAILED is unknown. */
+ * change. On success the record is durable if the mode makes rows durable. 0;
+ * otherwise the outcome of FAILED is unknown. */
 int pass_abort(struct pass *p, struct change **failed, size_t nr);
 /* Records that the log line of C is missing. 0, or as pass_abort(). */
 int pass_defer_line(struct pass *p, const struct change *c);
@@ -435,7 +440,7 @@ bool change_has_siblings(const struct change *c);
 /* ERR stops C. Aborts C, or C's atomic transaction if all its published
  * changes can be taken back. */
 void change_take_back(struct pass *p, struct change *c, int err);
-/* C is neither published nor aborted. The record and the locks stay for
+/* C is neither published nor aborted, so the record and the locks stay for
  * recovery. */
 void change_keep(struct pass *p, struct change *c, int err);
 /* The same for C, or for C's whole atomic transaction, of which nothing is
@@ -461,7 +466,8 @@ void durability_placing(struct pass *p, const struct change *c);
  * durability_log(), which closes the descriptor. */
 bool durability_wants_log(const struct change *c);
 void durability_log(struct pass *p, struct change *c, int fd);
-/* C confirms a value. If the writer may not have synced the value, syncs it. */
+/* C confirms a value. The writer may not have synced the value, so the stronger
+ * modes sync it. */
 void durability_confirmed(struct pass *p, struct change *c);
 /* Syncs the names and logs of all published changes. Then decides the
  * updates. */

@@ -7,10 +7,11 @@
  *	main-worktree/HEAD		common dir
  *	worktrees/<id>/HEAD		that worktree
  *
- * What fails: a removed worktree. It is never recreated, and its names never
- * become names of the main worktree. A symbolic link to a directory, which git
- * would follow: the update is denied if the link leads out of the repository,
- * and otherwise unsupported.
+ * What fails: a removed worktree. The worktree is never recreated, and its
+ * names never become names of the main worktree, because a removed worktree
+ * must stay removed. A symbolic link to a directory, which git would follow:
+ * the update is denied if the link leads out of the repository, and otherwise
+ * unsupported.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -114,8 +115,8 @@ bool change_stays_inside(struct pass *p, struct change *c, const char *path)
 		return true;
 	*slash = '\0';
 	r = SYS(p->sys, stays_below, c->edit.dirfd, dir);
-	/* A missing directory is fine: the existing directories above were
-	 * checked. */
+	/* A missing directory is fine, because the existing directories above
+	 * were checked. */
 	if (r == 0 || r == -ENOENT || r == -ENOTDIR)
 		return true;
 	if (r == -EXDEV)

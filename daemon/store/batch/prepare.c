@@ -1,5 +1,6 @@
 /*
- * Prepares a pass for its commit.
+ * Prepares a pass for its commit. Other writers wait for the locks, so values
+ * are staged and tables are made before the locks.
  *
  * The happy path:
  *	same	check that each repository is still at its path
@@ -52,7 +53,7 @@ static void check_same(struct pass *p)
 	}
 }
 
-/* Fails updates in a removed worktree: they must not reach the main
+/* Fails updates in a removed worktree, because they must not reach the main
  * worktree. */
 static void check_places(struct pass *p)
 {
@@ -181,15 +182,16 @@ void pass_prepare(struct pass *p)
 	stage(p);
 	durability_values(p);
 	pass_settle(p);
-	/* Tables (true) first, and without files: no lock is held while tables
-	 * are flushed. */
+	/* Tables (true) come first, and without files, so that no lock is held
+	 * while tables are flushed. */
 	prepare(p, true);
 	each_of(p, true, make);
 	/* Hold() of tables has taken no lock, so the time of the locks begins
 	 * with the first ref file, or with the list (tables_seal.c). */
 	p->locked_ns = 0;
 	prepare(p, false);
-	/* Seal() of packed-refs may take long. */
+	/* Seal() of packed-refs may take long, so the lists of tables are
+	 * locked later. */
 	each_of(p, false, seal);
 	each_of(p, true, seal);
 	if (p->has_staged)
@@ -199,7 +201,8 @@ void pass_prepare(struct pass *p)
 
 /* ---- sessions ---- */
 
-/* Nobody can give an update of a session back at its commit. */
+/* Nobody can give an update of a session back at its commit, so pass_resume()
+ * tries again. */
 static bool is_again(struct pass *p, enum txn_again why)
 {
 	size_t i;

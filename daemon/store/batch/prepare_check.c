@@ -1,12 +1,13 @@
 /*
  * Checks old values and directory/file conflicts, as git's lock_raw_ref() and
- * check_old_oid() do. Then finds the log lines.
+ * check_old_oid() do, and then finds the log lines.
  *
- * The happy path: the backend completes the values while all refs are held.
- * Then each old value is as the update expects. The log of a ref gets a line if
- * the ref is written. The logs of symbolic refs that lead to the ref, and of
- * HEAD, always get the line, as in git: after an update from X to X, HEAD's log
- * has a line from X to X. The backend prepares the logs.
+ * The happy path: the backend completes the values while all refs are held, so
+ * that no value can change unnoticed after the check. Then each old value is as
+ * the update expects. The log of a ref gets a line if the ref is written. The
+ * logs of symbolic refs that lead to the ref, and of HEAD, always get the line,
+ * as in git: after an update from X to X, HEAD's log has a line from X to X.
+ * The backend prepares the logs.
  *
  * What fails: the update, or its atomic transaction, with git's words.
  */
@@ -54,10 +55,10 @@ static const struct change *find_earlier(struct pass *p, struct change *c,
 	return NULL;
 }
 
-/* Reads the value of TARGET without locks, as git does. The value is only
- * compared and logged. With EARLIER, the values are those after the earlier
- * changes of the transaction. false: a value may exist but can't be read. If
- * TARGET does not exist, OID is unchanged. */
+/* Reads the value of TARGET without locks, as git does, because the value is
+ * only compared and logged. With EARLIER, the values are those after the
+ * earlier changes of the transaction. false: a value may exist but can't be
+ * read. If TARGET does not exist, OID is unchanged. */
 static bool resolve(struct pass *p, struct change *c, const char *target,
     bool earlier, struct refd_oid *oid)
 {
@@ -199,7 +200,7 @@ static void check_old_value(struct change *c)
 /* ---- siblings ---- */
 
 /* In the order of the pass, every asked name between the name of C and a name
- * below begins with the name of C. So the first of them tells. */
+ * below begins with the name of C, so the first of them tells. */
 static bool may_have_below(const struct change *c)
 {
 	const struct change *next = c->next_in_repo;
@@ -311,7 +312,7 @@ static bool is_as_told(const struct change *c)
 }
 
 /* Git runs the hook for packed-refs too, where no ref changes, and for every
- * symbolic ref on the way. */
+ * symbolic ref on the way, so not every report is a change. */
 static bool is_unchanged(const struct change *c,
     const struct txn_before *before)
 {
@@ -329,8 +330,8 @@ static bool is_outdated(const struct change *c)
 }
 
 /* Only the disk says which value the ref has. If another writer came in
- * between, the record confirms that value, and is no change in history: the
- * other writer reports the change. */
+ * between, the record confirms that value, and is no change in history, because
+ * the other writer reports the change. */
 static void check_gated(struct pass *p, struct change *c)
 {
 	struct txn_update *u = c->u;

@@ -1,5 +1,7 @@
 /*
- * Holds the refs of a pass, reads their values, and follows symbolic refs.
+ * Holds the refs of a pass, reads their values, and follows symbolic refs. Only
+ * a held value tells the target of a symbolic ref, so more changes are found
+ * here.
  *
  * The happy path, for each asked change in order, then for each found change:
  *	hold	the first lock starts the clock of the held time; the backend
@@ -30,8 +32,9 @@
 
 /* ---- time ---- */
 
-/* May C be given back alone? An atomic transaction, and one of the store
- * itself, need all their locks. */
+/* May C be given back alone? Not if C belongs to an atomic transaction, a
+ * session or a transaction of the store itself, because they need all their
+ * locks. */
 static bool may_go_later(const struct change *c)
 {
 	const struct refd_request *req = &c->slice->txn->req;
@@ -40,7 +43,7 @@ static bool may_go_later(const struct change *c)
 	    !c->slice->txn->is_own;
 }
 
-/* The remaining changes cost another flush. So a batch stops early only if
+/* The remaining changes cost another flush, so a batch stops early only if
  * another batch waits. */
 static bool is_late(const struct pass *p, int64_t now)
 {
@@ -270,7 +273,8 @@ static void find_head(struct pass *p, struct change *c)
 	if (!pass_enlist(p, h))
 		change_fail_errno(c, -ENOMEM, "can't log to HEAD");
 	other = pass_find_same(p, h);
-	/* The machine that wrote the row has looked at its own logs. */
+	/* The machine that wrote the row has looked at its own logs, so this is
+	 * no conflict here. */
 	if (other != NULL && s->txn->is_own)
 		h->action = CHANGE_NOTHING;
 	else if (other != NULL)
@@ -284,7 +288,8 @@ static void read_symref(struct pass *p, struct change *c, char *target)
 {
 	c->target = target;
 	if (c->is_head) {
-		/* HEAD may have changed before refd had the lock. */
+		/* HEAD may have changed before refd had the lock. Then the
+		 * branch's line would be wrong there. */
 		if (strcmp(target, c->from->edit.name) != 0)
 			c->action = CHANGE_NOTHING;
 	} else if (!c->u->ask->no_deref && !change_is_gated(c)) {

@@ -1,5 +1,7 @@
 /*
- * Publishes the committed changes of a pass, and releases the pass.
+ * Publishes the committed changes of a pass, and releases the pass. The records
+ * already say that the updates happened, so a failure needs a second record, or
+ * recovery.
  *
  * The happy path: the backend publishes one repository after the other, and
  * then releases one after the other.
@@ -61,7 +63,7 @@ static void keep_locks(struct pass *p, struct change *c)
 	change_defer(p, c);
 }
 
-/* C can't be taken back any more. Recovery finishes C. */
+/* C can't be taken back any more, so recovery finishes C. */
 void change_keep(struct pass *p, struct change *c, int err)
 {
 	change_fail(c, REFD_UNKNOWN, "committed, but can't finish '%s' yet: %s",
@@ -144,7 +146,7 @@ void change_take_back(struct pass *p, struct change *c, int err)
 static void end_abort(struct pass *p, struct change *c, int r)
 {
 	if (r == 0) {
-		/* What was taken back could come back with the disk. So the
+		/* What was taken back could come back with the disk, so the
 		 * records are needed until the next sync. */
 		atomic_store(&c->slice->repo->touched, true);
 		atomic_store(&c->slice->repo->fs->touched, true);
@@ -153,7 +155,8 @@ static void end_abort(struct pass *p, struct change *c, int r)
 	}
 	txn_decide(c->u, REFD_UNKNOWN,
 	    "it could not be written, nor that be recorded");
-	/* The record still says that the update happened. */
+	/* The record still says that the update happened, so recovery has to
+	 * settle the update. */
 	keep_locks(p, c);
 }
 

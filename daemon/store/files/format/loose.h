@@ -5,7 +5,8 @@
  * link is followed, neither the last component of a path nor a parent (sys.h).
  * A link in the place of a ref is read.
  *
- * Any thread; every call may block. 0 or negative errno; nothing logs.
+ * Any thread may call, every call may block, and nothing logs. 0 or negative
+ * errno.
  */
 #ifndef STORE_LOOSE_H
 #define STORE_LOOSE_H

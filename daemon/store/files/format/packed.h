@@ -9,9 +9,8 @@
  *
  * The snapshot keeps its descriptor open, because the descriptor pins the
  * inode. So "same dev, ino, size, mtime and ctime" really means the same file
- * (git-compat A2 in one sentence: ext4 reuses inode numbers at once). A file
- * that refd replaced stays open for two more seconds, because plain git
- * compares whole seconds.
+ * (ext4 reuses inode numbers at once). A file that refd replaced stays open for
+ * two more seconds, because plain git compares whole seconds.
  *
  * A struct packed belongs to one repository and locks itself: any thread. Every
  * call may block, and nothing logs. 0 or negative errno. -EBADMSG: a malformed
@@ -40,7 +39,7 @@ struct packed_snapshot; /* reference-counted; immutable once taken */
  * 2.15. */
 #define PACKED_UNSORTED_MAX ((size_t)4 << 20)
 /* Bytes. The largest file that is read from end to end, to be rewritten or
- * checked. Look-ups have no bound. */
+ * checked. Look-ups read only parts, so they have no bound. */
 #define PACKED_STREAM_MAX ((size_t)1 << 30)
 /* Bytes. Rewriting a larger file takes so long that nothing else may wait for
  * the end (files_packed.c). */
@@ -124,7 +123,7 @@ struct packed_edit {
 /*
  * The turn for packed-refs.lock in this daemon. Batches and rounds of packing
  * wait for each other here, and compete for the lock file only with other
- * programs. take blocks until the present holder has had the turn for WAIT_MS;
+ * programs. take blocks until the present holder has had the turn for WAIT_MS.
  * false: the holder still has the turn. Any thread may give the turn back. A
  * thread that holds a turn must not wait for a second turn (WAIT_MS 0), because
  * the holder may be waiting for this thread.
@@ -137,11 +136,11 @@ void packed_turn_give(struct packed *packed);
  *  begin -> finish (renames packed-refs.new into place)
  *       \-> abandon (removes packed-refs.new)
  *
- * begin sorts EDITS by the bytes of the names. It reads the file in blocks and
- * writes packed-refs.new with the NR edits. Peeled lines of other refs stay.
- * Memory is needed for a few blocks. The header is git's present header; if the
- * old file is not fully peeled, its header stays. A packed-refs.new of an
- * earlier run is removed first.
+ * begin sorts EDITS by the bytes of the names. It reads the file in blocks, so
+ * memory is needed for a few blocks only, and writes packed-refs.new with the
+ * NR edits. Peeled lines of other refs stay. So the header is git's present
+ * header only if the old file is fully peeled, and otherwise the old header
+ * stays. A packed-refs.new of an earlier run is removed first.
  *
  * packed-refs.new must be durable before finish in every mode, because the file
  * holds refs that the journal does not know. With SYNC, begin fsyncs the file.

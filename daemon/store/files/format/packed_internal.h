@@ -14,8 +14,8 @@
 #define PACKED_FILE "packed-refs"
 #define PACKED_NEW  "packed-refs.new"
 
-/* A line is "<hex> SP <name> LF"; a peeled line "^<hex> LF" may follow. Both
- * are one record. */
+/* A line is "<hex> SP <name> LF"; a peeled line "^<hex> LF" may follow, and
+ * both are one record. */
 /* A longer record is malformed, so every run of PACKED_BLOCK bytes with records
  * contains the start of a record. */
 #define PACKED_RECORD_MAX 4096

@@ -3,7 +3,8 @@
  * appended with a single write(2) by the holder of the ref's lock. Never
  * cached, because `git reflog expire` replaces the file under the same lock.
  *
- * Any thread. Every call may block, and nothing logs. 0 or negative errno.
+ * Any thread may call, every call may block, and nothing logs. 0 or negative
+ * errno.
  */
 #ifndef STORE_REFLOG_H
 #define STORE_REFLOG_H
@@ -91,9 +92,9 @@ int reflog_retract_open(const struct sys *sys, int fd, const char *line,
  * line, or NULs and torn text around them (a whole line appended after NULs is
  * kept). Then appends the NR lines, each with its LF, in order; a line that the
  * log holds as often as LINES is not added. The first KNOWN lines count, and
- * are never added: they were durable, and equal to later lines. Without CREATE
- * an absent log stays absent. *ADDED counts lines, *CUT_BYTES bytes. Under the
- * ref's lock.
+ * are never added, because they were durable, and equal to later lines. Without
+ * CREATE an absent log stays absent. *ADDED counts lines, *CUT_BYTES bytes.
+ * Under the ref's lock.
  */
 int reflog_repair(const struct reflog_file *log, const char *const *lines,
     size_t nr, size_t known, size_t *added, size_t *cut_bytes);

@@ -12,10 +12,10 @@
  *	anything else, or many packs	one syncfs of the file system serves
  *					all waiting transactions
  *
- * If the id of a repository, or its row in the journal, may not be durable, all
- * its transactions wait here too, because otherwise a power loss could separate
- * the repository from its records. The same syncfs makes the id durable, and
- * one flush of the journal makes all rows durable.
+ * A power loss could separate a repository from its records if its id, or its
+ * row in the journal, is not durable. So all its transactions wait here until
+ * both are known to be durable. The same syncfs makes the id durable, and one
+ * flush of the journal makes all rows durable.
  *
  * The comparison of times is safe, because both times come from the clock for
  * ctimes of the file system, of the marker or of the kernel. SLACK covers a

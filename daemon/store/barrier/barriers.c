@@ -83,9 +83,9 @@ static const struct fs *take_batch(struct barriers *bs, struct txn_fifo *txns,
 }
 
 /* The completion queue gets the transactions before MUTEX is released, because
- * otherwise an admission could see that no transaction of the repository waits
- * any more, and a later transaction could overtake. Returns the batch to apply
- * after MUTEX is released, or NULL. */
+ * otherwise an admission could see no waiting transaction of the repository,
+ * and a later transaction could overtake. Returns the batch to apply after
+ * MUTEX is released, or NULL. */
 static struct batch *give_back(struct barriers *bs, struct txn_fifo *txns)
 {
 	struct txn *txn;
@@ -117,7 +117,7 @@ static bool remove_txn(struct barriers *bs, struct txn *given_up)
 	return waits;
 }
 
-/* False: out of memory. The transactions go back unserved and refused. */
+/* False: out of memory, so the transactions go back unserved and refused. */
 static bool begin_batch(struct barrier_batch *b, struct txn_fifo *txns,
     size_t nr)
 {

@@ -1,9 +1,9 @@
 /*
  * Applying a batch.
  *
- * The happy path runs once for loose refs and once more for transactions that
- * rewrite packed-refs (deletions, and many new refs), so that no loose ref is
- * locked during the rewrite of a large file:
+ * No loose ref should be locked while a large file is rewritten. So the happy
+ * path runs once for loose refs, and once more for transactions that rewrite
+ * packed-refs (deletions, and many new refs):
  *
  *	prepare	stage new values; lock; read; check; log files; packed-refs
  *	commit	one journal record for all of it, one flush

@@ -15,10 +15,10 @@
 
 struct ref_backend {
 	/* A pass makes one file for all changes of a repository, so hold()
-	 * takes no lock, make() and seal() may ask for a new round, publish()
-	 * makes names durable in the modes batch and fsync, and a failure tries
-	 * every transaction alone. Only tables have rounds, so files have no
-	 * make(). */
+	 * takes no lock, make() and seal() may ask for a new round, and a
+	 * failure tries every transaction alone. In the modes batch and fsync
+	 * publish() makes names durable. Only tables have rounds, so files have
+	 * no make(). */
 	bool has_rounds;
 	/* The work before any lock, such as making the token if a change is
 	 * live. Files: also writes the new values into stage/. */
@@ -57,14 +57,14 @@ struct ref_backend {
 	 * log is to be created. */
 	void (*log)(struct pass *p, struct change *c, bool create);
 	/* Only with HAS_ROUNDS: makes and flushes everything large that seal()
-	 * needs, for all repositories before the first lock, so that nobody
-	 * waits for the flush. true: another writer came in between; prepare.c
-	 * begins a new round of all undecided changes at hold(). */
+	 * needs. All repositories come before the first lock, so that no lock
+	 * stands during a flush. true: another writer came in between;
+	 * prepare.c begins a new round of all undecided changes at hold(). */
 	bool (*make)(struct pass *p, struct repo_slice *g);
 	/*
 	 * Takes the locks that hold() did not take. Files: only packed-refs,
 	 * for deletions and for many new refs; nothing for a ref that stays
-	 * loose. Tables: the lists. After it, publishing needs no further
+	 * loose. Tables: the lists. After seal() publishing needs no further
 	 * resource. Sets g->is_bound, and in_rewrite of the changes that share
 	 * the prepared file. Sets p->has_staged if values were staged for
 	 * durability_values(). true: a new round, as for make().

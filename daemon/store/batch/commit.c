@@ -239,7 +239,7 @@ static void free_bodies(struct journal_row *rows, size_t nr)
 		free((void *)(uintptr_t)rows[--nr].body);
 }
 
-/* ROW is in the journal. The live changes of SLICE may be published. */
+/* ROW is in the journal, so the live changes of SLICE may be published. */
 static void slice_committed(struct slice *slice, const struct journal_row *row)
 {
 	struct txn_slice *txn_slice = slice->txn_slice;

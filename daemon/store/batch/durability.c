@@ -16,9 +16,9 @@
  *
  * One flush covers many files: if the file system permits (fsync_covers_all()
  * in sys.h), a small file is created last and synced. Otherwise syncfs is
- * called on a descriptor that was opened before the writes and has no other
- * user, because the kernel reports an error once to each descriptor, and the
- * checkpoint needs its own report.
+ * called on a descriptor that was opened before the writes. The kernel reports
+ * an error once to each descriptor, and the checkpoint needs its own report, so
+ * this descriptor has no other user.
  *
  * What fails:
  *	a value can't be synced		the update fails, the file is removed

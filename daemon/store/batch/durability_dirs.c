@@ -6,9 +6,9 @@
  * once, many in parallel. New directories of a failed neighbour count too,
  * because published files may be below them.
  *
- * An old directory is taken for durable, because the logs of ext4, XFS and
- * btrfs write the name of a directory together with the synced entries, even if
- * its creator did not sync the directory.
+ * An old directory is taken for durable, even if its creator did not sync the
+ * directory, because the logs of ext4, XFS and btrfs write its name together
+ * with the synced entries.
  *
  * What fails:
  *	a directory was pruned		its parent is synced

@@ -29,7 +29,7 @@
 #include "daemon/store/refs/token.h"
 #include "daemon/store/tables/format/reftable_table.h"
 
-/* The git-dir of a linked worktree. Opened at the first use. */
+/* The git-dir of a linked worktree, opened at the first use. */
 struct worktree {
 	struct repo *repo;
 	int fd; /* owned */
@@ -37,7 +37,7 @@ struct worktree {
 	char id[];
 };
 
-/* The target of a git-dir's HEAD. Read at the first use. */
+/* The target of a git-dir's HEAD, read at the first use. */
 struct head {
 	bool is_known;
 	char *target; /* owned; NULL: HEAD is not a symbolic ref */
@@ -180,7 +180,7 @@ struct change {
 	struct refd_oid packed_oid;
 	bool has_before; /* of a gate (record.h) */
 	struct refd_oid before;
-	/* The new value goes to packed-refs. No file is staged. */
+	/* The new value goes to packed-refs, so no file is staged. */
 	bool to_packed;
 	bool in_rewrite; /* seal() put this ref into the prepared file */
 	bool hides_old;  /* the row has no old value (replica.permit) */
@@ -231,7 +231,7 @@ struct pass {
 	size_t nr_tables;  /* of reftables: open in all rounds */
 };
 
-/* The change is undecided and not given back. It can still be committed. */
+/* The change is undecided and not given back, so it can still be committed. */
 static inline bool change_is_live(const struct change *c)
 {
 	return c->u->status == REFD_PENDING && c->u->again == TXN_AGAIN_NO;
@@ -314,7 +314,7 @@ bool change_has_place(const struct change *c);
 /* The path of file NAME in the repository or in C's worktree, for messages. */
 void change_whole_path(const struct change *c, const char *name,
     const char *suffix, char path[2 * REFD_PATH_MAX]);
-/* C is committed. Recovery decides the outcome. */
+/* C is committed, but answered `unknown`, so recovery decides the outcome. */
 void change_defer(struct pass *p, const struct change *c);
 /* Does recovery need the locks of G? */
 bool repo_slice_is_kept(const struct repo_slice *g);
@@ -433,7 +433,8 @@ int pass_defer_line(struct pass *p, const struct change *c);
 
 /* ---- publish.c ---- */
 
-/* Publishes all committed changes. Aborts changes that can't be published. */
+/* Publishes all committed changes, and aborts changes that can't be
+ * published. */
 void pass_publish(struct pass *p);
 /* Has C siblings in an atomic transaction, which may be published already? */
 bool change_has_siblings(const struct change *c);
@@ -455,7 +456,7 @@ void pass_release(struct pass *p);
 void durability_init(struct pass *p);
 /* Call before C's value is staged. 0 or negative errno. */
 int durability_begin(struct pass *p, const struct change *c);
-/* C's value was staged through FD. Takes FD over. */
+/* C's value was staged through FD, which this call takes over. */
 void durability_staged(struct pass *p, struct change *c, int fd);
 /* Makes all staged values durable: before any lock is taken, and once more if
  * seal() has staged values. */
@@ -469,7 +470,7 @@ void durability_log(struct pass *p, struct change *c, int fd);
 /* C confirms a value. The writer may not have synced the value, so the stronger
  * modes sync it. */
 void durability_confirmed(struct pass *p, struct change *c);
-/* Syncs the names and logs of all published changes. Then decides the
+/* Syncs the names and logs of all published changes, and then decides the
  * updates. */
 void durability_finish(struct pass *p);
 /* C is published but can't be made durable. The first error counts. */

@@ -88,7 +88,7 @@ static bool came_before(const struct change *c, const struct change *other)
 	return c->u < other->u;
 }
 
-/* C was reached from the symbolic ref VIA. OTHER is the same file. */
+/* C was reached from the symbolic ref VIA, and OTHER is the same file. */
 static void fail_twice(struct change *c, struct change *via,
     struct change *other)
 {
@@ -288,7 +288,7 @@ static void read_symref(struct pass *p, struct change *c, char *target)
 {
 	c->target = target;
 	if (c->is_head) {
-		/* HEAD may have changed before refd had the lock. Then the
+		/* HEAD may have changed before refd had the lock, and then the
 		 * branch's line would be wrong there. */
 		if (strcmp(target, c->from->edit.name) != 0)
 			c->action = CHANGE_NOTHING;

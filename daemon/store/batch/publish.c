@@ -52,7 +52,7 @@ static void abort_errno(struct change *c, int err)
 
 /* ---- kept changes ---- */
 
-/* Keeps the record and the locks. Recovery settles C. */
+/* Keeps the record and the locks, so that recovery can settle C. */
 static void keep_locks(struct pass *p, struct change *c)
 {
 	struct change *l;

@@ -54,7 +54,7 @@ void checkpointer_set_intervals(struct checkpointer *c, int64_t checkpoint_ns,
     int64_t durability_ns);
 /* A batch has published NR updates. */
 void checkpointer_published(struct checkpointer *c, size_t nr);
-/* Hands CP over. CP comes back through COMPLETIONS. */
+/* Hands CP over, and CP comes back through COMPLETIONS. */
 void checkpointer_ask(struct checkpointer *c, struct store_question *cp);
 /* Runs one round, while the thread does not run. 0 or negative errno. NOW:
  * after 0, rows that need no replay are forgotten durably. */

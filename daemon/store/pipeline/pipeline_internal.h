@@ -1,5 +1,5 @@
 /*
- * The state of the pipeline. Private to pipeline.c and to tests.
+ * The state of the pipeline, private to pipeline.c and to tests.
  */
 #ifndef STORE_PIPELINE_INTERNAL_H
 #define STORE_PIPELINE_INTERNAL_H

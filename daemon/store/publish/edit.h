@@ -2,7 +2,7 @@
  * Ref edits: the steps that bring a ref file to the state in the commit log.
  *
  * The live path, recovery, undo, `refd verify --repair` and the tests change
- * ref files only by the functions below, so that a new step or a new kind of
+ * ref files only by the functions below. So a new step or a new kind of
  * evidence has a single place (docs/decisions/006-ref-edits.md). The callers
  * differ in the order of their steps. They also know different facts, so the
  * evidence tells which facts a step may rely on.
@@ -236,9 +236,9 @@ int edit_stage(struct edit *e, const struct refd_oid *oid, const char *target,
 /* As edit_stage(), with any content. */
 int edit_stage_bytes(struct edit *e, const char *content, size_t len,
     mode_t file_mode);
-/* Moves the staged value of FROM to TO. FROM keeps its lock. */
+/* Moves the staged value of FROM to TO, but FROM keeps its lock. */
 void edit_hand_over(struct edit *from, struct edit *to);
-/* Removes the staged value. After a failure the value is still there. */
+/* Removes the staged value, which is still there after a failure. */
 int edit_discard(struct edit *e);
 
 /* ---- the lock ---- */

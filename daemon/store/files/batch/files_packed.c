@@ -284,9 +284,9 @@ static int64_t rewrite_until(const struct pass *p, const struct repo_slice *g)
 	return SYS(p->sys, now_mono) + wait_ms * 1000000;
 }
 
-/* Waits for other batches of this daemon and for packing, but not while this
- * batch has the turn of a different repository, because otherwise two batches
- * could wait for each other. */
+/* Waits for other batches of this daemon and for packing. But while this batch
+ * has the turn of a different repository, two batches could wait for each
+ * other, so then there is no wait. */
 static int lock_packed(const struct pass *p, struct repo_slice *g,
     mode_t dir_mode)
 {

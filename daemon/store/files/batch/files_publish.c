@@ -76,7 +76,7 @@ static int end_line(struct pass *p, struct change *c)
 	return r == JOURNAL_UNKNOWN ? -EIO : r;
 }
 
-/* Keeps the lines. Recovery checks the logs. */
+/* Keeps the lines, because recovery checks the logs. */
 static void close_logs(struct pass *p, struct change *c)
 {
 	struct change *l;

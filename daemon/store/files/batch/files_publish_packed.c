@@ -47,7 +47,7 @@ static void rewrite_failed(struct pass *p, struct repo_slice *g, int err,
 	}
 }
 
-/* 0: the name of C is free. Empty directories are removed. */
+/* 0: the name of C is free, since empty directories are removed. */
 static int look_at(struct pass *p, struct change *c)
 {
 	struct sys_stat st;

@@ -143,8 +143,8 @@ void packed_turn_give(struct packed *packed);
  * stays. A packed-refs.new of an earlier run is removed first.
  *
  * packed-refs.new must be durable before finish in every mode, because the file
- * holds refs that the journal does not know. With SYNC, begin fsyncs the file.
- * Otherwise the caller fsyncs the descriptor.
+ * holds refs that the journal does not know. With SYNC, begin fsyncs the file,
+ * otherwise the caller fsyncs the descriptor.
  *
  * *CHANGED is false if all edits remove absent names. Then begin has written
  * nothing, and finish must not be called. MODE is exact, whatever the umask.

@@ -91,7 +91,7 @@ static size_t behind_line(const struct packed_search *s, size_t from)
 	return eol != NULL ? (size_t)(eol - s->buf) + 1 : s->len;
 }
 
-/* Reads BLOCK and finds the first record. In the last block no record may
+/* Reads BLOCK and finds the first record, but in the last block no record may
  * start. */
 static int read_block(const struct packed_snapshot *snap,
     struct packed_search *s, size_t block)

@@ -31,8 +31,8 @@
 /* ---- the file ---- */
 
 /* Never blocks on a FIFO, never follows a link. A file with a second name may
- * be any file of the daemon's account, because every user with write access
- * below logs/ can link the file there if fs.protected_hardlinks is 0. */
+ * be any file of the daemon's account, because with fs.protected_hardlinks=0
+ * every user with write access below logs/ can link the file there. */
 static int open_existing(const struct reflog_file *log, int flags,
     uint64_t *size)
 {

@@ -226,6 +226,26 @@ def test_verify_writes():
     same_everywhere('after the writes', TWO)
 
 
+def test_verify_late():
+    """A node that applies no rows holds up a run once, not at each repository.
+    """
+    c.daemon.send(signal.SIGSTOP)
+    began = time.monotonic()
+    try:
+        commit_files(1)
+        done('a push without c', a.push(WORK, ONE, 'main'))
+        result = a.command('verify', f'{a.seen_root}/{ONE}',
+                           f'{a.seen_root}/{TWO}', seconds=100)
+    finally:
+        c.daemon.send(signal.SIGCONT)
+    took = time.monotonic() - began
+    report('both are not compared', result.returncode == 1 and all(
+        f"{repo}: not compared: the node 'c'" in result.stdout
+        for repo in (ONE, TWO)), result)
+    report('one wait', took < 50, took)
+    same_everywhere('c goes on', ONE, TWO)
+
+
 def test_verify_refs():
     """Another program writes refs of one node."""
     main, old = (a.git(ONE, 'rev-parse', f'refs/heads/main{end}')
@@ -579,7 +599,7 @@ def keep_logs(where):
 
 def main():
     tests = [test_begin, test_push, test_kinds, test_second,
-             test_verify_writes, test_verify_refs, test_verify_objects,
+             test_verify_writes, test_verify_late, test_verify_refs, test_verify_objects,
              test_fork, test_away, test_moves, test_takeover, test_hang, test_lost,
              test_lost_server,
              test_status, test_random, test_ended]

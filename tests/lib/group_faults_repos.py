@@ -131,7 +131,8 @@ class RepoFaults:
                 result = node.command('verify', '--repair',
                                       f'{node.seen_root}/{repo}',
                                       seconds=100)
-            except subprocess.TimeoutExpired:
+            except subprocess.TimeoutExpired as error:
+                result = error.stdout
                 continue
             if 'repositories verified' in result.stdout and \
                     'is damaged' not in result.stdout and \
@@ -195,7 +196,14 @@ class RepoFaults:
             self.world.problem(f'{node.name} has not come back: '
                                + node.said()[-500:])
         elif is_refused():
-            other = self.random.choice([n for n in self.nodes if n is not node])
+            # A node that lacks rows itself has an older copy, too.
+            others = [n for n in self.nodes if n is not node]
+            self.random.shuffle(others)
+            other = wait_for(60, lambda: next(
+                (n for n in others if n.group_lsn() >= end), None))
+            if not other:
+                self.world.problem(f'no node has a newer copy for {node.name}')
+                return
             with other.lock:
                 self.shut_down(other)
                 with node.lock:

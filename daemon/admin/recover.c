@@ -434,7 +434,7 @@ static bool parse_number(const char *text, uint64_t *number)
  *	<LSN> <ms>			the last row that the copies can have,
  *					and the time of the database
  *	repository <uuid> <path>	of the next values
- *	<id> <ref> <target, or nothing>
+ *	<id> <ref> <target, or nothing>	zeros: there is no such ref
  *
  * Without any record the values are not known.
  */
@@ -479,6 +479,7 @@ static int take_record(struct copies *v, char *rest, struct journal_given *to)
 	    !refd_refname_format_ok(second) ||
 	    refd_oid_parse(first, format, &to->value.oid) < 0)
 		return -EINVAL;
+	to->value.exists &= !refd_oid_is_null(&to->value.oid);
 	return !refd_refname_is_too_long(second);
 }
 

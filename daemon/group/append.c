@@ -260,13 +260,21 @@ static bool fits(struct slice *s)
 	return false;
 }
 
+/* Refs without values do not count. A program without hooks can make one in a
+ * new repository, and no node could apply the first row then. */
+static bool continues(const struct group *g, const struct slice *s)
+{
+	return s->repo != NULL && !s->txn->is_own &&
+	    group_repo_has_values(g->base.host, s->repo) != 0;
+}
+
 bool group_fill(struct replica *r, struct slice *s, struct journal_row *row)
 {
 	const struct group_txn *kept = group_txn_of(s->txn);
 
-	(void)r;
 	if (!fits(s))
 		return false;
+	s->plan.continues = continues(group_of(r), s);
 	if (!group_txn_is_of_node(s->txn))
 		row->record = &s->plan;
 	if (kept != NULL)

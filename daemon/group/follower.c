@@ -207,6 +207,31 @@ static bool has_uuid(struct attempt *a, const struct own_txn *rt)
 	return false;
 }
 
+/* The leader did not list the repository when this node joined, so nobody gave
+ * it the refs. In an empty repository the row would look whole, and the refs
+ * would be gone as soon as this node leads. A copy by hand has refs, and the
+ * journal has no values. */
+static bool has_past(const struct follower *f, struct attempt *a,
+    const struct own_txn *rt)
+{
+	const struct repo *repo = rt->txn->repo;
+	int r = 1;
+
+	if (rt->record.continues)
+		r = group_repo_has_values(f->host, repo);
+	if (r == 0)
+		r = group_repo_has_refs(f->host, repo);
+	if (r == 0)
+		attempt_say(a,
+		    "'%s' had refs before this node joined, and this node does "
+		    "not have them: copy it from another node, with refd/",
+		    repo->path);
+	else if (r < 0)
+		attempt_say(a, "can't read the refs of '%s': %s", repo->path,
+		    strerror(-r));
+	return r > 0;
+}
+
 bool attempt_is_refused(struct attempt *a, const struct txn *txn)
 {
 	if (txn->refused != REFD_OK)
@@ -216,11 +241,15 @@ bool attempt_is_refused(struct attempt *a, const struct txn *txn)
 	return txn->refused != REFD_OK;
 }
 
-enum result attempt_look(struct attempt *a, const struct own_txn *rt)
+enum result attempt_look(const struct follower *f, struct attempt *a,
+    const struct own_txn *rt)
 {
 	if (attempt_is_refused(a, rt->txn))
 		return RESULT_WAITS;
-	return has_uuid(a, rt) ? look_at_updates(a, rt, false) : RESULT_DIFFERS;
+	if (!has_uuid(a, rt))
+		return RESULT_DIFFERS;
+	return has_past(f, a, rt) ? look_at_updates(a, rt, false) :
+				    RESULT_WAITS;
 }
 
 /* The row was committed when enough other nodes had the repository and the
@@ -284,7 +313,7 @@ static enum result apply(struct follower *f, struct attempt *a,
 	if (!is_ready)
 		return RESULT_WAITS;
 	follower_admit(f, rt, 1);
-	result = attempt_look(a, rt);
+	result = attempt_look(f, a, rt);
 	if (result != RESULT_DONE) {
 		fetch_missing(f, a, rt);
 		return result;

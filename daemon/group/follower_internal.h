@@ -87,7 +87,8 @@ bool attempt_prepare(struct follower *f, struct attempt *a, const char *path,
 bool attempt_write_objects(struct follower *f, struct attempt *a,
     const struct record *rec);
 /* RT has come back from admission. DONE: it may be applied. */
-enum result attempt_look(struct attempt *a, const struct own_txn *rt);
+enum result attempt_look(const struct follower *f, struct attempt *a,
+    const struct own_txn *rt);
 /* Has admission refused TXN? Then the reason is set. */
 bool attempt_is_refused(struct attempt *a, const struct txn *txn);
 

@@ -110,6 +110,18 @@ void group_fetch(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],
 void group_fetch_here(struct group *g, const struct repo *repo,
     const struct refd_oid *oid);
 
+/* ---- repositories (group_repo.c) ---- */
+
+/* 1: a row of the group, or of the copy of another node, has given a ref of
+ * REPO a value; 0: none has; or negative errno. Any thread. Blocks on the
+ * journal until the answer was 1. */
+int group_repo_has_values(const struct store_parts *host,
+    const struct repo *repo);
+/* 1: something is below refs/; 0: nothing; or negative errno. Any thread.
+ * Blocks on the disk. */
+int group_repo_has_refs(const struct store_parts *host,
+    const struct repo *repo);
+
 /* ---- following: for one thread ---- */
 
 /* Rows that group_next() returns together, at most. */

@@ -8,6 +8,12 @@
  *		ref the value that the ref has, nothing else is admitted
  *		(admit_import.c).
  *
+ * The journal keeps a value of each ref that a row has changed, also of a
+ * deleted one. So a repository without values has had no row. A row of the
+ * leader says whether there were values before, because a node may lack the
+ * repository although it has all rows: the leader did not list the repository
+ * when the node joined. Such a node must not begin it with the later rows.
+ *
  * The happy path: the import mark is durable before the id. The first row of
  * the repository that writes a ref has all its refs, and takes the mark away.
  * The import mark comes first, because after a power loss an id without it
@@ -132,6 +138,30 @@ int group_claim(struct replica *r, const struct sys *sys, struct repo *repo,
 	if (err == 0)
 		atomic_init(&kept->awaits_import, true);
 	return err == -ENOENT ? 0 : err;
+}
+
+int group_repo_has_values(const struct store_parts *host,
+    const struct repo *repo)
+{
+	struct group_repo *kept = repo->replica;
+	struct journal_place at = { .repo = repo->id };
+	struct journal_value value;
+	int r;
+
+	if (atomic_load(&kept->has_values))
+		return 1;
+	r = journal_next_value(host->journal, &at, &value);
+	free(value.target);
+	if (r == 1 && at.repo != repo->id)
+		r = 0;
+	if (r == 1)
+		atomic_store(&kept->has_values, true);
+	return r == JOURNAL_UNKNOWN ? -EIO : r;
+}
+
+int group_repo_has_refs(const struct store_parts *host, const struct repo *repo)
+{
+	return has_refs(host->sys, repo);
 }
 
 bool group_repo_awaits_import(const struct repo *repo)

@@ -136,7 +136,8 @@ bool together_apply(struct follower *f, const struct group_input *in,
 		given++;
 	follower_let_go(f);
 	follower_admit(f, rows, given);
-	while (ready < given && attempt_look(&a, &rows[ready]) == RESULT_DONE)
+	while (
+	    ready < given && attempt_look(f, &a, &rows[ready]) == RESULT_DONE)
 		ready++;
 	is_applied = ready > 0 && apply(f, rows, ready);
 	*nr = ready > 0 ? ready : 1;

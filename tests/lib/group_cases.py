@@ -1,6 +1,7 @@
 """The cases of tests/scenario/group_nodes.sh (group_pair.py)."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -357,6 +358,57 @@ def values_of(node):
             f'repository {uuid} {node.seen_root}/{REPO}\0{refs}\n')
 
 
+def test_unlisted():
+    """The leader has not listed a repository to the node that joins, which
+    begins no such repository, because it has only the later refs."""
+    values = {repo: make_repo(repo, 2, is_on_both=False)
+              for repo in ('unlisted.git', 'emptied.git', 'begun.git')}
+    for repo in 'unlisted.git', 'emptied.git':
+        updated(f'{repo}: a ref', a, 'refs/heads/main', values[repo][0],
+                repo=repo)
+    updated('the last ref goes', a, '-d', 'refs/heads/main',
+            values['emptied.git'][0], repo='emptied.git')
+    lsn = len(log.rows)
+    d = group_nodes.Node('d', TOP, REFD, log)
+    subprocess.run(['cp', '-a', f'{a.root}/team', f'{a.root}/emptied.git',
+                    d.root], check=True)
+    os.makedirs(d.state)
+    uuid = group_nodes.id_of(f'{a.root}/emptied.git')
+    joined = d.recover(
+        '--join', str(lsn), input=values_of(d) + f'repository {uuid} '
+        f'{d.seen_root}/emptied.git\0{"0" * 40} refs/heads/main \0')
+    report('d joins', joined.returncode == 0, joined)
+    a.others, b.others, d.others = [b, d], [a, d], [a, b]
+    report('d starts', d.start(), d.said())
+    d.connect()
+    d.link.begin(False)
+    updated('the first row', a, 'refs/heads/main', values['begun.git'][0],
+            repo='begun.git')
+    updated('a row behind a deletion', a, 'refs/heads/main',
+            values['emptied.git'][1], repo='emptied.git')
+    for repo in 'begun.git', 'emptied.git':
+        report(f'{repo}: d has it', wait_for(
+            20, lambda: d.refs(repo) == a.refs(repo) != ''), d.said()[-900:])
+    updated('a second ref', a, 'refs/heads/side', values['unlisted.git'][1],
+            repo='unlisted.git')
+    report('the row waits', d.await_said('had refs before this node joined'),
+           d.said()[-900:])
+    place = f'{d.root}/unlisted.git'
+    report('d does not begin it',
+           not os.path.exists(place) or d.refs('unlisted.git') == '')
+    d.kill()
+    d.link.close()
+    shutil.rmtree(place, ignore_errors=True)
+    subprocess.run(['cp', '-a', f'{a.root}/unlisted.git', place], check=True)
+    back(d)
+    d.link.begin(False)
+    report('d has all rows with the copy', d.await_applied(), d.said()[-900:])
+    same('d has the same refs', a.refs('unlisted.git'), d.refs('unlisted.git'))
+    same('d ends', 0, d.kill(signal.SIGTERM))
+    a.others, b.others = [b], [a]
+    d.end()
+
+
 def test_join():
     """A new node begins with a copy of another one. The copy has later rows
     than its position, and one of its refs is damaged behind the copy."""
@@ -445,4 +497,4 @@ def test_without_group():
 run(test_lead, test_kinds, test_ids, test_refused, test_forgotten, test_waits,
     test_killed, test_link_lost, test_old_epoch, test_lock, test_repair,
     test_own_switch, test_new_repo, test_modes, test_reverse, test_two_roles,
-    test_stop_waiting, test_push, test_join, test_without_group)
+    test_stop_waiting, test_push, test_unlisted, test_join, test_without_group)

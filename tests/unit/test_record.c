@@ -112,6 +112,7 @@ static void random_record(struct gen *g, struct record *rec)
 	rec->has_indices = has_indices = gen_below(g, 2);
 	rec->is_gated = is_gated = gen_below(g, 2);
 	rec->has_objects = gen_below(g, 2);
+	rec->continues = gen_below(g, 2);
 	rec->digest = gen_u64(g);
 	rec->nr_identities = gen_below(g, 3);
 	for (i = 0; i < rec->nr_identities; i++) {
@@ -174,6 +175,7 @@ static void assert_record_eq(const struct record *a, const struct record *b)
 	ck_assert_int_eq(a->has_indices, b->has_indices);
 	ck_assert_int_eq(a->is_gated, b->is_gated);
 	ck_assert_int_eq(a->has_objects, b->has_objects);
+	ck_assert_int_eq(a->continues, b->continues);
 	ck_assert_int_eq(a->object_format, b->object_format);
 	ck_assert_uint_eq(a->digest, b->digest);
 	ck_assert_uint_eq(a->nr_identities, b->nr_identities);

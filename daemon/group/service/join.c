@@ -341,6 +341,8 @@ static void pin(struct joining *j)
 
 /* ---- the copies ---- */
 
+#define NULL_ID "0000000000000000000000000000000000000000"
+
 static void set_values(const struct joining *j, struct join_repo *repo,
     const struct text *refs)
 {
@@ -352,6 +354,12 @@ static void set_values(const struct joining *j, struct join_repo *repo,
 	    repo->path);
 	text_addc(&repo->values, '\0');
 	text_add(&repo->values, refs->data, refs->len);
+	/* Without a value the daemon would take the repository for one that
+	 * the leader did not list (group_repo.c). */
+	if (refs->len == 0) {
+		text_adds(&repo->values, NULL_ID " refs/heads/main ");
+		text_addc(&repo->values, '\0');
+	}
 }
 
 static bool copy_one(struct joining *j, struct join_repo *repo)

@@ -1,7 +1,8 @@
 /*
  * The body of a journal row as bytes.
  *
- *	u8 version, u8 flags (atomic, SHA-256, indices, objects, gated, seen),
+ *	u8 version, u8 flags (atomic, SHA-256, indices, objects, gated, seen,
+ *	continues),
  *	u32 file_mode, dir_mode, nr_updates, u64 digest, strings committer,
  *	message, u8 number of identities, each two strings, u32 number of
  *	members
@@ -38,13 +39,14 @@
 /* A member with an empty name and nothing announced. */
 #define MEMBER_BYTES_MIN 12
 
-#define FLAG_ATOMIC  0x01
-#define FLAG_SHA256  0x02 /* of all oids */
-#define FLAG_INDICES 0x04
-#define FLAG_OBJECTS 0x08
-#define FLAG_GATED   0x10
-#define FLAG_SEEN    0x20 /* with FLAG_GATED */
-#define FLAGS        0x3f
+#define FLAG_ATOMIC    0x01
+#define FLAG_SHA256    0x02 /* of all oids */
+#define FLAG_INDICES   0x04
+#define FLAG_OBJECTS   0x08
+#define FLAG_GATED     0x10
+#define FLAG_SEEN      0x20 /* with FLAG_GATED */
+#define FLAG_CONTINUES 0x40
+#define FLAGS          0x7f
 
 /* Of a member; those in OK_FLAGS only if the status is ok. */
 #define FLAG_TEXT     0x01
@@ -195,6 +197,8 @@ static unsigned record_flags(const struct record *rec)
 		flags |= FLAG_GATED;
 	if (rec->is_seen)
 		flags |= FLAG_SEEN;
+	if (rec->continues)
+		flags |= FLAG_CONTINUES;
 	return flags;
 }
 
@@ -396,6 +400,7 @@ static void get_head(struct in *in, struct record *rec)
 	rec->has_objects = flags & FLAG_OBJECTS;
 	rec->is_gated = in->is_gated = flags & FLAG_GATED;
 	rec->is_seen = flags & FLAG_SEEN;
+	rec->continues = flags & FLAG_CONTINUES;
 	if (rec->is_seen && !rec->is_gated)
 		in->is_bad = true;
 	rec->object_format =

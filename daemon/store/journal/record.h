@@ -88,6 +88,10 @@ struct record {
 	bool has_indices; /* the refs are in reftables: of all members */
 	bool is_gated;    /* a different writer has written the refs */
 	bool is_seen;     /* is_gated, and the writer did not tell refd */
+	/* A shared row gave a ref of the repository a value before. A machine
+	 * that has no such value lacks refs, so this row must not begin the
+	 * repository there. Only with journal_row.shared_lsn. */
+	bool continues;
 	/* The row, or the row that a deferred row refers to, has objects
 	 * (journal_row.objects). */
 	bool has_objects;

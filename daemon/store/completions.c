@@ -1,6 +1,6 @@
 /*
- * The queues back to the loop. A put into empty queues wakes the loop; the loop
- * then takes until all queues are empty. So every element is seen.
+ * The queues back to the loop. A put into empty queues wakes the loop, and the
+ * loop then takes until all queues are empty, so every element is seen.
  *
  * Nothing here can fail.
  */
@@ -101,7 +101,8 @@ struct batch *completions_put_txns(struct completions *c, struct txn_fifo *txns)
 	struct txn *direct;
 
 	hold_some(c, txns);
-	/* An admission worker must not wait for PostgreSQL. */
+	/* With HOLD this is a node, which has no direct way, because an
+	 * admission worker must not wait for PostgreSQL. */
 	direct = c->hold == NULL ? take_direct(c, txns) : NULL;
 	put_txns(c, txns);
 	return direct != NULL ? direct->direct : NULL;

@@ -1,11 +1,11 @@
 /*
- * Completions: the queues from the threads of the store back to the loop. A
- * thread that puts an element gives up the element: from then on the loop owns
- * it.
+ * Completions: the queues from the threads of the store back to the loop. The
+ * loop owns an element from the put on, so the thread that puts an element no
+ * longer touches it.
  *
- * Any thread may put, and the loop thread takes. MUTEX is an innermost lock: no
- * other lock is taken and no callback is called under it. No function blocks
- * for longer than MUTEX.
+ * Any thread may put, and the loop thread takes. MUTEX is an innermost lock.
+ * Under MUTEX no other lock is taken and no callback is called, so no function
+ * blocks for longer than for MUTEX.
  */
 #ifndef STORE_COMPLETIONS_H
 #define STORE_COMPLETIONS_H
@@ -16,15 +16,15 @@
 
 struct completions {
 	const struct sys *sys;
-	/* As in store_config. Called without MUTEX after something was put
+	/* As in store_config, and called without MUTEX after something was put
 	 * while all queues were empty. In the daemon: server_wake() wakes the
 	 * loop, which then calls server_turn(). */
 	void (*wake)(void *arg);
 	void *wake_arg;
-	/* Called for each transaction before it is put. True: the callee has
-	 * the transaction, and calls completions_put_held() later. Does not
-	 * block. On a node: hold() of group_replica.c. NULL: a single machine,
-	 * and the direct way is open. */
+	/* Called for each transaction before it is put. True: the callee, which
+	 * does not block, has the transaction, and calls completions_put_held()
+	 * later. This is hold() of group_replica.c on a node, and NULL on a
+	 * single machine, where the direct way is open. */
 	bool (*hold)(void *arg, struct txn *txn);
 	void *hold_arg;
 
@@ -46,12 +46,12 @@ void completions_put_batch(struct completions *c, struct batch *b);
  * pipeline_apply_here() without a lock. NULL: there is no such transaction. */
 struct batch *completions_put_txns(struct completions *c,
     struct txn_fifo *txns);
-/* Puts TXN, which was held. TXN does not go the direct way. */
+/* Puts TXN, which was held and does not go the direct way. */
 void completions_put_held(struct completions *c, struct txn *txn);
 void completions_put_question(struct completions *c, struct store_question *q);
 
-/* Sets one pointer of DONE. Batches come first, then admissions, then
- * questions. False: all queues are empty. */
+/* Sets one pointer of DONE, for all batches first, then for admissions, and
+ * then for questions. False: all queues are empty. */
 bool completions_take(struct completions *c, struct store_done *done);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Queues between the threads of the store. A queue belongs to its owner, and is
- * protected by the mutex of the owner.
+ * Queues between the threads of the store. They have no lock, because the mutex
+ * of the owner of a queue protects it.
  */
 #ifndef STORE_FIFOS_H
 #define STORE_FIFOS_H
@@ -8,8 +8,8 @@
 #include "daemon/store/store.h"
 #include "daemon/store/txn.h"
 
-/* First in, first out, linked through the member "next" of the elements. A
- * hand-over allocates nothing and cannot fail. Empty if zero-initialised. */
+/* First in, first out. The elements are linked through their member "next", so
+ * a hand-over allocates nothing and cannot fail. Empty if zero-initialised. */
 #define STORE_FIFO(fifo, type)                                                 \
 	struct fifo {                                                          \
 		struct type *head, *last;                                      \

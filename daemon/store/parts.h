@@ -3,8 +3,8 @@
  * a single pointer and finds its neighbours there.
  *
  * The store fills this in as it makes its parts, before workers_start(), and
- * nothing changes afterwards. Any thread may read it. A part that is made later
- * is NULL until then.
+ * nothing changes afterwards, so any thread may read it. A part that is made
+ * later is NULL until then.
  */
 #ifndef STORE_PARTS_H
 #define STORE_PARTS_H
@@ -31,18 +31,18 @@ struct store_parts {
 	struct admissions *admissions;
 	struct replica *replica;
 
-	/* What only the store as a whole knows. No lock is held, and no call
-	 * blocks. */
+	/* What only the store as a whole knows, by calls which are made without
+	 * a lock and do not block. */
 	struct store *store; /* the argument of all calls */
 	/* The log must take no more rows, and nothing more is forgotten.
 	 * Becomes true before the end of the batch that is the reason. */
 	bool (*is_fatal)(void *store);
 	/* The store must end, because of WHY. */
 	void (*fatal)(void *store, const char *why);
-	/* The loop shall look: pipeline_takes() has become true, and no batch
-	 * came back. */
+	/* The loop shall look, because pipeline_takes() has become true, and no
+	 * batch came back. */
 	void (*wake)(void *store);
-	/* A batch of NR updates came back: pipeline_visible_lsn() may have
+	/* A batch of NR updates came back, so pipeline_visible_lsn() may have
 	 * become higher. */
 	void (*committed)(void *store, size_t nr);
 	/* An admission worker shall take the turn of DEFERRED. */

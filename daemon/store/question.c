@@ -2,7 +2,7 @@
  * Happy path: the answer is filled in within the question, which has the room
  * for a few pairs, so that telling allocates nothing.
  *
- * Failure modes: no memory for a reason. The refusal then has no text.
+ * Failure modes: a refusal has no text if there is no memory for the reason.
  */
 #include "daemon/store/question.h"
 

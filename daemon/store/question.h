@@ -1,11 +1,11 @@
 /*
- * A question of a client: one struct for every kind, because every kind has the
- * same way. The scheduler makes the question, the store (store_ask()) hands it
- * to the part that knows the answer, and the question comes back with the
+ * A question of a client, in one struct for all kinds, because every kind has
+ * the same way. The scheduler makes the question, the store (store_ask()) hands
+ * it to the part that knows the answer, and the question comes back with the
  * answer in it, once, through the completions.
  *
- * Owned by one side at a time: by the scheduler, and by the store in between.
- * Nothing here blocks or logs.
+ * Owned by one side at a time, by the scheduler and in between by the store, so
+ * no lock is needed. Nothing here blocks or logs.
  */
 #ifndef STORE_QUESTION_H
 #define STORE_QUESTION_H
@@ -42,8 +42,8 @@ struct store_question {
 	/* HISTORY: the connection; compared only. */
 	const void *client;
 	int64_t deadline_ns; /* of a WATCH: monotonic */
-	/* Nobody waits for the answer: may come back early. Set by the
-	 * scheduler. */
+	/* Nobody waits for the answer, so the question may come back early. Set
+	 * by the scheduler. */
 	atomic_bool is_dropped;
 	uint64_t repo;                   /* for the historian */
 	uint64_t user_turn, client_turn; /* for the historian */
@@ -57,17 +57,17 @@ struct store_question {
 	bool is_stale;
 };
 
-/* Takes over nothing. NULL: out of memory. */
+/* Takes over nothing, and returns NULL when out of memory. */
 struct store_question *question_new(enum store_question_kind kind);
 /* The reference to a repository must have been given back. */
 void question_free(struct store_question *q);
-/* Makes the answer REFUSED. TEXT is static, or NULL. */
+/* Makes the answer REFUSED with TEXT, which is static, or NULL. */
 void question_refuse(struct store_question *q, enum refd_status status,
     const char *text);
-/* The same. Takes WHY over; NULL: out of memory. */
+/* The same, but takes WHY over, which is NULL when out of memory. */
 void question_refuse_for(struct store_question *q, enum refd_status status,
     char *why);
-/* Adds a pair to the answer. KEY and VALUE are static. */
+/* Adds a pair to the answer, of a static KEY and a static VALUE. */
 void question_tell(struct store_question *q, const char *key,
     const char *value);
 void question_tell_number(struct store_question *q, const char *key,

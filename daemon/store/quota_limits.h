@@ -1,6 +1,6 @@
 /*
- * Limits for one user or one repository: how much may wait, or be prepared, at
- * once. 0: no limit.
+ * Limits of how much may wait, or be prepared, at once for one user or one
+ * repository. 0: no limit.
  */
 #ifndef STORE_QUOTA_LIMITS_H
 #define STORE_QUOTA_LIMITS_H

@@ -2,8 +2,9 @@
  * What all replicas share, and the replica of a single machine, which does
  * nothing.
  *
- * What fails: the journal has rows that other machines have, too. Writing to it
- * alone would make the machines differ.
+ * What fails: a store is not opened alone if other machines have the rows of
+ * its journal, too, because writes to this journal alone would make the
+ * machines differ.
  */
 #include <errno.h>
 #include <string.h>

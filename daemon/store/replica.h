@@ -1,15 +1,15 @@
 /*
- * The seam to other machines with the same rows: what differs if this store is
- * not alone. The rest of the store calls these operations, and asks no more
- * than shares_rows.
+ * The seam to other machines with the same rows: everything which differs if
+ * this store is not alone. The rest of the store calls these operations, and
+ * asks no more than shares_rows.
  *
- * A single machine has the null object (replica.c): everything is
- * allowed, and a row goes to the journal alone. daemon/group/ implements a
- * group of nodes.
+ * A single machine has the null object (replica.c), which allows everything and
+ * appends a row to the journal alone. daemon/group/ implements a group of
+ * nodes.
  *
  * R is the replica, P the pass, C a change of P, S a slice of P (batch/pass.h).
- * Any thread, unless an operation says otherwise. An operation may block on the
- * disk only if it says so.
+ * Any thread may call an operation, and no operation blocks on the disk, unless
+ * its comment says otherwise.
  */
 #ifndef STORE_REPLICA_H
 #define STORE_REPLICA_H
@@ -58,9 +58,9 @@ struct replica_state {
 };
 
 struct replica_ops {
-	/* A row is another machine's, too, and can't be taken back: what the
-	 * row needs is durable before the row. And only other machines may know
-	 * a given id. */
+	/* A row is another machine's, too, and cannot be taken back, so what
+	 * the row needs is durable before the row. And only other machines may
+	 * know a given id. */
 	bool shares_rows;
 
 	/* ---- for the thread that opens and closes the store ---- */
@@ -72,14 +72,14 @@ struct replica_ops {
 	int (*start)(struct replica *r);
 	/* Before the workers stop. Blocks. */
 	void (*stop)(struct replica *r);
-	/* Before the parts of the host are freed. R is gone, or is the null
-	 * object. */
+	/* Before the parts of the host are freed. Afterwards R is gone, unless
+	 * R is the null object. */
 	void (*free)(struct replica *r);
 
 	/* REPO, which is locked, is about to be served: makes or removes the
 	 * marks by which other programs know that other machines have it, and
-	 * may set repo->replica. UUID: a new one, which may be changed, as it
-	 * is in no file yet; NULL: REPO keeps the one that it has. 0 or
+	 * may set repo->replica. UUID: a new one, which may be changed, because
+	 * it is in no file yet; NULL: REPO keeps the one that it has. 0 or
 	 * negative errno. Blocks. */
 	int (*claim)(struct replica *r, const struct sys *sys,
 	    struct repo *repo, uint8_t *uuid);
@@ -88,11 +88,11 @@ struct replica_ops {
 
 	/* Before the id of TXN is looked up. False: TXN is refused. */
 	bool (*admit)(struct replica *r, struct txn *txn);
-	/* The repository of TXN is open: can all machines do TXN in the same
-	 * way? False: TXN is refused. Blocks. */
+	/* Can all machines do TXN, whose repository is open, in the same way?
+	 * False: TXN is refused. Blocks. */
 	bool (*check)(struct replica *r, struct txn *txn);
-	/* All objects of the new values were read: sees to those that other
-	 * machines need. May decide updates. Blocks. */
+	/* All objects of the new values were read, so the replica sees to those
+	 * that other machines need. May decide updates, and blocks. */
 	void (*collect)(struct replica *r, struct txn *txn);
 	/* TXN, which waits for other machines, comes back at once. */
 	void (*give_up)(struct replica *r, struct txn *txn);
@@ -110,12 +110,12 @@ struct replica_ops {
 	 * or below its name. */
 	void (*compare_around)(struct replica *r, struct pass *p,
 	    struct change *c);
-	/* ROW is the row of S, without its body: adds what other machines need.
+	/* Adds what other machines need to ROW, the row of S without its body.
 	 * False: the plan of S is not as its row on other machines, and the
 	 * changes of S have failed, or are given back. */
 	bool (
 	    *fill)(struct replica *r, struct slice *s, struct journal_row *row);
-	/* Appends ROWS: applier.commit. The null object has
+	/* Appends ROWS, as applier.commit, for which the null object has
 	 * pipeline_append(). */
 	int (*append)(struct replica *r, struct journal_row *rows, size_t nr,
 	    bool flush);

@@ -170,8 +170,9 @@ int store_stop(struct store *s)
 	if (s->started) {
 		end_threads(s);
 		r = checkpointer_once(s->checkpointer, true);
-		/* If only the last sync found that a file system failed, the
-		 * next round defers its records. */
+		/* If only the last sync found that a file system failed, this
+		 * round has not deferred its records, so the next round
+		 * does. */
 		if (r < 0)
 			r = checkpointer_once(s->checkpointer, true);
 	}

@@ -1,16 +1,18 @@
 /*
- * The hand-over between the scheduler, which must never block, and the threads
- * that work on disks. The scheduler knows nothing else of the store.
+ * The scheduler must never block, so threads of the store do all work on disks.
+ * This header is the hand-over between both, and the scheduler knows nothing
+ * else of the store.
  *
- * The scheduler gives transactions, batches and questions to the store. In
- * between the store owns them, and every item comes back once, in a completion.
- * The order may change, but admissions of one repository keep their order.
+ * The scheduler gives transactions, batches and questions to the store, which
+ * owns them until every item comes back once, in a completion. Several threads
+ * work at the same time, so the order may change, but admissions of one
+ * repository keep their order.
  *
  * Threads: store_open, _recover, _start, _stop and _free are for one thread,
  * and block. store_admit, _apply, _ask and _reap are for the loop thread, and
- * never block for longer than the mutex of a queue. Threads of the store call
- * WAKE when they add something to an empty completion queue. WAKE must not
- * block (it writes to an eventfd).
+ * never block for longer than the mutex of a queue. The loop may sleep while
+ * all completion queues are empty, so threads of the store call WAKE when they
+ * add something to empty queues. WAKE must not block (it writes to an eventfd).
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -81,7 +83,7 @@ enum store_event {
 	STORE_REF_RETURNED,    /* in the repository PLACE: WHY (returned.h) */
 	STORE_JOURNAL_DAMAGED, /* the state directory PLACE; WHY; once */
 	/* The clock has moved on by WHY, and less time has passed, as far as
-	 * the state directory PLACE knows: history is trimmed slowly. */
+	 * the state directory PLACE knows, so history is trimmed slowly. */
 	STORE_CLOCK_AHEAD,
 	/* The node PLACE: leads; follows WHY, a node; has lost the connection
 	 * to refd-group. */
@@ -92,8 +94,8 @@ enum store_event {
 	STORE_ROW_WAITS,
 	/* Another program had written a ref of the repository PLACE: WHY. */
 	STORE_REF_DIVERGED,
-	/* A shared row has moved something from the path WHY to PLACE.
-	 * Not for a repository that comes from aside. */
+	/* A shared row has moved something from the path WHY to PLACE, other
+	 * than a repository that comes from aside. */
 	STORE_ROW_MOVED
 };
 
@@ -116,8 +118,8 @@ struct store_config {
 	/* Owned by the store from now on, also if store_open() fails. NULL: no
 	 * other machine has the rows. */
 	struct replica *replica;
-	/* NULL, or why no update is admitted, to be freed. Any
-	 * thread; may block. May be NULL. */
+	/* Returns why no update is admitted, to be freed, or NULL. Any thread;
+	 * may block. The function may be NULL. */
 	char *(*refusal)(void *arg);
 	void *refusal_arg;
 	void (*wake)(void *arg);
@@ -128,12 +130,12 @@ struct store_config {
 	 * change of the list. May be NULL. */
 	void (*awaiting)(void *arg, const char *list);
 	void *awaiting_arg;
-	/* A finding of deferred redo in the running daemon. Called by threads
-	 * of the store. May be NULL. */
+	/* A finding of deferred redo in the running daemon, told by threads of
+	 * the store. May be NULL. */
 	void (*found)(void *arg, const struct store_found *found);
 	void *found_arg;
-	/* Called once per event by a thread of the store. WHY may be "". May be
-	 * NULL. */
+	/* Called once per event by a thread of the store, with a WHY that may
+	 * be "". May be NULL. */
 	void (
 	    *event)(enum store_event event, const char *place, const char *why);
 };
@@ -146,8 +148,9 @@ struct store_config {
 int store_open(const struct store_config *cfg, struct store **store,
     char **why);
 
-/* Replaces the rules, at any time; any thread. Rules are copied. DURABILITY is
- * for transactions admitted from now on. -ENOMEM: the old rules stay. */
+/* Replaces the rules by copies of RULES, at any time and on any thread.
+ * DURABILITY is for transactions admitted from now on. -ENOMEM: the old rules
+ * stay. */
 int store_set_rules(struct store *store, enum refd_durability durability,
     const struct rights_rule *rules, size_t nr);
 /* Reserved prefixes of refs. Nobody may push to these refs, and only root and
@@ -163,14 +166,14 @@ struct store_report {
 	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *arg;
 };
-/* Call before store_start() and before any answer. *DEFERRED counts records
- * that wait for a foreign lock or a missing repository. Negative errno:
- * serving would break a promise. -ENOTRECOVERABLE: other machines have the
- * rows, too, and recovery would give up an update here; nothing was
- * forgotten. */
+/* Call before store_start() and before any answer, because refs may be stale or
+ * empty until then. *DEFERRED counts records that wait for a foreign lock or a
+ * missing repository. Negative errno: serving would break a promise.
+ * -ENOTRECOVERABLE: other machines have the rows, too, and recovery would give
+ * up an update here; nothing was forgotten. */
 int store_recover(struct store *store, const struct store_report *report,
     uint64_t *deferred);
-/* Why store_recover() failed: a sentence, to be freed, or NULL. The thread of
+/* Why store_recover() failed, as a sentence to be freed, or NULL. The thread of
  * store_recover(). */
 char *store_recover_why(struct store *store);
 
@@ -179,8 +182,8 @@ char *store_recover_why(struct store *store);
  * to be freed, names those that were found; or NULL. */
 int store_find_known(struct store *store, const char *repo, uint64_t *id,
     char **uuids);
-/* After store_recover(): the deferred records of the repository ID, or of all
- * (0). */
+/* Counts the deferred records of the repository ID, or of all (0), after
+ * store_recover(). */
 int store_count_deferred(struct store *store, uint64_t id, uint64_t *nr);
 /* After store_recover(): drops the deferred records of the repository ID, which
  * will not come back. *NR: how many. */
@@ -208,30 +211,30 @@ int store_start(struct store *store);
  * names and objects, makes the objects durable. Afterwards txn->refused, or
  * statuses on single updates, or all still PENDING. */
 void store_admit(struct store *store, struct txn *txn);
-/* Asks for TXN, which is being admitted, to come back soon, admitted or not: it
- * is cancelled, or too late. TXN comes back later only during the look-up of
- * its id, or if a worker has taken this transaction and hangs on the disk. */
+/* TXN is cancelled or too late, so its admission shall end soon, and TXN comes
+ * back, admitted or not. TXN comes back later only during the look-up of its
+ * id, or if a worker has taken this transaction and hangs on the disk. */
 void store_give_up(struct store *store, struct txn *txn);
-/* By pipeline_apply(): locks, commits and publishes B, which comes back decided
+/* Locks, commits and publishes B by pipeline_apply(), and B comes back decided
  * (apply.h). */
 void store_apply(struct store *store, struct batch *b);
 /* Can TXN, which was admitted, still commit? (replica.h) */
 bool store_may_commit(struct store *store, const struct txn *txn);
 /* How many batches the store works on at once. */
 size_t store_max_batches(const struct store *store);
-/* REFD_JOURNAL_ID_BYTES; the same as long as the store is open. */
+/* REFD_JOURNAL_ID_BYTES, which stay the same as long as the store is open. */
 const uint8_t *store_journal_id(const struct store *store);
 /* The log to which the LSNs of transactions belong (replica_token_log()). Any
  * thread. */
 void store_token_log(struct store *store, uint8_t id[REFD_JOURNAL_ID_BYTES]);
 /* Would a batch be prepared at once? If not, updates should gather, and the
- * batches that are taking locks hurry: ask only with a batch to form. WAKE is
- * called when the answer becomes true. */
+ * batches that are taking locks hurry because of the question, so ask only with
+ * a batch to form. WAKE is called when the answer becomes true. */
 bool store_takes(struct store *store);
 
 /* Hands Q over. An answer about an id may contain rows of a transaction in
- * flight, although the rows are not durable yet: the caller must know all
- * transactions in flight. */
+ * flight which are not durable yet, so the caller must know all transactions in
+ * flight. */
 void store_ask(struct store *store, struct store_question *q);
 /* From now on all questions about history come back at once. */
 void store_history_stop(struct store *store);
@@ -255,21 +258,21 @@ struct store_look_change {
 struct store_look {
 	struct store_question ask; /* first member */
 	enum { LOOK_READ, LOOK_COMPARE, LOOK_FREE } step;
-	/* A reference of the asker; only with LOOK_READ, LOOK_COMPARE. */
+	/* A reference of the asker, only with LOOK_READ and LOOK_COMPARE. */
 	struct repo *repo;
-	/* No refs are known yet, and nothing counts as a change. Set before
-	 * LOOK_READ: known refs do not count, because history has lost
+	/* No refs are known yet, so nothing counts as a change. If this is set
+	 * before LOOK_READ, known refs do not count, because history has lost
 	 * records. */
 	bool is_first;
 	/* Filled in by each step. */
 	enum refd_status status;
 	char *why; /* owned; may be NULL */
-	/* LOOK_READ has found more refs than a small look may have: REFS is
+	/* LOOK_READ has found more refs than a small look may have, so REFS is
 	 * NULL, and LOOK_READ must be repeated. */
 	bool is_large;
 	struct seen_refs *refs;
 	/* The known refs have the records up to here. An answer of history may
-	 * end within a record; the last answer does not. */
+	 * end within a record, but the last answer does not. */
 	struct refd_position at;
 	uint64_t file_lsn; /* of the file of known refs */
 	bool has_news;     /* records changed the known refs */
@@ -292,7 +295,7 @@ void store_look_address(const struct store_look *look,
 /* Frees all but LOOK and the reference. */
 void store_look_done(struct store_look *look);
 
-/* One completion. Exactly one pointer is set. */
+/* One completion, in which exactly one pointer is set. */
 struct store_done {
 	struct txn *admitted;
 	struct batch *applied;
@@ -303,13 +306,14 @@ bool store_reap(struct store *store, struct store_done *done);
 
 /* The repository reference of an admitted transaction goes back. */
 void store_release(struct store *store, struct repo *repo);
-/* Frees TXN, without a repository, on a worker. Freeing very many updates takes
- * too long for the loop. */
+/* Frees TXN, without a repository, on a worker, because freeing very many
+ * updates would take too long for the loop. */
 void store_discard(struct store *store, struct txn *txn);
-/* For the scheduler's tables: a number per repository, equal for equal. */
+/* A number for the scheduler's tables, which is equal for equal
+ * repositories. */
 uint64_t store_repo_key(const struct repo *repo);
-/* Does a batch change one file for all refs of REPO? Then the scheduler forms
- * one batch at a time. */
+/* Does a batch change one file for all refs of REPO, so that the scheduler must
+ * form one batch at a time? */
 bool store_writes_alone(const struct repo *repo);
 const char *store_repo_path(const struct repo *repo);
 
@@ -378,16 +382,16 @@ struct store_progress {
 void store_progress(struct store *store, int64_t limit_ns,
     struct store_progress progress[STORE_STAGES]);
 
-/* The journal failed and could not be brought back: the daemon must exit
- * (74). NULL while all is well. */
+/* Returns why the journal failed and could not be brought back, so that the
+ * daemon must exit (74), or NULL while all is well. */
 const char *store_fatal(struct store *store);
 
-/* Call after everything came back. Makes a checkpoint, so that nothing needs
- * replay. */
+/* Call after everything came back. The store then makes a checkpoint, so that
+ * nothing needs replay. */
 int store_stop(struct store *store);
 void store_free(struct store *store);
-/* Returns the descriptor of the lock of the state directory, to be closed: no
- * other store opens the directory before. */
+/* Returns the descriptor of the lock of the state directory, so that no other
+ * store opens the directory before the caller closes the descriptor. */
 int store_free_keep_lock(struct store *store);
 
 #endif

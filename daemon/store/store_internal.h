@@ -1,10 +1,10 @@
 /*
- * The inner members of the store. Private to store*.c.
+ * The inner members of the store, private to store*.c.
  *
- * Work comes from a queue. A worker of the pool (base/workers.h), the
- * checkpointer or the historian does the work. The result goes to the
- * completions (completions.h) or to the next queue. docs/threads.md lists all
- * threads, and the order of all locks.
+ * Work comes from a queue and is done by a worker of the pool (base/workers.h),
+ * the checkpointer or the historian. The result goes to the completions
+ * (completions.h) or to the next queue. docs/threads.md lists all threads, and
+ * the order of all locks.
  */
 #ifndef STORE_STORE_INTERNAL_H
 #define STORE_STORE_INTERNAL_H
@@ -62,11 +62,12 @@ struct store {
 	struct checkpointer *checkpointer; /* with its own mutex */
 	char *recover_why; /* store_recover_why(); NULL: a damaged record */
 
-	/* Everything below: under MUTEX. */
+	/* Protects FATAL. */
 	struct mutex mutex;
+	/* Only for the thread that opens, starts, stops and frees the store. */
 	bool started;
-	/* The reason why the store must end; "": none. Set once. A fixed array,
-	 * because the reason may be a lack of memory. */
+	/* The reason why the store must end; "": none. Set once, in a fixed
+	 * array, because the reason may be a lack of memory. */
 	char fatal[512];
 };
 
@@ -80,7 +81,7 @@ void store_tell(const struct store *s, enum store_event event,
     const char *place, const char *why);
 
 /* store_open_sync_failures.c. Makes s->sync_failures, which s->repos uses too.
- * 0, or negative errno and *WHY. *WARNING is freed if there is a new
+ * Returns 0, or a negative errno and *WHY, and frees *WARNING if there is a new
  * warning. */
 int store_open_sync_failures(struct store *s, char **warning, char **why);
 /* store_open.c. Make s->deferred, then s->pipeline, then s->packer and

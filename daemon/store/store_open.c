@@ -2,10 +2,10 @@
  * Opens the store, recovers, and closes the store.
  *
  * The happy path: the state directory and its flock, the boot id, the journal,
- * the failed syncs of this boot. Then recovery of every repository in the
+ * the failed syncs of this boot, and then recovery of every repository in the
  * journal.
  *
- * What fails: opening returns the reason and leaves nothing open.
+ * What fails: a failed opening returns the reason and leaves nothing open.
  */
 #include <assert.h>
 #include <errno.h>
@@ -81,7 +81,7 @@ static int open_state_dir(struct store *s, char **why)
 	return r;
 }
 
-/* Refuses an unreliable file system; warns if the content is lost at a
+/* Refuses an unreliable file system, and warns if the content is lost at a
  * reboot. */
 static int check_state_fs(struct store *s, char **warning, char **why)
 {
@@ -230,7 +230,8 @@ void store_open_barriers(struct store *s)
 	barriers_init(&s->barriers, share(s));
 }
 
-/* The checkpointer tells the packer of synced file systems. */
+/* The checkpointer tells the packer of synced file systems, so the packer is
+ * made first. */
 int store_open_checkpointer(struct store *s)
 {
 	s->packer = packer_new(share(s));
@@ -321,8 +322,9 @@ struct claims {
 	int err; /* the first one */
 };
 
-/* The opening does the same for a repository that is not there now. No owner
- * keeps the repositories of others from it. */
+/* A repository that is not there now is passed over, because its opening does
+ * the same. An owner can make a claim fail, so an error is only noted, and the
+ * repositories of others are claimed all the same. */
 static int claim_again(void *arg, const struct journal_repo *known)
 {
 	struct claims *claims = arg;
@@ -345,7 +347,8 @@ int store_leave(struct store *s, uint8_t uuid[GROUP_UUID_BYTES])
 	struct claims claims = { .repos = &s->repos };
 	int r = journal_leave(s->journal);
 
-	/* Before, a start that shares rows would miss the marks. */
+	/* Not before the journal has left, because a start that shares rows
+	 * would miss the marks. */
 	if (r == 0)
 		r = journal_each_repo(s->journal, claim_again, &claims);
 	if (r == 0)

@@ -4,9 +4,9 @@
  *
  * The happy path: the file has nothing in it, and no sync fails.
  *
- * Failures: if the file cannot be written, the daemon does not start. If the
- * file cannot be read, every file system may have failed, and there is a
- * warning.
+ * Failures: a sync needs its mark in the file, so the daemon does not start if
+ * the file cannot be written. If the file cannot be read, every file system may
+ * have failed, so there is a warning.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -9,6 +9,9 @@
  *	out of memory at new	NULL, and the request is unchanged
  *	... for a text		the status has no text: a failure can always be
  *				reported
+ *
+ * A worker lays the updates out, and not txn_new(), because very many updates
+ * would take too long in the loop.
  */
 #include "daemon/store/txn.h"
 
@@ -158,8 +161,8 @@ enum refd_status txn_status_of(int err)
 
 static _Atomic uint64_t disk_errors;
 
-/* ENXIO and the like are not among them: a socket in the place of a file gives
- * such an error, too. */
+/* ENXIO and the like are not among them, because a socket in the place of a
+ * file gives such an error, too. */
 enum refd_status txn_io(int err)
 {
 	if (err == -EIO || err == -EROFS || err == -EUCLEAN)
@@ -195,7 +198,8 @@ void txn_drop_objects(struct txn *txn)
 	txn->objects = NULL;
 }
 
-/* Git itself may wait so long for packed-refs.lock after its own check. */
+/* Git itself may wait so long for packed-refs.lock after its own check, so refd
+ * leaves no larger gap. */
 #define FRESH_NS (1000 * 1000000LL)
 /* The checks of a large transaction could take more time than its batches. */
 #define FRESH_NS_PER_REF (100 * 1000LL)

@@ -3,9 +3,10 @@
  *
  * A transaction has one owner at a time: the connection that decodes it, then
  * the scheduler, and the store from a hand-over (store.h) to the completion.
- * Only the owner reads and writes the transaction. The memory for the answer is
- * allocated with the request: every update has a status and room for the found
- * value, so a failure can always be reported.
+ * Only the owner reads and writes the transaction, so a member needs no lock
+ * unless its comment names one. The memory for the answer is allocated with the
+ * request: every update has a status and room for the found value, so a failure
+ * can always be reported.
  */
 #ifndef STORE_TXN_H
 #define STORE_TXN_H
@@ -60,7 +61,7 @@ struct txn_update {
 	char *text; /* owned; for people or a detail (detail.h), or NULL */
 
 	enum txn_again again; /* with PENDING, after a batch */
-	/* Owned; with TXN_AGAIN_LOCKED: the locked file, below the common dir,
+	/* Owned; with TXN_AGAIN_LOCKED, the locked file below the common dir,
 	 * without ".lock". */
 	char *locked_path;
 	enum txn_object object; /* type of the new value, from admission */
@@ -68,7 +69,7 @@ struct txn_update {
 	 * admit_is_known(). */
 	bool recorded;
 	bool is_brief; /* replaced at once: its objects are not looked for */
-	/* The peeled object of a tag; owned. NULL: not looked up. */
+	/* The peeled object of a tag, owned, or NULL if nobody looked it up. */
 	struct refd_oid *peeled;
 
 	/* The ref at the end of a symbolic ref; owned, or NULL: not known.
@@ -85,17 +86,17 @@ struct txn_update {
 	void *ref_queue; /* the queue (scheduler/ref_queue.h) */
 };
 
-/* The name of the ref that U locks first: the name in the request. In a row of
- * another machine, which this machine applies, it is the ref at the end of the
- * symbolic ref (final_name): this machine need not have the symbolic ref. */
+/* The name of the ref that U locks first: the name in the request. If this
+ * machine applies a row of another machine, it need not have the symbolic ref,
+ * so the name is that of the ref at the end (final_name). */
 const char *txn_update_place(const struct txn_update *u);
 /* U, which is undecided, goes into a batch. */
 void txn_update_try(struct txn_update *u);
-/* Does U delete the ref? A deletion takes packed-refs.lock. The deletion of a
- * gate is git's. */
+/* Does U delete the ref, and so take packed-refs.lock? False for a gate,
+ * because git itself does the deletion. */
 bool txn_update_deletes(const struct txn_update *u);
 
-/* A ref before the transaction of a gate; null: no ref. */
+/* A ref before the transaction of a gate, with a null id for no ref. */
 struct txn_before {
 	bool is_known;
 	struct refd_oid oid;
@@ -131,12 +132,12 @@ struct txn {
 
 	/* Admitted again, because the path got a different repository, or
 	 * because somebody may have removed objects meanwhile. Decided updates
-	 * stay decided, and the id is not looked up again: the journal may hold
-	 * slices of this same transaction. */
+	 * stay decided. The id is not looked up again, because the journal may
+	 * hold slices of this same transaction. */
 	bool readmitted;
 
-	/* The id claims a birth far in the future. Set by the scheduler;
-	 * admission refuses such an id unless the journal knows it. */
+	/* The id claims a birth far in the future, so admission refuses the id
+	 * unless the journal knows it. Set by the scheduler. */
 	bool is_from_future;
 
 	/* From admission. */
@@ -144,7 +145,8 @@ struct txn {
 	/* For the record, also after a rejection has released the
 	 * repository. */
 	uint64_t repo_id, repo_mount; /* 0: no repository was opened */
-	/* The least durability of its repository. DEFAULT: no rule. */
+	/* The least durability of its repository, which is DEFAULT without a
+	 * rule. */
 	enum refd_durability least;
 	struct quota_limits limits; /* of the repository */
 	/* Of a gate, one for each update, owned. COMMITTED: the values that the
@@ -161,16 +163,16 @@ struct txn {
 	enum refd_status refused; /* REFD_OK, or all updates are refused */
 	char *why;                /* owned; with refused */
 
-	/* The store itself has made the transaction. No peer has rights that
-	 * could be checked, no update goes into a batch alone, and a thread of
+	/* The store itself has made the transaction, so no peer has rights that
+	 * could be checked. No update goes into a batch alone, and a thread of
 	 * the store waits for the batch. */
 	bool is_own;
 	struct replica_txn *replica; /* owned; NULL: nothing */
 
 	/* For the token: the highest LSN of its recorded slices; 0: none. After
 	 * admission only for on_batch_done.c of the scheduler, which may answer
-	 * from here while a rejection is being recorded. Therefore the store
-	 * sets only the LSN of the slice. */
+	 * from here while a rejection is being recorded, so the store sets only
+	 * the LSN of the slice. */
 	uint64_t lsn;
 
 	/* The batch that the store applies at once if it admits the
@@ -178,8 +180,9 @@ struct txn {
 	 * (store_repo_key()). NULL: the store only admits it. */
 	struct batch *direct;
 	uint64_t direct_repo;
-	/* Set once: by the store, which then applies DIRECT; or by the
-	 * scheduler, and then the store only admits. */
+	/* Set once, so that only one side goes on with DIRECT: by the store,
+	 * which then applies DIRECT, or by the scheduler, and then the store
+	 * only admits. */
 	atomic_bool direct_taken;
 
 	/* Under the mutex of struct admissions. */
@@ -195,7 +198,7 @@ struct txn {
 	 * admissions_give_up() sets this member. */
 	atomic_bool is_given_up;
 
-	/* For the store: the locks of a prepared session, until COMMIT or
+	/* The locks of a prepared session, for the store, until COMMIT or
 	 * ABORT. */
 	void *prepared;
 	bool rewrites_packed; /* the commit writes packed-refs too */
@@ -205,28 +208,31 @@ struct txn {
 };
 
 /* Takes over the content of REQ. NULL: out of memory, and REQ is unchanged. The
- * updates are only allocated. Admission lays them out, because very many
+ * updates are only allocated, and admission lays them out, because very many
  * updates would take too long in the loop. */
 struct txn *txn_new(struct refd_request *req);
-/* Makes every update pending. Does nothing the second time. */
+/* Makes every update pending, and does nothing the second time. */
 void txn_lay_out(struct txn *txn);
 /* The repository reference must have been given back (repo_put). */
 void txn_free(struct txn *txn);
-/* Gives the update U its `ok`, once. Only durability.c calls this function,
- * after everything that the durability mode promises is done. */
+/* Gives the update U its `ok`, once. An `ok` is a promise, so only durability.c
+ * calls this function, after everything that the durability mode promises is
+ * done. */
 void txn_acknowledge(struct txn_update *u);
-/* Decides the update with any other status, once. TEXT is copied and may be
+/* Decides the update with any other status, once, and copies TEXT, which may be
  * NULL. */
 void txn_decide(struct txn_update *u, enum refd_status status,
     const char *text);
 void txn_decidef(struct txn_update *u, enum refd_status status, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));
-/* The same for a message of git. Missing arguments at the end are NULL. */
+/* The same for a message of git, whose missing arguments at the end are
+ * NULL. */
 void txn_decide_detail(struct txn_update *u, enum refd_status status,
     enum refd_detail_kind kind, const char *a, const char *b, const char *c);
-/* The status for the client after a failed call. ERR is negative. */
+/* The status for the client after a call failed with the negative ERR. */
 enum refd_status txn_status_of(int err);
-/* As above, if ERR can only become `io`. Both count the errors of disks. */
+/* As above, if ERR can only become `io`. Both functions count the errors of
+ * disks (txn_disk_errors()). */
 enum refd_status txn_io(int err);
 /* The errors of disks so far, once for each ref or question that failed. A
  * missing or malformed file is none, because any user can make such files. */
@@ -240,9 +246,9 @@ enum refd_durability txn_durability(const struct txn *txn,
 /* TXN->objects as bytes for the record; NULL: none. */
 const uint8_t *txn_objects(const struct txn *txn, size_t *len);
 void txn_drop_objects(struct txn *txn);
-/* Does the check of the objects of TXN still count? Git may have removed some
- * of them since. The time runs from times.checked_ns, before the check, so no
- * wait since then is left out. */
+/* Does the check of the objects of TXN still count? Not for long, because git
+ * may have removed some of them since. The time runs from times.checked_ns,
+ * before the check, so no wait since then is left out. */
 bool txn_is_fresh(const struct txn *txn, int64_t now_ns);
 /* The fan-out of the last new value, which a push has probably brought. */
 uint8_t txn_fanout(const struct txn *txn);
@@ -268,12 +274,12 @@ struct txn_slice {
 
 /*
  * The batch of a session has one transaction and nothing else. PREPARE takes
- * all locks. Every update comes back decided, or prepared: PENDING with
+ * all locks, and every update comes back decided, or prepared: PENDING with
  * TXN_AGAIN_NO (txn->prepared is set). If an update must be tried again, all
- * undecided updates come back, and no lock is held. COMMIT decides the prepared
- * updates. ABORT releases the locks and decides nothing. In between, the
- * scheduler does not hold the names of the session, except if it shares rows.
- * Its lock files do, and other updates find the locks.
+ * undecided updates come back and no lock is held. COMMIT decides the prepared
+ * updates, and ABORT releases the locks and decides nothing. In between, other
+ * updates find the lock files of the session, so the scheduler does not hold
+ * its names, except if the rows are shared.
  */
 enum batch_session {
 	BATCH_WHOLE, /* no session: from lock to unlock */
@@ -323,14 +329,15 @@ struct batch {
 	 * was taken, and when the last one went (monotonic). LOCKED_NS is later
 	 * by the time in a log that other machines share. 0: no lock. */
 	int64_t locked_ns, unlocked_ns;
-	/* Set by the store: the time of the steps. DONE is a point in time. */
+	/* Set by the store: the time of the steps, but DONE is a point in
+	 * time. */
 	int64_t lock_ns, flush_ns, publish_ns, done_ns;
 	enum batch_close closed;
 	struct batch *next;
 };
 
-/* The worker calls this function first. Very many updates would take too long
- * in the loop. */
+/* The worker calls this function first, because very many updates would take
+ * too long in the loop. */
 void batch_lay_out(struct batch *b);
 size_t batch_nr_updates(const struct batch *b);
 void batch_free(struct batch *b); /* not the transactions */

@@ -2,17 +2,17 @@
  * The file systems of open repositories.
  *
  * The happy path: a file system is opened for its first repository, or for the
- * first objects that a repository elsewhere borrows. It stays open until the
- * store closes. One mounted file system has one open struct fs: the kernel
- * reports a failed write-back once per descriptor, and the next thread that
- * syncs must find the failure noted. The first repository makes the marker
- * file.
+ * first objects that a repository elsewhere borrows, and stays open until the
+ * store closes. The kernel reports a failed write-back once per descriptor, and
+ * the next thread that syncs must find the failure noted, so one mounted file
+ * system has one open struct fs. The first repository makes the marker file.
  *
- * Failures: refd never trusts a file system again after a failed sync. Nobody
- * gets another repository there. After the last repository was released, and
- * the records were deferred (deferred_fs.c), the descriptors are closed, so
- * that the file system can be unmounted. The next repository there opens the
- * file system again, and must sync it first.
+ * Failures: after a failed sync, memory and disk may have different contents,
+ * so refd does not trust the file system again, and nobody gets another
+ * repository there. After the last repository was released, and the records
+ * were deferred (deferred_fs.c), the descriptors are closed, so that the file
+ * system can be unmounted. The next repository there opens the file system
+ * again, and must sync it first.
  */
 #include <assert.h>
 #include <errno.h>
@@ -34,7 +34,7 @@ static void fs_close(const struct repos *repos, struct fs *fs)
 	fs->marker_fd = -1;
 }
 
-/* Opens the directories of FS for its syncs. DIRFD lies on FS. */
+/* Opens the directories of FS, on which DIRFD lies, for its syncs. */
 static int fs_open_dirs(const struct sys *sys, int dirfd, struct fs *fs)
 {
 	fs->objects_fd = -1;
@@ -56,7 +56,7 @@ static int fs_open(const struct repos *repos, const struct repo *repo,
 	if (r < 0)
 		return r;
 	fs->fsync_covers_all = SYS(sys, fsync_covers_all, fs->fd) > 0;
-	/* An old entry of this name need not be a file. */
+	/* An old entry of this name need not be a file, so it is removed. */
 	r = SYS(sys, unlinkat, repo->refd_fd, "marker");
 	if (r == 0 || r == -ENOENT) {
 		fs->marker_fd = SYS(sys, openat, repo->refd_fd, "marker",
@@ -111,8 +111,8 @@ static struct fs *find_fs(const struct repos *repos, uint64_t dev,
 	return fs;
 }
 
-/* KNOWN may have been opened for objects only, and gets the marker of FS. Under
- * MUTEX. */
+/* KNOWN may have been opened for objects only, so it takes over the marker of
+ * FS. Under MUTEX. */
 static void take_marker(struct fs *known, struct fs *fs)
 {
 	if (known->marker_fd >= 0 || fs->marker_fd < 0)
@@ -122,7 +122,7 @@ static void take_marker(struct fs *known, struct fs *fs)
 	fs->marker_fd = -1;
 }
 
-/* Takes FS over. R is the result of opening its directories. */
+/* Takes FS over, whose directories were opened with the result R. */
 static int fs_add(struct repos *repos, struct fs *fs, int r, struct fs **out)
 {
 	struct fs *other;
@@ -238,8 +238,9 @@ struct fs *fs_first(struct repos *repos)
 	return fs;
 }
 
-/* The descriptor may be closed as soon as the file system is gone. The kernel
- * knows the path without asking the disk. */
+/* The descriptor may be closed as soon as the file system is gone, so the state
+ * is looked at under MUTEX. The kernel knows the path without asking the disk,
+ * so the mutex is held only shortly. */
 void fs_path(struct repos *repos, const struct fs *fs, char path[REFD_PATH_MAX])
 {
 	const struct repo *repo;

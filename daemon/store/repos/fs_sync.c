@@ -15,7 +15,7 @@
 #define ROUNDED_NS 1000000000
 
 /* Writes made while the clock was back look older than they are, also once the
- * clock is right again. */
+ * clock is right again, so the time of the last sync no longer counts. */
 void fs_sync_watch_clock(struct repos *repos)
 {
 	int64_t offset = fs_clock_offset(repos->sys);
@@ -94,7 +94,8 @@ int fs_sync(struct repos *repos, struct fs *fs, int fd)
 /* ---- published refs ---- */
 
 /* With older kernels, syncfs succeeds on a file system that became read-only.
- * An fsync of the marker fails. */
+ * An fsync of the marker fails there, so the marker is written and synced,
+ * too. */
 static int sync_marked(struct repos *repos, struct fs *fs)
 {
 	static const char byte[] = "refd\n";
@@ -118,8 +119,8 @@ static int sync_marked(struct repos *repos, struct fs *fs)
 	return r;
 }
 
-/* Both the checkpoint and a retry of deferred redo forget records afterwards. A
- * thread with nothing to sync must wait until the sync of the other thread
+/* Both the checkpoint and a retry of deferred redo forget records afterwards,
+ * so a thread with nothing to sync must wait until the sync of the other thread
  * ends. */
 int fs_sync_published(struct repos *repos, struct fs *fs)
 {
@@ -144,8 +145,8 @@ int fs_sync_published(struct repos *repos, struct fs *fs)
 	return r;
 }
 
-/* While syncs cannot be marked, refd syncs nothing and forgets no record.
- * Reports the begin and the end of this state. */
+/* While syncs cannot be marked, refd syncs nothing and forgets no record, so
+ * the begin and the end of this state are reported. */
 void fs_sync_tell_unmarked(struct repos *repos)
 {
 	int err;

@@ -8,8 +8,8 @@
  *	ask	whether it may be served, if it never was
  *	claim	its lock, its id, its row in the journal (repo_claim.c)
  *
- * A failure refuses the transaction, with the reason, and leaves nothing open.
- * The next transaction tries again.
+ * A failure refuses the transaction, with the reason, and leaves nothing open,
+ * so the next transaction tries again.
  */
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/repos/repo_internal.h"
@@ -83,8 +83,8 @@ char *repo_owner_why(const char *path, uint32_t uid)
 	    path, uid);
 }
 
-/* Do refs and objects belong to a served owner? repo_find() has checked the
- * common directory. */
+/* Do refs and objects belong to a served owner, as the common directory, which
+ * repo_find() has checked? */
 static bool is_served(const struct repos *repos, const struct repo *repo,
     uint32_t *uid)
 {
@@ -126,8 +126,9 @@ static enum refd_status check_owner(struct repo *repo, int refs, char **why)
 	return REFD_DENIED;
 }
 
-/* A file server may lose renamed files without a recovery here. A daemon on a
- * different machine may not see the locks. */
+/* A file server may lose renamed files without a recovery here, and a daemon on
+ * a different machine may not see the locks, so network file systems are
+ * refused. */
 static enum refd_status check_fs(const struct repos *repos,
     const struct repo *repo, char **why)
 {
@@ -295,7 +296,7 @@ static enum refd_status trust_and_claim(struct repos *repos, struct repo *repo,
 		return REFD_DENIED;
 	}
 	refs = learn_owner(repos, repo);
-	/* Stat before reading: a later change is then noticed. */
+	/* Stat before reading, so that a later change is noticed. */
 	if (SYS(repos->sys, lstatat, repo->fd, "config", &repo->config_stat) <
 	    0)
 		memset(&repo->config_stat, 0, sizeof(repo->config_stat));
@@ -397,7 +398,8 @@ void repo_close(struct repos *repos, struct repo *repo)
 	free(repo);
 }
 
-/* A link is refused as a worktree: it could lead to a different repository. */
+/* A link is refused as a worktree, because it could lead to a different
+ * repository. */
 int repo_open_worktree(const struct sys *sys, const struct repo *repo,
     const char *id)
 {

@@ -15,8 +15,9 @@
 #define CHECKPOINT_MAX  128
 
 /* Any member of the repository's group may put a file there, also a ref that
- * refd wrote with the umask of a client. 0; -EACCES: the file belongs to a
- * different account, or others may write it, and is ignored. */
+ * refd wrote with the umask of a client, so owner and mode are checked. 0;
+ * -EACCES: the file belongs to a different account, or others may write it, and
+ * is ignored. */
 static int check_ours(const struct sys *sys, int fd,
     const struct journal *journal)
 {

@@ -5,16 +5,17 @@
  *	journal <32 hex digits>
  *	lsn <20 digits>
  *
- * A journal that ends before this LSN is an older copy: it has lost answered
- * records, and would use their numbers again.
+ * A journal that ends before this LSN is an older copy, which has lost answered
+ * records and would use their numbers again.
  *
  * The opening of the repository makes the file, before any answer. A checkpoint
  * makes no file, because the client may be removing the repository after its
  * answer. The checkpoint writes the file in place, and its syncfs makes the
  * file durable. If a power loss takes the file back, only this check is lost.
  *
- * Only a file of the journal's owner or of root counts: other members of the
- * repository's group may write there too. Any thread; blocks; nothing logs.
+ * Only a file of the journal's owner or of root counts, because other members
+ * of the repository's group may write there, too. Any thread; blocks; nothing
+ * logs.
  */
 #ifndef STORE_REPO_CHECKPOINT_H
 #define STORE_REPO_CHECKPOINT_H
@@ -26,7 +27,8 @@
  * journal's file, or an unreadable file. */
 uint64_t repo_checkpoint_read(const struct sys *sys, int refd_fd,
     const struct journal *journal);
-/* Makes the file if it is missing or has a wrong owner. 0 or negative errno. */
+/* Makes the file if it is missing or has a wrong owner, and returns 0 or a
+ * negative errno. */
 int repo_checkpoint_make(const struct sys *sys, int refd_fd,
     const struct journal *journal);
 /* 0 or negative errno. -ENOENT: the file was removed, and is not made again. */

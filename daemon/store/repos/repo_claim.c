@@ -10,11 +10,11 @@
  *	name	<common-dir>/refd/id, made at the first opening
  *	note	in the journal: recovery then knows the path
  *	mark	<common-dir>/refd/checkpoint, for checkpoints to write to
- * The id and the row are not synced here. The first transactions in the
+ * The id and the row are not synced here, because the first transactions in the
  * repository wait at the barrier for both syncs (barrier.c).
  *
  * A failure refuses the transaction, with the reason: refd migrate wants or has
- * the lock, and the client tries again; another daemon has the lock; the
+ * the lock, so the client tries again; another daemon has the lock; the
  * repository belongs to a different journal; it is new in place of one that was
  * lost; the id can't be read, or refd did not write it; the disk failed.
  */
@@ -75,7 +75,7 @@ static bool is_migrating(const struct repos *repos, const struct repo *repo)
 
 /* A refd migrate that was killed may leave reftable/ beside refs in files. Git
  * ignores reftable/ then, but recovery and batches would take reftable/ for the
- * refs. The caller has refd/lock. */
+ * refs, so reftable/ is moved aside. The caller has refd/lock. */
 static void put_reftable_aside(const struct repos *repos,
     const struct repo *repo)
 {
@@ -88,9 +88,9 @@ static void put_reftable_aside(const struct repos *repos,
 	SYS(sys, close, fd);
 }
 
-/* A copy by hard links shares the file with the original, so its lock would
- * lock both: a file with a second name is replaced. Another daemon may replace
- * the file before our lock, and only the file with the name counts. Returns a
+/* A copy by hard links shares the file with the original, and a lock would lock
+ * both, so a file with a second name is replaced. Another daemon may replace
+ * the file before our lock, so only the file with the name counts. Returns a
  * descriptor; -EAGAIN: somebody holds the lock. */
 static int open_lock(const struct sys *sys, int refd_fd)
 {
@@ -155,7 +155,8 @@ static bool is_also_at(const struct repos *repos, const struct repo *repo,
 	if (fd < 0)
 		return false;
 	r = SYS(sys, fstat, fd, &st);
-	/* Nothing is read there. Its records must not go to REPO. */
+	/* Nothing is read there, because the owner is not served. The records
+	 * of a repository there must not go to REPO, so the answer is yes. */
 	if (r == 0 && !repo_owner_is_served(st.uid)) {
 		SYS(sys, close, fd);
 		return st.dev != repo->dev || st.ino != repo->ino;
@@ -199,7 +200,8 @@ static int note_known(void *arg, const struct journal_repo *known)
 	return 0;
 }
 
-/* R: of the journal. Its -EBADMSG must not be taken for one of refd/id. */
+/* R is of the journal, whose -EBADMSG becomes -EIO, because refuse() would take
+ * the error for one of refd/id. */
 static int journal_result(int r)
 {
 	return r > 0 || r == -EBADMSG ? -EIO : r;
@@ -280,7 +282,9 @@ static int name_it(const struct repos *repos, struct repo *repo,
 		return 0;
 	snprintf(id->path, sizeof(id->path), "%s", repo->path);
 	r = repo_id_write(repos->sys, repo->refd_fd, id, has_one);
-	/* The journal must not know it before: see repo_is_lost(). */
+	/* The id is durable before the journal knows it. Otherwise a power loss
+	 * could bring the id without a journal back, and repo_is_lost() would
+	 * find a loss. */
 	return r == 0 && is_unnamed ? SYS(repos->sys, syncfs, repo->refd_fd) :
 				      r;
 }
@@ -394,8 +398,8 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 		r = note_it(repos, repo);
 	if (r != 0)
 		return refuse(repo, r, &id, why);
-	/* Without the file an older copy of the journal is not noticed. This is
-	 * no reason to refuse. */
+	/* Without the file an older copy of the journal is not noticed, but
+	 * this is no reason to refuse. */
 	repo_checkpoint_make(repos->sys, repo->refd_fd, repos->journal);
 	return REFD_OK;
 }
@@ -411,7 +415,7 @@ int repo_unmark(const struct sys *sys, const struct repo *repo,
 }
 
 /* Opens the refd/ directory of an earlier run. A copy of the repository may
- * lack the empty directory stage/. */
+ * lack the empty directory stage/, so stage/ is made again. */
 static int open_refd_dir(const struct repos *repos, struct repo *repo)
 {
 	const struct sys *sys = repos->sys;

@@ -368,7 +368,8 @@ static int settings_entry(void *arg, const char *key, const char *value,
 
 	if (is_promisor(key, value))
 		r->config.is_partial = true;
-	/* Every repository is below "/": the line of refd enable. */
+	/* Every repository is below "/", so the condition in this line of refd
+	 * enable always holds. */
 	if (strcmp(key, "include.path") == 0 ||
 	    strcmp(key, "includeif.gitdir:/.path") == 0)
 		return value != NULL ? include(r, value) :

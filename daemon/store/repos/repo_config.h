@@ -2,13 +2,13 @@
  * The settings of a repository's configuration that refd uses: the format,
  * core.bare, core.logAllRefUpdates, core.sharedRepository and core.fsync.
  *
- * The files are hostile input. Each file is opened below the common dir by
+ * The files are hostile input, so each file is opened below the common dir by
  * single names, without following a link, and must be a regular file. Files to
  * be read: "config", "config.worktree" if extensions.worktreeConfig is set, and
  * the files below the common dir named by include.path, or by the line of refd
  * enable. An include elsewhere, through a link or under another condition
- * (includeIf) is not read: the caller must get the possibly affected settings
- * from the client.
+ * (includeIf) is not read, so the caller must get the possibly affected
+ * settings from the client.
  *
  * Bounds: CONFIG_FILES files, CONFIG_BYTES bytes in all, includes nested
  * CONFIG_DEPTH deep (git's own bound). Blocks; nothing logs; any thread.

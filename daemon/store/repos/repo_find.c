@@ -8,9 +8,9 @@
  *	common	the commondir file of GIT_DIR leads below a root again, to a
  *		directory of the same owner or group
  *
- * A failure gets a message, without text from files. Nothing outside of the
- * roots is opened: a client learns nothing about other directories of the
- * daemon.
+ * The client may lack the right to read the files, so the message of a failure
+ * has no text from files. Nothing outside of the roots is opened, so a client
+ * learns nothing about other directories of the daemon.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -74,8 +74,8 @@ int repo_open_root(const void *arg, const char *path)
 	return repo_open_below_root(arg, path);
 }
 
-/* Is PATH, which is resolved, below a root? An open directory may be moved out
- * of the roots. */
+/* Is PATH, which is resolved, below a root? Asked after the opening, because an
+ * open directory may be moved out of the roots. */
 static bool is_below_root(const struct repos *repos, const char *path)
 {
 	size_t i;
@@ -152,7 +152,7 @@ static enum refd_status cant_open(int err, const char *path,
 	return repo_open_status(err);
 }
 
-/* Only an owner or a group member of the repository can add a worktree. So a
+/* Only an owner or a group member of the repository can add a worktree, so a
  * git-dir of a foreign account must not lead to the repository. */
 static bool belong_together(const struct repo_place *own,
     const struct repo_place *common)
@@ -208,8 +208,8 @@ enum refd_status repo_find(const struct repos *repos, const char *git_dir,
 		r = open_common(repos, &own, common, place);
 		free(common);
 	}
-	/* One text for all lasting reasons: the client may lack the right to
-	 * read the file or its directory. */
+	/* One text for all lasting reasons, because the client may lack the
+	 * right to read the file or its directory. */
 	if (repo_open_status(r) != REFD_NOREPO)
 		*why = repo_why("can't follow '%s/commondir': %s", own.path,
 		    strerror(-r));
@@ -249,8 +249,8 @@ static int read_git_file(const struct sys *sys, int fd, const char *dir,
 	return r;
 }
 
-/* As git, but the file must belong to the owner of the repository: somebody
- * else could name a repository that the user did not mean. */
+/* As git, but the file must belong to the owner of the repository, because
+ * somebody else could name a repository that the user did not mean. */
 static enum refd_status follow_git_file(const struct repos *repos, int fd,
     const char *dir, struct repo_place *place, char **why)
 {
@@ -318,7 +318,8 @@ int repo_find_known(const struct repos *repos, const char *path,
 
 /* ---- git refs migrate ---- */
 
-/* A git directory has about 15 entries. */
+/* A git directory has about 15 entries, but others may make any number, so the
+ * search has an end. */
 #define ENTRIES_MAX 1000
 
 bool repo_has_migration(const struct sys *sys, int fd,

@@ -102,7 +102,7 @@ int repo_id_read(const struct sys *sys, int refd_fd, struct repo_id *id)
 		return -EBADMSG;
 	if (r < 0)
 		return r;
-	/* No record refers to such an id. */
+	/* A blank id was never durable, so no record refers to it. */
 	r = is_blank(buf, len)      ? -ENOENT :
 	    parse(buf, len, &found) ? 0 :
 				      -EBADMSG;

@@ -5,11 +5,12 @@
  *	journal <32 hex digits>
  *	path <the path at the time of writing>
  *
- * Written once. The path tells a moved repository from a copy that contains the
- * file: if the old path still has the same id, the repository is a copy and
- * gets a new id. If the journal is all zeros, refd-group has made the file, or
- * refd disable has released the repository, and the daemon adds the own journal
- * at the first opening.
+ * Written at the first opening, and again after a move, or when another journal
+ * may take the repository. A copy of the repository contains the file, too, so
+ * the path tells a moved repository from a copy: if the old path still has the
+ * same id, the repository is a copy and gets a new id. If the journal is all
+ * zeros, refd-group has made the file, or refd disable has released the
+ * repository, so the daemon adds its own journal at the first opening.
  *
  * Any thread; blocks; 0 or negative errno; nothing logs.
  */
@@ -27,14 +28,15 @@ struct repo_id {
 	uint32_t owner; /* uid of the file's owner when it was read */
 };
 
-/* Does not follow a link. -ENOENT: no file, or an empty file. After a power
- * loss a file that was never synced is empty. -EBADMSG: the content is not an
- * id. */
+/* Does not follow a link. -ENOENT: no file, or an empty file, because after a
+ * power loss a file that was never synced is empty. -EBADMSG: the content is
+ * not an id. */
 int repo_id_read(const struct sys *sys, int refd_fd, struct repo_id *id);
 /* The same for the common dir. */
 int repo_id_read_in(const struct sys *sys, int dirfd, struct repo_id *id);
-/* Did the account of this process, or root, write the file? A group member who
- * may write in a repository can put any text into refd/. */
+/* Did the account of this process, or root, write the file? No other id is
+ * believed, because a group member who may write in a repository can put any
+ * text into refd/. */
 bool repo_id_is_own(const struct repo_id *id);
 /* May any journal take the repository? A program that copies repositories from
  * other machines does not know the journal, refd disable has released the

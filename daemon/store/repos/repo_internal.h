@@ -8,13 +8,16 @@
 #include "daemon/store/repos/repo.h"
 
 /* The flock on <common-dir>/refd/lock. Ends when its last reference is dropped,
- * not when another descriptor of the file is closed. Under repos->mutex. */
+ * not when another descriptor of the file is closed. Only the thread that opens
+ * or closes the repository (struct repo_busy) counts references, so no lock is
+ * needed. */
 struct repo_lock {
 	int fd;
 	unsigned refs;
 };
 
-/* The begin of repo_open(): the common dir, found but not trusted. */
+/* The begin of repo_open(), with the common dir, which was found but is not
+ * trusted. */
 struct repo_place {
 	int fd; /* taken over on success */
 	char path[4096];
@@ -23,12 +26,12 @@ struct repo_place {
 };
 
 /* OK and *PLACE (close place->fd), or a status. Follows the commondir file of
- * GIT_DIR. Both directories must lie under a root, and belong to a served
+ * GIT_DIR, and both directories must lie under a root and belong to a served
  * owner. */
 enum refd_status repo_find(const struct repos *repos, const char *git_dir,
     struct repo_place *place, char **why);
-/* The same for the argument of an administrator's command: a git-dir, or a work
- * tree, whose .git may be a file. ARG is trusted. */
+/* The same for ARG, the trusted argument of an administrator's command, which
+ * is a git-dir, or a work tree whose .git may be a file. */
 enum refd_status repo_find_named(const struct repos *repos, const char *arg,
     struct repo_place *place, char **why);
 
@@ -37,7 +40,8 @@ enum refd_status repo_find_named(const struct repos *repos, const char *arg,
  * fails (IO). */
 enum refd_status repo_open_status(int err);
 
-/* The reason why a repository of UID is not served; the caller frees it. */
+/* The reason why a repository of UID is not served, to be freed by the
+ * caller. */
 char *repo_owner_why(const char *path, uint32_t uid);
 
 /* object_rule.open_root: ARG is a struct repos. */
@@ -49,28 +53,29 @@ int repo_open_root(const void *arg, const char *path);
 int repo_find_known(const struct repos *repos, const char *path,
     struct repo_place *place);
 
-/* Opens the repository: config, rights, flock, id, journal. LOCK is the lock of
- * an older opening, or NULL. The fields of the table are not filled in. */
+/* Opens the repository with its config, rights, flock, id and journal. LOCK is
+ * the lock of an older opening, or NULL. The fields of the table are left to
+ * repos.c. */
 enum refd_status repo_open(struct repos *repos, struct repo_place *place,
     struct repo_lock *lock, struct repo **repo, char **why);
-/* The same for recovery: only by path and id. -EKEYREJECTED: the owner is not
- * served. */
+/* The same for recovery, but only by path and id. -EKEYREJECTED: the owner is
+ * not served. */
 int repo_open_known(struct repos *repos, const struct journal_repo *known,
     struct repo **repo);
 void repo_close(struct repos *repos, struct repo *repo);
 
-/* Opens a repository of any journal and takes its flock. Writes nothing, and
+/* Opens a repository of any journal and takes its flock, but writes nothing and
  * reads no configuration. -ENOENT: never served by refd. -EAGAIN: a daemon
  * serves it. -EKEYREJECTED: as above. PLACE is closed or taken over. */
 int repo_open_claimed(struct repos *repos, struct repo_place *place,
     struct repo **repo);
 
-/* repo_claim.c: refd/ of an open directory: made, locked, named and noted in
- * the journal. */
+/* In repo_claim.c, refd/ of an open directory is made, locked, named and noted
+ * in the journal. */
 enum refd_status repo_claim(struct repos *repos, struct repo *repo,
     struct repo_lock *lock, char **why);
-/* Claims REPO only if its id is KNOWN; writes nothing. -ESTALE: a different id.
- * -EAGAIN: locked. */
+/* Claims REPO only if its id is KNOWN, and writes nothing. -ESTALE: a different
+ * id. -EAGAIN: locked. */
 int repo_claim_known(const struct repos *repos, struct repo *repo,
     const struct journal_repo *known);
 /* Claims REPO, of any journal. -ENOENT: never served. -EAGAIN: locked. */

@@ -37,7 +37,8 @@ bool repo_peer_has(const struct sys_stat *st, const struct txn_peer *peer,
 	return S_ISDIR(st->mode) && (st->mode >> shift & bits) == bits;
 }
 
-/* Opens the directory NAME in DIR if PEER may pass through it. Closes DIR. */
+/* Opens the directory NAME in DIR if PEER may pass through it, and closes
+ * DIR. */
 static int step(const struct sys *sys, int dir, const char *name,
     const struct txn_peer *peer, struct sys_stat *st)
 {
@@ -54,9 +55,9 @@ static int step(const struct sys *sys, int dir, const char *name,
 	return -EACCES;
 }
 
-/* Goes step by step, without links. The owner of a directory could otherwise
- * replace closed directories below by a link to the same repository. Results as
- * in repo_peer_may_see(). */
+/* Goes step by step and without links, because the owner of a directory could
+ * otherwise replace closed directories below by a link to the same repository.
+ * Results as in repo_peer_may_see(). */
 static enum refd_status may_reach(const struct sys *sys, const char *path,
     uint64_t dev, uint64_t ino, const struct txn_peer *peer)
 {
@@ -83,8 +84,8 @@ bool repo_peer_may_reach(const struct sys *sys, const char *path, uint64_t dev,
 	return may_reach(sys, path, dev, ino, peer) == REFD_OK;
 }
 
-/* Is NAME in DIR missing, or neither directory nor link? A link may lead to
- * where PEER may not look. */
+/* Is NAME in DIR missing, or neither directory nor link? A link does not count,
+ * because it may lead to where PEER may not look. */
 static bool is_no_directory(const struct sys *sys, int dir, const char *name)
 {
 	struct sys_stat st;
@@ -94,8 +95,8 @@ static bool is_no_directory(const struct sys *sys, int dir, const char *name)
 	    (r == 0 && !S_ISDIR(st.mode) && !S_ISLNK(st.mode));
 }
 
-/* Follows PATH as far as PEER may. Returns the directory. -ENOENT: PEER may see
- * that the path is missing. Other errno: PEER may not see it. */
+/* Follows PATH as far as PEER may, and returns the directory. -ENOENT: PEER may
+ * see that the path is missing. Other errno: PEER may not see it. */
 static int walk_as(const struct sys *sys, const char *path,
     const struct txn_peer *peer)
 {
@@ -147,12 +148,14 @@ enum refd_status repo_peer_may_see(const struct repos *repos,
 	}
 	if (status == REFD_BUSY || status == REFD_IO)
 		return status;
-	/* If the common dir is not found, it may be anywhere. */
+	/* A common dir that is not found may be anywhere, also where PEER may
+	 * not look, so the reason is kept back. */
 	return has_common ? REFD_NOREPO : REFD_OK;
 }
 
 /* Checks the present rights, not the rights at the opening. The daemon itself
- * can reach the repository. */
+ * can reach the repository, so its own account need not be checked on the
+ * way. */
 enum refd_status repo_peer_may_write(const struct sys *sys,
     const struct repo *repo, const struct txn_peer *peer)
 {

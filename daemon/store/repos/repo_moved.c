@@ -6,7 +6,8 @@
  * Failure: somebody moved the repository out of the roots, so the daemon can't
  * reach the files any more; or somebody removes the repository, so files are
  * missing. Admission then sees an error of the disk, of the rights or of an
- * object. The answer is norepo instead, as for every later transaction.
+ * object. Every later transaction gets norepo, so the answer is norepo here,
+ * too.
  */
 #include "daemon/store/repos/repo_moved.h"
 

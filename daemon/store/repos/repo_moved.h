@@ -1,5 +1,5 @@
 /*
- * The end of an admission that failed. For the worker that has TXN, before TXN
+ * The end of an admission that failed, for the worker that has TXN, before TXN
  * goes back to the loop. Blocks on the disk of the repository.
  */
 #ifndef STORE_REPO_MOVED_H

@@ -1,7 +1,8 @@
 /*
  * The last records of a repository's refs, for looks (looking/looker.h). A name
- * belongs to a class by its hash. So the memory is fixed, and a look may take a
- * ref for changed because of a different ref: the next look finds the ref.
+ * belongs to a class by its hash, so the memory is fixed. A look may leave out
+ * a changed ref because of a different ref of the class, but the next look
+ * finds the ref.
  *
  * Nothing here can fail.
  */

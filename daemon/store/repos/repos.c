@@ -1,7 +1,7 @@
 /*
  * The table of open repositories, by device and inode of the common dir, so
- * that all paths to a repository find the same entry. The lists are short: some
- * hundred repositories, and a look-up compares a few numbers.
+ * that all paths to a repository find the same entry. There are some hundred
+ * repositories, and a look-up compares a few numbers, so lists are fast enough.
  *
  * A repository is doomed if its path leads elsewhere now, or its config
  * changed. References stay valid, but nobody gets a new reference.
@@ -137,9 +137,9 @@ static void recall_loose(struct repos *repos, struct repo *repo)
 /* ---- the table ---- */
 
 /* Gives REPO its file system, a reference and a place in the table. -EIO: the
- * file system failed to sync. The check is repeated here: the file system may
- * have failed and been closed since fs_attach(), because fs_fail() and
- * fs_is_in_use() see only the table. */
+ * file system failed to sync. fs_fail() and fs_is_in_use() see only the table,
+ * and the file system may have failed and been closed since fs_attach(), so the
+ * state is checked once more. */
 static int enlist(struct repos *repos, struct repo *repo)
 {
 	int r = fs_attach(repos, repo);
@@ -160,7 +160,7 @@ static int enlist(struct repos *repos, struct repo *repo)
 	return r;
 }
 
-/* Takes out a repository without references: doomed, idle since before
+/* Takes out a repository without references which is doomed, idle since before
  * BEFORE_NS, or any while the table is full. Marks the repository as BUSY. */
 static struct repo *take_out(struct repos *repos, int64_t before_ns,
     struct repo_busy *busy)
@@ -198,8 +198,9 @@ void repos_trim(struct repos *repos, int64_t idle_ns)
 	}
 	mutex_lock(&repos->mutex);
 	for (repo = repos->open; repo != NULL; repo = repo->next) {
-		/* The last close of a removed file may block on the disk. With
-		 * a reference the repository stays in the list. */
+		/* The last close of a removed file may block on the disk, so
+		 * MUTEX is given back. With a reference the repository stays in
+		 * the list. */
 		repo->refs++;
 		mutex_unlock(&repos->mutex);
 		packed_trim(repo->packed);
@@ -253,7 +254,8 @@ static struct repo *find_open(struct repos *repos,
 }
 
 /* After a move, the journal gets the new path at the next opening. If the
- * repository is moved back, it must be opened once more. */
+ * repository is moved back, the journal needs the old path again, so it must be
+ * opened once more. */
 static void doom_moved(struct repos *repos, struct repo *repo)
 {
 	if (repo == NULL)
@@ -263,7 +265,7 @@ static void doom_moved(struct repos *repos, struct repo *repo)
 	repo_put(repos, repo);
 }
 
-/* Opens the repository at PLACE. No other thread opens or closes it
+/* Opens the repository at PLACE, which no other thread opens or closes
  * meanwhile. */
 static struct repo *open_at(struct repos *repos, struct repo_place *place,
     struct repo_lock *lock, enum refd_status *status, char **why)
@@ -308,8 +310,8 @@ bool repo_move_may_cause(enum refd_status status)
 	    status == REFD_UNSUPPORTED || status == REFD_NOOBJECT;
 }
 
-/* Returns the open repository at PLACE, and otherwise begins the opening. LOCK
- * as above. */
+/* Returns the open repository at PLACE, and otherwise begins the opening, with
+ * LOCK as above. */
 static struct repo *begin_at(struct repos *repos,
     const struct repo_place *place, struct repo_busy *busy,
     struct repo_lock **lock, bool *is_full)
@@ -347,7 +349,8 @@ struct repo *repos_get(struct repos *repos, const char *git_dir,
 	place.first = first;
 	repo = begin_at(repos, &place, &busy, &lock, &is_full);
 	if (repo == NULL && is_full) {
-		/* Closing a doomed repository may release the lock. */
+		/* Closing a doomed repository may release the lock, so the lock
+		 * is looked up again. */
 		busy_end(repos, &busy);
 		repos_trim(repos, INT64_MAX / 2);
 		repo = begin_at(repos, &place, &busy, &lock, &is_full);
@@ -357,10 +360,12 @@ struct repo *repos_get(struct repos *repos, const char *git_dir,
 	else
 		repo = open_at(repos, &place, lock, status, why);
 	busy_end(repos, &busy);
-	/* refd migrate waits until the repository is closed. */
+	/* refd migrate waits until the repository is closed, so a doomed
+	 * opening is closed at once. */
 	if (repo == NULL && *status == REFD_BUSY)
 		repos_trim(repos, INT64_MAX / 2);
-	/* The daemon may have no access to a directory that was moved away. */
+	/* The daemon may have no access to a directory that was moved away, so
+	 * any failure may come from a move. */
 	if (repo == NULL &&
 	    leads_elsewhere(repos, place.path, place.st.dev, place.st.ino)) {
 		free(*why);
@@ -387,8 +392,8 @@ int repos_get_known(struct repos *repos, const struct journal_repo *known,
 	mutex_unlock(&repos->mutex);
 	r = repo_open_known(repos, known, &repo);
 	if (r == 0) {
-		/* Only recovery may use the repository: git's checks were not
-		 * done. */
+		/* Only recovery may use the repository, because git's checks
+		 * were not done. */
 		repo->doomed = true;
 		r = enlist(repos, repo);
 		if (r < 0)

@@ -139,8 +139,8 @@ int rights_reserve(struct rights *rules, const char *const *prefixes, size_t nr)
 
 /* ---- questions ---- */
 
-/* "refs/pull" matches "refs/pull/" too: a file with this name would block all
- * refs below. */
+/* "refs/pull" matches "refs/pull/" too, because a file with this name would
+ * block all refs below. */
 static bool is_below(const char *name, const char *prefix)
 {
 	size_t len = strlen(prefix);

@@ -1,9 +1,11 @@
 /*
  * The rules for each root, or for a directory below a root: the allowed users,
  * the least durability, and the limits for each repository. Also the refs that
- * are reserved everywhere. The rules may change while the store works.
+ * are reserved everywhere. The rules may change while the store works, so they
+ * have a mutex.
  *
- * Any thread. A call blocks only while a few lists are copied.
+ * Any thread. A call blocks only for as long as another thread reads or
+ * exchanges a few lists.
  */
 #ifndef STORE_RIGHTS_H
 #define STORE_RIGHTS_H
@@ -58,9 +60,8 @@ int rights_reserve(struct rights *rules, const char *const *prefixes,
 /* Is NAME below a reserved prefix? */
 bool rights_is_reserved(struct rights *rules, const char *name);
 
-/* May PEER use the repository at PATH? *GIVEN has the least durability and the
- * limits there. Without a rule, every user of the daemon may, without
- * limits. */
+/* May PEER use the repository at PATH, with the least durability and the limits
+ * of *GIVEN? Without a rule, every user of the daemon may, without limits. */
 bool rights_allow(struct rights *rules, const char *path,
     const struct txn_peer *peer, struct rights_given *given);
 

@@ -8,12 +8,12 @@
  *	unlink
  *
  * Failures: while the dead lock stands, git, refd and other programs cannot
- * take the lock, and none of them removes a lock that it did not take. Only a
- * person can. If a person removes the dead lock between the first check and the
- * rename, and a process takes the lock in this moment, the second check finds
- * that lock, and link(2) puts it back. link(2) replaces no lock.
+ * take the lock, and none of them removes a lock that it did not take, so only
+ * a person can. If a person removes the dead lock between the first check and
+ * the rename, and a process takes the lock in this moment, the second check
+ * finds that lock. Then link(2), which replaces no lock, puts it back.
  *
- * If the daemon or the machine stops in between, DEAD_LOCK_ASIDE stays. The
+ * If the daemon or the machine stops in between, DEAD_LOCK_ASIDE stays, and the
  * next removal replaces it.
  */
 #include "daemon/store/refs/dead_lock.h"
@@ -114,7 +114,7 @@ static int check(const struct dead_lock *l, const struct sys *sys, int dirfd,
 	if (r < 0)
 		return r == -ENOENT || r == -ENOTDIR ? -ESTALE : r;
 	/* A file of refd/stage/ with a single name left is a lock again if refd
-	 * links it again. */
+	 * links it again, so a second name counts as another lock. */
 	return st.dev == l->st.dev && st.ino == l->st.ino && st.nlink == 1 ?
 	    0 :
 	    -ESTALE;

@@ -40,8 +40,8 @@ struct dead_lock {
  * no close. */
 int dead_lock_open(struct dead_lock *l, const struct sys *sys, int dirfd,
     const char *path);
-/* NULL: L is dead, because it is older than this boot. Otherwise the reason why
- * this is not proved: a static text, to follow "because". */
+/* NULL: L is dead, because it is older than this boot. Otherwise a static text,
+ * to follow "because", with the reason why this is not proved. */
 const char *dead_lock_not_older(const struct dead_lock *l,
     const struct sys *sys, const struct this_boot *boot);
 /* The first of the processes that may hold L, and their number. ALL was listed

@@ -8,8 +8,9 @@
  *			syncs the last file and each file that no worker has
  *			begun, and then waits for the workers
  *
- * Failures: if a sync fails, the owner of the file is told. If no worker is
- * free, the caller syncs all files.
+ * Failures: if a sync fails, the owner of the file is told. All workers may be
+ * busy or hang on another disk, so the caller syncs the files that no worker
+ * has begun.
  */
 #include "daemon/store/refs/flush.h"
 
@@ -22,7 +23,8 @@
 #include "daemon/base/workers.h"
 
 /* The maximum of workers at a time, besides the caller. The first few workers
- * gain the most, and a disk that hangs keeps them all. */
+ * gain the most, and a disk that hangs keeps them all, so there are only a
+ * few. */
 #define FLUSH_WORKERS 3
 
 struct flusher {
@@ -155,8 +157,8 @@ static struct flush_file *take_back(struct flusher *fl, const size_t *left)
 	return file;
 }
 
-/* All workers may be busy, or hang on another disk. So the caller syncs all its
- * files that no worker has begun. */
+/* All workers may be busy, or hang on another disk, so the caller syncs every
+ * file that no worker has begun. */
 static void wait_for(struct flusher *fl, size_t *left)
 {
 	struct flush_file *file;

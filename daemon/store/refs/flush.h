@@ -4,11 +4,12 @@
  *	flush_add, flush_add, ...	takes over the descriptors
  *	flush_end			flushes and closes all
  *
- * Workers (struct flusher) sync files in parallel for all callers; file systems
- * combine syncs that wait together. Without a flusher, files are synced one
- * after the other. A struct flush belongs to one thread. It holds at most
- * FLUSH_MAX descriptors; when full, it blocks for all. A descriptor is synced
- * once and then closed, whatever the result.
+ * File systems combine syncs that wait together, so workers (struct flusher)
+ * sync files in parallel for all callers. Without a flusher, files are synced
+ * one after the other. A struct flush belongs to one thread and holds at most
+ * FLUSH_MAX descriptors. When full, it blocks until all are synced. A failed
+ * sync has consumed the error, so a descriptor is synced once and then closed,
+ * whatever the result.
  *
  *	flush_ahead, flush_wait		fsyncs or writes out one descriptor,
  *					which stays the caller's, in the
@@ -35,7 +36,7 @@ enum flush_how {
 
 struct flusher;
 struct workers;
-/* Before workers_start(). NULL: no memory. */
+/* Call before workers_start(). Returns NULL without memory. */
 struct flusher *flusher_new(const struct sys *sys, struct workers *workers);
 /* After workers_stop(). */
 void flusher_free(struct flusher *flusher);

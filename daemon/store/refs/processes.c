@@ -3,10 +3,10 @@
  * has the time of start, its status the user ids, and its uid_map the ids that
  * its user namespace maps.
  *
- * Failures: a process that ends meanwhile is left out. A process whose files
- * cannot be read or understood may hold any lock. /proc lists the processes in
- * the order of their numbers, and a process keeps its number, so no process is
- * missed that runs during the whole search.
+ * Failures: a process that ends meanwhile is left out, and a process whose
+ * files cannot be read or understood may hold any lock. /proc lists the
+ * processes in the order of their numbers, and a process keeps its number, so
+ * no process is missed that runs during the whole search.
  *
  * If a number is used again between two reads, then the first process has
  * ended and the second began after the search, so neither matters.
@@ -43,7 +43,7 @@ static bool is_first_namespace(const struct sys *sys, const char *path,
 	return sys_stat_trusted(sys, path, &st) == 0 && st.ino == first;
 }
 
-/* Has a mount on /proc an option that hides processes? True if unknown. */
+/* Has a mount on /proc an option that hides processes, or is this unknown? */
 static bool has_hidden(const struct sys *sys)
 {
 	char *text, *line, *end;
@@ -112,7 +112,8 @@ static uint64_t start_in(const char *stat)
 	return at != NULL ? strtoull(at, NULL, 10) : 0;
 }
 
-/* The value of a line of status; the kernel escapes line feeds of the name. */
+/* The value of a line of status. A name cannot forge a line, because the kernel
+ * escapes line feeds. */
 static const char *line_of(const char *status, const char *key)
 {
 	const char *at = status;
@@ -127,7 +128,7 @@ static const char *line_of(const char *status, const char *key)
 
 /* The file servers, and a file that is not empty where the server serves other
  * machines, also before its start. The guests of virtiofsd end with the
- * machine. */
+ * machine, so virtiofsd needs no such file. */
 static const struct {
 	const char *name, *sign;
 } servers[] = {
@@ -236,7 +237,7 @@ bool processes_answer(const struct sys *sys, enum process_doubt doubt, long pid)
 
 /* ---- the list ---- */
 
-/* The map of the first user namespace: all numbers, unchanged. */
+/* Is MAP the map of the first user namespace, with all numbers unchanged? */
 static bool is_plain_map(const char *map)
 {
 	unsigned long inside, outside, nr;

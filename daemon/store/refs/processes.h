@@ -3,7 +3,7 @@
  * lock file.
  *
  * A process may hold a lock only if the owner of the lock is one of the four
- * user ids of the process: open(2) takes the owner of a new file from them. So
+ * user ids of the process: open(2) takes the owner of a new file from them, so
  * a lock whose owner has no process has no holder. A process in another user
  * namespace may also take any user id that the namespace maps, so it may hold
  * the locks of these. Exceptions may hold any lock:
@@ -16,13 +16,13 @@
  * locks of all. So a file server is known by the file of its program, since a
  * link gives a program of root any name, and a namespace by its maker. Only
  * root can read both, and the list is made with the rights of the owner of the
- * repository. So the list asks (process_ask).
+ * repository, so the list asks root (process_ask).
  *
  * refd-daemon holds only locks that are hard links (token.h), so it may hold
  * no lock with a single name.
  *
- * A process is known by its number and its time of start. The time of start
- * counts from the boot, so no clock that can be set is involved.
+ * A process is known by its number and its time of start, which counts from the
+ * boot, so no clock that can be set is involved.
  *
  * One thread; every call may block. Nothing logs.
  */
@@ -44,7 +44,8 @@ struct process {
 	uint64_t started; /* in ticks since the boot; 0: unknown */
 	uint32_t uids[4];
 	char name[16];
-	/* The ids that its user namespace maps. None in the first namespace. */
+	/* The ids mapped by the user namespace, or none in the first
+	 * namespace. */
 	struct uid_range *mapped;
 	size_t nr_mapped, mapped_size;
 	bool may_hold_any;
@@ -74,17 +75,17 @@ process_ask processes_answer;
 const char *processes_hidden(const struct sys *sys);
 /* The same, but only whether this process runs in a container. */
 const char *processes_in_container(const struct sys *sys);
-/* Is a file server of root set up on this machine, running or not? Its clients
- * hold locks through restarts of the machine. True if unknown. */
+/* Is a file server of root set up on this machine? It need not run yet, because
+ * its clients hold locks through restarts of the machine. True if unknown. */
 bool processes_serve_files(const struct sys *sys);
 /* Lists every process that runs during the whole call, except ended processes
- * with unread status (zombies) and process SELF. ALL is empty before; free it
- * with processes_done(). ASK is called where a doubt remains. 0 or negative
+ * with unread status (zombies) and process SELF. ALL is empty before, and is
+ * freed by processes_done(). ASK is called where a doubt remains. 0 or negative
  * errno. */
 int processes_find(const struct sys *sys, long self, process_ask *ask,
     struct processes *all);
-/* Removes from ALL every process that is not in NOW, a later list: it has
- * ended. */
+/* Removes from ALL every process that is not in NOW, a later list, because the
+ * process has ended. */
 void processes_keep(struct processes *all, const struct processes *now);
 /* May P hold a lock file of UID with a single name? */
 bool process_may_hold(const struct process *p, uint32_t uid);

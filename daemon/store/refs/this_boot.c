@@ -45,7 +45,8 @@ void this_boot_find(const struct sys *sys, struct this_boot *b)
 const char *this_boot_is_after(const struct this_boot *b, const struct sys *sys,
     int64_t ctime_ns)
 {
-	/* In this order: a delay in between makes the boot earlier. */
+	/* In this order, so that a delay in between makes the boot earlier, and
+	 * no lock look older. */
 	int64_t wall_ns = SYS(sys, now_wall);
 	int64_t boot_ns = wall_ns - SYS(sys, now_boot);
 

@@ -2,7 +2,7 @@
  * Is a lock file older than this boot of the machine? Then no process of the
  * machine holds the lock, because all processes of earlier boots have ended.
  *
- * Only clocks tell the age of a file, and somebody can set a clock. So two
+ * Only clocks tell the age of a file, and somebody can set a clock, so two
  * times are compared:
  *
  *	boot	the wall clock, less the time since the boot: a later setting
@@ -16,8 +16,8 @@
  * direction makes a lock of this boot look older. Only a clock which was set
  * back and forth between the boot and the question could (docs/limits.md).
  *
- * A lock can outlive a boot if its holder is a process of another machine: a
- * client of a file server. So nothing is proved beside a file server either.
+ * A lock can outlive a boot if its holder is a process of another machine, a
+ * client of a file server, so nothing is proved beside a file server either.
  *
  * One thread; may block. Nothing logs.
  */
@@ -35,7 +35,7 @@ struct this_boot {
 	const char *unknown;
 };
 
-/* Reads trusted paths: to be called before the process is confined. */
+/* Reads trusted paths, so call it before the process is confined. */
 void this_boot_find(const struct sys *sys, struct this_boot *b);
 /* Did this boot begin after CTIME_NS, the ctime of a file whose file system has
  * the clock of this machine? NULL: yes. Otherwise a static text, to follow

@@ -1,5 +1,6 @@
 /*
- * Ref locks as hard links of a token file.
+ * Ref locks as hard links of a token file, because the common inode then tells
+ * recovery which locks are refd's.
  *
  * Happy path:
  *	init		create <id>.0 in stage/, empty
@@ -38,7 +39,7 @@ void token_value_name(char name[TOKEN_NAME_MAX], uint64_t id, unsigned n)
 	snprintf(name, TOKEN_NAME_MAX, "%016llx-%u", (unsigned long long)id, n);
 }
 
-/* Strict: makes the name again and compares. An id and k have exactly one
+/* Makes the name again and compares, because an id and k have exactly one
  * name. */
 int token_parse_name(const char *name, uint64_t *id, unsigned *k)
 {
@@ -98,8 +99,9 @@ int token_init(struct token *tok, const struct sys *sys, int stage_fd,
 	return make_next_file(tok);
 }
 
-/* The link may have failed after it happened. Such a lock is ours: without its
- * token nobody would know, and nobody would remove it. */
+/* The link may have failed after it happened. Such a lock counts as taken,
+ * because nobody would know the lock without the token, and nobody would remove
+ * it. */
 static int make_link(const struct token *tok, int dirfd, const char *lock)
 {
 	struct sys_stat own, there;
@@ -113,7 +115,7 @@ static int make_link(const struct token *tok, int dirfd, const char *lock)
 	return r;
 }
 
-/* Links once; a full file is followed by the next file. */
+/* Links once, and goes on with the next file if the file is full. */
 static int link_once(struct token *tok, int dirfd, const char *lock)
 {
 	int r;

@@ -3,12 +3,12 @@
  *
  * A batch makes an empty file per repository, its *token*, in
  * <common-dir>/refd/stage/, and takes "<ref>.lock" by link(2) from the token.
- * git respects such a lock. After a crash or a power loss, a .lock with the
+ * git respects such a lock, and after a crash or a power loss, a .lock with the
  * inode of a file in stage/ is refd's. The name of the file has the number of
- * the batch, and the lock can be rolled forward or removed. The link count of a
+ * the batch, so the lock can be rolled forward or removed. The link count of a
  * token tells whether any lock still stands. New values are written beside the
  * token in stage/ and renamed onto the ref. The lock is unlinked afterwards, so
- * the lock stands until the ref is right.
+ * that it stands until the ref is right.
  *
  * One thread per token; every call may block. 0 or negative errno; nothing
  * logs. done() is allowed in any state and more than once.
@@ -22,9 +22,9 @@
 #include "proto/limits.h"
 
 #define TOKEN_NAME_MAX 32
-/* Nobody may write into a lock: the file stays empty. */
+/* Nobody may write into a lock, because the file must stay empty. */
 #define TOKEN_MODE 0444
-/* ext4 allows 65,000 links; a further file is made well before. */
+/* ext4 allows 65,000 links, so a further file is made well before. */
 #define TOKEN_LINKS_MAX 50000
 
 struct token {
@@ -48,15 +48,16 @@ void token_value_name(char name[TOKEN_NAME_MAX], uint64_t id, unsigned n);
 /* "<path>.lock", or -ENAMETOOLONG. */
 int token_lock_path(char lock[REFD_PATH_MAX], const char *path);
 
-/* Makes the file; nothing is locked yet. stage_fd is borrowed. -EEXIST: the
- * id was used before. On failure TOK may be done() and holds nothing. */
+/* Makes the file, below the borrowed stage_fd, and locks nothing yet. -EEXIST:
+ * the id was used before. After a failure TOK holds nothing, and may be
+ * done(). */
 int token_init(struct token *tok, const struct sys *sys, int stage_fd,
     uint64_t id);
 
 /*
- * Takes the lock of PATH (without ".lock"), relative to DIRFD; makes missing
- * parent directories with mode DIR_MODE. If another process prunes a directory
- * meanwhile, tries three times (as git's lock_raw_ref).
+ * Takes the lock of PATH (without ".lock"), relative to DIRFD, and makes
+ * missing parent directories with mode DIR_MODE. Another process may prune a
+ * directory meanwhile, so the call tries three times (as git's lock_raw_ref).
  *
  * -EEXIST: the lock is held. -ENOTDIR: a parent of PATH is a file.
  * -ENAMETOOLONG: PATH with ".lock" exceeds REFD_PATH_MAX, or a component
@@ -67,13 +68,13 @@ int token_lock(struct token *tok, int dirfd, const char *path, mode_t dir_mode);
 /* A missing lock counts as unlocked. */
 int token_unlock(struct token *tok, int dirfd, const char *path);
 
-/* The file system's clock at the last link: no lock of the token was taken
+/* The file system's clock at the last link, so no lock of the token was taken
  * later. The time is the st_ctime of the token, which link(2) updates.
- * Unlocking updates the time too: ask while all locks stand. */
+ * Unlocking updates the time, too, so ask while all locks stand. */
 int token_locked_at(struct token *tok, int64_t *ctime_ns);
 
-/* Removes the token's files. All locks must have been unlocked. Negative errno:
- * a file stays. */
+/* Removes the token's files, after all locks were unlocked. Negative errno: a
+ * file stays. */
 int token_done(struct token *tok);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * The causes of the answer "busy": one table with the name of every cause, the
- * text for the client, and a counter. refd-stats(1) lists the names;
+ * text for the client, and a counter. refd-stats(1) lists the names, and
  * test_busy_cause.c compares both lists.
  *
  * Any thread; nothing blocks or allocates.
@@ -46,11 +46,11 @@ enum busy_cause {
 	    BUSY_CAUSES
 };
 
-/* Status and text of an answer, as two arguments; counts CAUSE. */
+/* Status and text of an answer, as two arguments, with a count of CAUSE. */
 #define BUSY(cause)                                                            \
 	busy_cause_count(BUSY_##cause), busy_cause_text(BUSY_##cause)
 
-/* Counts a decision about a ref or a request. Returns REFD_BUSY. */
+/* Counts a decision about a ref or a request, and returns REFD_BUSY. */
 enum refd_status busy_cause_count(enum busy_cause cause);
 const char *busy_cause_text(enum busy_cause cause);
 const char *busy_cause_name(enum busy_cause cause);

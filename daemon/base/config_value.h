@@ -7,10 +7,11 @@
 
 #include <stdbool.h>
 
-/* git_parse_int(): any base that strtoimax() accepts, with the suffix k, m or
- * g. -1: not a number, or outside of an int, and *N is unchanged. */
+/* As git_parse_int(), in any base that strtoimax() accepts, with the suffix k,
+ * m or g. -1: not a number, or outside of an int, and *N is unchanged. */
 int config_value_int(const char *value, int *n);
-/* git_config_bool(). NULL, a key without "=", is true. -1: no boolean. */
+/* As git_config_bool(), which takes NULL, a key without "=", for true. -1: no
+ * boolean. */
 int config_value_bool(const char *value, bool *yes);
 
 #endif

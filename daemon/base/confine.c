@@ -24,8 +24,8 @@
 
 /*
  * Read while the daemon runs: the mount of a file system (sys_mount.c), the id
- * of this boot, the daemon's own descriptors. A reload reads the names of users
- * and groups, through the libraries of the name service.
+ * of this boot, the daemon's own descriptors, and by a reload the names of
+ * users and groups, through the libraries of the name service.
  */
 static const char *const read_by_all[] = { "/proc/self",
 	"/proc/sys/kernel/random/boot_id", "/sys/fs", "/sys/devices/system/cpu",
@@ -33,9 +33,9 @@ static const char *const read_by_all[] = { "/proc/self",
 	"/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib",
 	"/var/lib/sss" };
 
-/* passwd and group are replaced by new files on every change. Only a rule for
- * the directory permits reading the new files. A root daemon gets no such rule,
- * because /etc contains /etc/shadow. */
+/* passwd and group are replaced by new files on every change, so only a rule
+ * for the directory permits reading the new files. A root daemon gets no such
+ * rule, because /etc contains /etc/shadow. */
 static const char read_by_others[] = "/etc";
 
 static void __attribute__((format(printf, 3, 4))) note(char *text, size_t size,
@@ -125,7 +125,7 @@ static int allow_kept(struct landlock *l, const char *path, char **why)
 	return r;
 }
 
-/* Editors replace the file by a new file. */
+/* Editors replace the file by a new file, so the directory is allowed, too. */
 static int allow_config(struct landlock *l, const char *config, char **why)
 {
 	int r = allow_directory_of(l, config, LANDLOCK_READ, why);
@@ -216,7 +216,7 @@ static void confine_calls(struct confined *c)
 		note_missing(c, "seccomp", strerror(-r));
 }
 
-/* Without openat2 no repository can be opened safely (sys.c). */
+/* Without openat2 no repository can be opened safely (sys_path.c). */
 static void look_at_kernel(struct confined *c)
 {
 	bool is_plain;

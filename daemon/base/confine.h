@@ -11,7 +11,7 @@
  *	seccomp			the system calls of sys_seccomp.c
  *
  * A kernel without a part is no error: the daemon serves without the part, and
- * says so in log and status. No step can be undone, so a new root in the
+ * log and status name it. No step can be undone, so a new root in the
  * configuration waits for a restart.
  */
 #ifndef BASE_CONFINE_H
@@ -33,7 +33,8 @@ struct confined {
 	char without[512]; /* "PART (why)" of missing parts; "" nothing */
 };
 
-/* Main thread, before a second thread exists; before a repository is opened.
+/* Only the calling thread and its later threads are confined, so call it on the
+ * main thread before a second thread exists, and before a repository is opened.
  * Negative errno and *WHY, to be freed (NULL: out of memory), if a place cannot
  * be allowed, because the daemon could not work. */
 int confine_process(const struct confine_places *places,

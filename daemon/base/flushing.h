@@ -15,7 +15,7 @@ struct flushing {
 	int fd;           /* perhaps closed and reused by now */
 };
 
-/* The flush that began first. False: there is none. */
+/* The flush that began first, or false if there is none. */
 bool flushing_oldest(struct flushing *oldest);
 
 #endif

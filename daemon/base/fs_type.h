@@ -14,7 +14,8 @@
 
 /* Can a change after NOW_NS, by the clock of this machine, leave a file with
  * TIME_NS, the time that it has now? Some file systems have whole seconds, for
- * example ext4 with inodes of 128 bytes. */
+ * example ext4 with inodes of 128 bytes, so a time without a fraction may
+ * repeat for a second more. */
 static inline bool fs_time_may_repeat(int64_t time_ns, int64_t now_ns)
 {
 	const int64_t second_ns = 1000 * 1000 * 1000;
@@ -23,8 +24,8 @@ static inline bool fs_time_may_repeat(int64_t time_ns, int64_t now_ns)
 	    FS_SLACK_NS + (time_ns % second_ns == 0 ? second_ns : 0);
 }
 
-/* The name of a network file system; NULL for all other types. FUSE counts as
- * local, because its kind is unknown. */
+/* The name of a network file system, or NULL for all other types. FUSE counts
+ * as local, because its kind is unknown. */
 const char *fs_type_network(uint64_t type);
 /* Do ctimes come from the clock of this machine? */
 bool fs_type_has_our_clock(uint64_t type);

@@ -12,8 +12,8 @@ static uint64_t secret[2];
 
 void hash_begin(void)
 {
-	/* 16 bytes come whole. Before the kernel has random bytes, early in
-	 * the boot, this waits. */
+	/* 16 bytes come whole, but early in the boot, before the kernel has
+	 * random bytes, the call waits. */
 	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
 		secret[0] ^= (uint64_t)(uintptr_t)&secret;
 }

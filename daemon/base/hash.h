@@ -2,7 +2,8 @@
  * Hash tables (uthash.h) for keys that clients and files choose: ids, refnames,
  * paths. The hash has a secret, because otherwise a client could choose keys
  * that all fall into one bucket, and every look-up would walk along all of
- * them. The daemon includes uthash.h only here.
+ * them. The daemon includes uthash.h only here, so that every table has this
+ * hash.
  *
  * hash_begin() before the first table and the first thread; afterwards any
  * thread. Nothing blocks or fails. Without hash_begin(), as in tests, the

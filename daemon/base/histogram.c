@@ -69,8 +69,8 @@ uint64_t histogram_quantile(const struct histogram *h, unsigned permille)
 	high = limits[i] < h->max ? limits[i] : h->max;
 	if (h->buckets[i] == 0 || high <= low)
 		return high;
-	/* Values of a bucket are above LOW: a bucket of ones has the quantile
-	 * 1. */
+	/* Values of a bucket are above LOW, so a bucket of ones has the
+	 * quantile 1. */
 	return high -
 	    (high - low) * (h->buckets[i] - (rank - below)) / h->buckets[i];
 }

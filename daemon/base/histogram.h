@@ -1,9 +1,10 @@
 /*
- * A histogram: times in microseconds, or counts. The limits are 1, 2, 5, 10, 20
- * ..., so that people can read them. Values between two limits count as spread
- * evenly.
+ * A histogram of times in microseconds, or of counts. The limits are 1, 2, 5,
+ * 10, 20 ..., so that people can read them. Values between two limits count as
+ * spread evenly.
  *
- * No lock: the owner of a histogram adds to it. Nothing blocks or allocates.
+ * Only the owner of a histogram adds to it, so there is no lock. Nothing blocks
+ * or allocates.
  */
 #ifndef BASE_HISTOGRAM_H
 #define BASE_HISTOGRAM_H
@@ -22,13 +23,15 @@ struct histogram {
 };
 
 void histogram_add(struct histogram *h, uint64_t value);
-/* Adds a time. A negative time, the difference of two clocks, counts as 0. */
+/* Adds a time, and counts a negative time, the difference of two clocks, as
+ * 0. */
 void histogram_add_ns(struct histogram *h, int64_t ns);
 void histogram_merge(struct histogram *into, const struct histogram *from);
-/* The largest value of a bucket; UINT64_MAX for the last bucket. */
+/* The largest value of a bucket, which is UINT64_MAX for the last bucket. */
 uint64_t histogram_limit(size_t bucket);
-/* The smallest value such that PERMILLE of a thousand values are not larger. At
- * most the largest added value; 0 if the histogram is empty. */
+/* The smallest value such that PERMILLE of a thousand values are not larger.
+ * The result is at most the largest added value, and 0 if the histogram is
+ * empty. */
 uint64_t histogram_quantile(const struct histogram *h, unsigned permille);
 
 #endif

@@ -25,7 +25,7 @@ static bool make_room(struct key_values *kv)
 	return true;
 }
 
-/* Takes ownership of VALUE. NULL: out of memory. */
+/* Takes ownership of VALUE, which is NULL when out of memory. */
 static void append_owned(struct key_values *kv, const char *key, char *value)
 {
 	char *copy = strdup(key);

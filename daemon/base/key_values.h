@@ -24,13 +24,13 @@ struct key_values {
 	bool failed; /* a pair is missing, because there was no memory */
 };
 
-/* Copies key and value. A value that does not fit one packet is cut. */
+/* Copies key and value, and cuts a value that does not fit one packet. */
 void key_values_add(struct key_values *kv, const char *key, const char *value);
 void key_values_addf(struct key_values *kv, const char *key, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));
 void key_values_add_number(struct key_values *kv, const char *key,
     uint64_t value);
-/* Frees the content; the list is empty again. */
+/* Frees the content, after which the list is empty again. */
 void key_values_done(struct key_values *kv);
 
 #endif

@@ -27,7 +27,8 @@ static const struct {
 static bool for_journal;
 
 /* systemd.exec(5): "DEV:INO" of the stream that journald reads. A process
- * inherits the variable even if its standard error leads elsewhere. */
+ * inherits the variable even if its standard error leads elsewhere, so both are
+ * compared. */
 void log_init(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");

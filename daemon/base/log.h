@@ -4,13 +4,13 @@
  *	event=NAME key=value ... text="what it means, and what to do"
  *
  * Under journald a line begins with its priority (sd-daemon(3)), elsewhere with
- * the time and the level. Numbers and words of refd have no quotes. All other
- * text is quoted (quote.h), so nobody can forge a line or a key. An empty
- * string is left out with its key. refd-daemon(8) lists the events; test_log
- * compares both lists.
+ * the time and the level. Numbers and words of refd have no quotes, and all
+ * other text is quoted (print.h), so nobody can forge a line or a key. An empty
+ * string is left out with its key. refd-daemon(8) lists the events, and
+ * test_log compares both lists.
  *
- * Any thread; a line is one write, which blocks if the reader is slow. Lines
- * are cut at LOG_LINE_MAX bytes. proto/, store/ and scheduler/ never log.
+ * Any thread; a line is one write, which blocks if the reader is slow, and is
+ * cut at LOG_LINE_MAX bytes. proto/, store/ and scheduler/ never log.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -21,16 +21,16 @@
 
 #define LOG_LINE_MAX 2048
 
-/* Finds out whether journald reads (JOURNAL_STREAM). Before any thread
- * starts. */
+/* Finds out, before any thread starts, whether journald reads
+ * (JOURNAL_STREAM). */
 void log_init(void);
 
 enum log_level {
 	/* A final failure, with advice. */
 	LOG_LEVEL_ERROR,
-	/* A problem; the daemon goes on. */
+	/* A problem with which the daemon goes on. */
 	LOG_LEVEL_WARNING,
-	/* Start, stop, recovery. Never per request. */
+	/* Start, stop and recovery, but nothing for every request. */
 	LOG_LEVEL_INFO
 };
 
@@ -45,8 +45,8 @@ struct log_field {
 #define LOG_NUM(k, n)  { .key = (k), .number = (int64_t)(n) }
 #define LOG_TEXT(s)    LOG_STR("text", s)
 
-/* A limit for events that clients can repeat: at most BURST lines in SECONDS.
- * The next line has the number of suppressed lines. LIMIT may be NULL. */
+/* A limit of BURST lines in SECONDS for events that clients can repeat. The
+ * next line has the number of suppressed lines, and LIMIT may be NULL. */
 struct log_limit {
 	unsigned burst, seconds;
 	/* Private to log.c. */
@@ -76,7 +76,7 @@ struct log_kept {
 	bool is_error;
 	char text[LOG_KEPT_MAX];
 };
-/* Fills KEPT, the newest first. Returns the number of lines. */
+/* Fills KEPT, the newest first, and returns the number of lines. */
 size_t log_recent(struct log_kept kept[LOG_KEPT]);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The ranks of the mutexes that this thread has; debug builds only.
+ * The ranks of the mutexes that this thread has, in debug builds only.
  *
  * A mutex need not be given back in the order of taking, so the ranks are
  * counted, not stacked.

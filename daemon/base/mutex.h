@@ -1,9 +1,9 @@
 /*
  * Mutexes with a rank. Two threads that wait for each other's mutex stop the
  * daemon for good, and no test shows this unless both threads meet. So every
- * mutex has a place in one order, and in debug builds (REFD_RANKS) a thread
- * that takes a mutex must not have one of the same or a later rank: otherwise
- * the program aborts. docs/threads.md tells what each protects.
+ * mutex has a place in one order. In debug builds (REFD_RANKS) the program
+ * aborts if a thread waits for a mutex and has one of the same or a later rank.
+ * docs/threads.md tells what each protects.
  *
  * Any thread. mutex_lock() and the waits block.
  */
@@ -97,8 +97,8 @@ static inline void mutex_unlock(struct mutex *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* As pthread_cond_timedwait(); without UNTIL, as pthread_cond_wait(). M must be
- * the mutex that was taken last. */
+/* As pthread_cond_timedwait(); without UNTIL, as pthread_cond_wait(). M is
+ * taken again before the return, so M must be the mutex that was taken last. */
 static inline int mutex_wait_until(pthread_cond_t *cond, struct mutex *m,
     const struct timespec *until)
 {

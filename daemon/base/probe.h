@@ -1,12 +1,13 @@
 /*
  * Static probes for bpftrace, perf and gdb (USDT) of the provider refd. Without
  * a tracer, a probe costs a nop and the loads of its arguments. bpftrace reads
- * six arguments at most. "Tracing" in docs/operations.md has examples.
+ * six arguments at most, so a probe has no more. "Tracing" in
+ * docs/operations.md has examples.
  *
  * High and low are the halves of a transaction id: both in 16 hexadecimal
  * digits are the id in the log. Repository is the number of the repository in
- * the journal; 0: no repository was opened. Times are in nanoseconds. An error
- * is 0 or a negative errno.
+ * the journal; 0: no repository was opened. Times are in nanoseconds, and an
+ * error is 0 or a negative errno.
  *
  * probe		thread	arguments
  * admission_begin	worker	high low updates

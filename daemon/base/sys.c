@@ -39,7 +39,7 @@ static int result(int r)
 	return r < 0 ? -errno : r;
 }
 
-/* Never retried: on Linux the descriptor is gone even after EINTR. */
+/* Never retried, because on Linux the descriptor is gone even after EINTR. */
 static int kernel_close(const struct sys *sys, int fd)
 {
 	(void)sys;
@@ -100,7 +100,8 @@ static int kernel_ftruncate(const struct sys *sys, int fd, off_t size)
 	return result(r);
 }
 
-/* musl's fchmod(3) also changes a file that was opened with O_PATH. */
+/* musl's fchmod(3) also changes a file that was opened with O_PATH, so the
+ * system call is used. */
 static int kernel_fchmod(const struct sys *sys, int fd, mode_t mode)
 {
 	(void)sys;
@@ -188,8 +189,8 @@ bool flushing_oldest(struct flushing *oldest)
 
 /* ---- flushes ---- */
 
-/* A failed sync has consumed the error: a second call would return 0 although
- * data is lost. Only EINTR may be retried. */
+/* A failed sync has consumed the error, and a second call would return 0
+ * although data is lost, so only EINTR may be retried. */
 static int flush(int fd, int (*call)(int fd))
 {
 	int slot = flushing_begin(fd), r;
@@ -226,8 +227,8 @@ static int kernel_write_out_begin(const struct sys *sys, int fd)
 	return result(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE));
 }
 
-/* WRITE once more: a page under write-back at the time of begin is still
- * dirty. */
+/* WRITE once more, because a page under write-back at the time of begin is
+ * still dirty. */
 static int kernel_write_out_wait(const struct sys *sys, int fd)
 {
 	int slot = flushing_begin(fd), r;
@@ -240,9 +241,9 @@ static int kernel_write_out_wait(const struct sys *sys, int fd)
 	return r;
 }
 
-/* ext2 has the same number, and ext4 can work without a journal: then an fsync
- * covers one file and nothing else. With a journal, the kernel has a thread for
- * it. */
+/* ext2 has the same number, and ext4 can work without a journal, where an fsync
+ * covers one file and nothing else. The kernel has a thread for each journal,
+ * so the number of this thread proves a journal. */
 static bool ext4_has_journal(int fd)
 {
 	char link[64], target[PATH_MAX], path[PATH_MAX + 64], task[16] = "";
@@ -276,7 +277,7 @@ static bool ext4_has_journal(int fd)
  * ext4 and XFS have one log for all names and sizes, in the order of the
  * changes, and an fsync writes the log up to the last change of the file. Data
  * that was written out before already has its place and size in the log. btrfs
- * logs only a single file in an fsync, by design. Other file systems are
+ * logs only a single file in an fsync, by design, and other file systems are
  * unknown.
  */
 static int kernel_covers_all(const struct sys *sys, int fd)
@@ -297,7 +298,7 @@ static int kernel_covers_all(const struct sys *sys, int fd)
 
 /* ---- the page cache ---- */
 
-/* A drop is only a request: mapped pages stay (seen on ext4, XFS and btrfs),
+/* A drop is only a request, because mapped pages (seen on ext4, XFS and btrfs)
  * and dirty pages stay. A look (mincore(2)) needs a mapping, but never touches
  * its pages. Since Linux 5.2, a process that does not own the file and may not
  * write it is told that all pages are in memory. */

@@ -5,19 +5,19 @@
  * Every call returns the result of the system call with the same name, but a
  * failure is a negative errno, and errno itself is not used. EINTR is retried
  * inside if this is safe (read, write, open). fsync, fdatasync and syncfs are
- * retried only on EINTR, never after another failure. Any thread; any call may
- * block. SELF, the first argument, is the table, so that a fake table can carry
- * state.
+ * retried only on EINTR, because any other failure has consumed the error. Any
+ * thread; any call may block. SELF, the first argument, is the table, so that a
+ * fake table can carry state.
  *
  * Paths. A call with a directory descriptor takes a path below this directory:
  * names with single slashes in between, or "." for the directory. Any other
  * path, also with "..", is -EINVAL. The path is resolved beneath the
- * descriptor, and no link is followed, not even the last component: -ELOOP. The
- * calls that name a link (lstatat, readlinkat, unlinkat, linkat, renameat) act
- * on the link. Opening never waits for a FIFO, a device or a lease (O_NONBLOCK,
- * O_NOCTTY); the caller must check the type with fstat. Other accounts may
- * change the files of a repository at any moment; these rules keep every path
- * inside (openat2(2), Linux 5.6).
+ * descriptor, and a link is -ELOOP, even as the last component. The calls that
+ * name a link (lstatat, readlinkat, unlinkat, linkat, renameat) act on the
+ * link. Opening never waits for a FIFO, a device or a lease (O_NONBLOCK,
+ * O_NOCTTY), so the caller must check the type with fstat. Other accounts may
+ * change the files of a repository at any moment, and these rules keep every
+ * path inside (openat2(2), Linux 5.6).
  */
 #ifndef BASE_SYS_H
 #define BASE_SYS_H
@@ -28,7 +28,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The attributes from fstat and statx that the store uses. Times in
+/* The attributes from fstat and statx that the store uses, with times in
  * nanoseconds. */
 struct sys_stat {
 	uint64_t dev, ino, size;
@@ -39,15 +39,16 @@ struct sys_stat {
 /*
  * When was the file written? A tool can set the mtime to the future, but every
  * change sets the ctime to the clock, so a later mtime is no proof of a write.
- * An earlier one counts: another name or mode is no write. After a power loss
- * both are of the same moment, unlike the times that a program read before.
+ * An earlier mtime counts, because another name or mode is no write. After a
+ * power loss both are of the same moment, unlike the times that a program read
+ * before.
  */
 static inline int64_t sys_stat_written_ns(const struct sys_stat *st)
 {
 	return st->mtime_ns < st->ctime_ns ? st->mtime_ns : st->ctime_ns;
 }
 
-/* A directory entry; NAME is valid until the next call. */
+/* A directory entry, whose NAME is valid until the next call. */
 struct sys_dirent {
 	const char *name;
 	uint64_t ino;
@@ -71,7 +72,7 @@ struct sys {
 	int (*close)(const struct sys *, int fd);
 	ssize_t (*pread)(const struct sys *, int fd, void *buf, size_t len,
 	    off_t offset);
-	/* Writes all bytes, or fails; continues after a short write. */
+	/* Writes all bytes, or fails, and continues after a short write. */
 	int (*write_all)(const struct sys *, int fd, const void *buf,
 	    size_t len);
 	ssize_t (*pwrite)(const struct sys *, int fd, const void *buf,
@@ -89,13 +90,12 @@ struct sys {
 	int (*mount_id)(const struct sys *, int fd, uint64_t *id);
 	/* f_type of statfs(2). */
 	int (*fs_type)(const struct sys *, int fd, uint64_t *type);
-	/* The absolute path of an open directory, with links resolved; the
-	 * kernel reads /proc/self/fd. -ENOENT: the directory was removed.
-	 * -ENAMETOOLONG. */
+	/* The absolute path of an open directory, with links resolved, by
+	 * /proc/self/fd. -ENOENT: the directory was removed. -ENAMETOOLONG. */
 	int (*fd_path)(const struct sys *, int fd, char *buf, size_t size);
 	/* Opens the directory PATH below DIRFD for reading. Follows links, and
-	 * "..", only inside DIRFD; otherwise -EXDEV. *IS_PLAIN: PATH consists
-	 * of plain names, and no name on the way is a link. */
+	 * "..", only inside DIRFD, and otherwise fails with -EXDEV. *IS_PLAIN:
+	 * PATH consists of plain names, and no name on the way is a link. */
 	int (*open_below)(const struct sys *, int dirfd, const char *path,
 	    bool *is_plain);
 	/* Finds the reason for an -ELOOP of other calls. 0: PATH is a directory
@@ -116,9 +116,9 @@ struct sys {
 	int (*fdatasync)(const struct sys *, int fd);
 	int (*syncfs)(const struct sys *, int fd);
 	/* Writes dirty data of a file to the drive (sync_file_range(2)). begin
-	 * does not wait; after wait the data has arrived at the drive. The size
-	 * and the name of the file, and data in the cache of the drive, may
-	 * still be lost without a flush. */
+	 * does not wait, and after wait the data has arrived at the drive. The
+	 * size and the name of the file, and data in the cache of the drive,
+	 * may still be lost without a flush. */
 	int (*write_out_begin)(const struct sys *, int fd);
 	int (*write_out_wait)(const struct sys *, int fd);
 	/* 1: on FD's file system an fsync of the last changed file also makes
@@ -133,8 +133,8 @@ struct sys {
 	 * tell. */
 	int (*cache_holds)(const struct sys *, int fd);
 
-	/* opendir, readdir (0 at the end, 1 for an entry, or negative),
-	 * closedir. "." and ".." are left out. */
+	/* opendir, readdir (0 at the end, 1 for an entry, or negative) and
+	 * closedir, without the entries "." and "..". */
 	int (*dir_open)(const struct sys *, int dirfd, const char *path,
 	    struct sys_dir **dir);
 	int (*dir_next)(const struct sys *, struct sys_dir *dir,
@@ -160,13 +160,14 @@ extern const struct sys sys_kernel;
 int sys_path_check(const char *path);
 
 /*
- * A rename or a link failed with ERR. May it have happened all the same? Some
- * errors are only found before the first change: access, paths, room for a
- * name, descriptors. After any other, as -EIO, nobody knows. 0: false.
+ * A rename or a link failed with ERR. May it have happened all the same? Errors
+ * of access, of paths, of room for a name and of descriptors are only found
+ * before the first change. After any other error, as -EIO, nobody knows, so the
+ * answer is true. 0: false.
  */
 bool sys_may_have_happened(int err);
 
-/* The attributes of a trusted path. Follows the last link. */
+/* The attributes of a trusted path, of which the last link is followed, too. */
 int sys_stat_trusted(const struct sys *sys, const char *path,
     struct sys_stat *st);
 

@@ -1,7 +1,8 @@
 /*
  * The happy path: split the path at the last slash, find the directory among
- * the kept directories, call the table below with the directory's descriptor
- * and one name.
+ * the kept directories, and call the table below with the directory's
+ * descriptor and one name, so that the call needs no openat2. Otherwise the
+ * directory is opened, and kept.
  *
  * Failures:
  *	the directory is missing, or	the call fails as without this table
@@ -101,7 +102,7 @@ static int find(struct sys_dirs *d, int dirfd, const char *path,
 }
 
 /* R is the result of a call that creates SPOT's name. True: the directory may
- * have been replaced, and the call must be tried again. */
+ * have been replaced, so the call must be tried again. */
 static bool again(struct sys_dirs *d, const struct resolved *spot, int r)
 {
 	if (r != -ENOENT || !spot->is_old)
@@ -142,7 +143,7 @@ static int dirs_dir_open(const struct sys *sys, int dirfd, const char *path,
 	return r < 0 ? r : SYS(d->below, dir_open, at.fd, at.name, dir);
 }
 
-/* Is PATH kept? Then no link was on the way when PATH was opened. */
+/* If PATH is kept, no link was on the way when PATH was opened. */
 static int dirs_stays_below(const struct sys *sys, int dirfd, const char *path)
 {
 	struct sys_dirs *d = dirs_of(sys);
@@ -246,7 +247,7 @@ static int dirs_renameat(const struct sys *sys, int olddirfd,
 	return r;
 }
 
-/* The other calls take no path. They work with a copy of the table, and the
+/* The other calls take no path, so they work with a copy of the table and the
  * context of the table below. */
 void sys_dirs_init(struct sys_dirs *d, const struct sys *below)
 {

@@ -7,12 +7,13 @@
  *
  * A kept directory may be removed and created again meanwhile. A call that
  * creates a name is then tried again in the new directory. A call that only
- * reads answers for the kept directory. Therefore read under a lock file in the
+ * reads answers for the kept directory, so read under a lock file in the
  * directory, which then cannot be removed, or where a later name does not
  * matter.
  *
- * One thread for the calls with a path; any thread for the other calls. The
- * descriptors passed with paths must stay open until sys_dirs_forget().
+ * One thread for the calls with a path, because the kept directories have no
+ * lock; any thread for the other calls. The descriptors passed with paths must
+ * stay open until sys_dirs_forget().
  */
 #ifndef BASE_SYS_DIRS_H
 #define BASE_SYS_DIRS_H
@@ -37,9 +38,9 @@ struct sys_dirs {
 	uint64_t nr_calls;
 };
 
-/* BELOW is borrowed. DIRS must not move until sys_dirs_forget(). */
+/* BELOW is borrowed, and DIRS must not move until sys_dirs_forget(). */
 void sys_dirs_init(struct sys_dirs *dirs, const struct sys *below);
-/* Closes all kept directories; DIRS may still be used. */
+/* Closes all kept directories, but DIRS may still be used. */
 void sys_dirs_forget(struct sys_dirs *dirs);
 
 #endif

@@ -43,8 +43,8 @@ int sys_stat_trusted(const struct sys *sys, const char *path,
 	return r;
 }
 
-/* Reads until end of file, not until the size from fstat: the file may have
- * grown. */
+/* Reads until end of file, not until the size from fstat, because the file may
+ * have grown. */
 static int read_rest(const struct sys *sys, int fd, size_t max, char **data,
     size_t *have, size_t room)
 {
@@ -98,7 +98,7 @@ int sys_read_fd(const struct sys *sys, int fd, size_t max, char **buf,
 	return 0;
 }
 
-/* O_NONBLOCK: a foreign FIFO must not hang the caller. */
+/* O_NONBLOCK, because a foreign FIFO must not hang the caller. */
 int sys_read_file(const struct sys *sys, int dirfd, const char *path,
     size_t max, char **buf, size_t *len)
 {
@@ -129,9 +129,9 @@ static int make_dir(const struct sys *sys, int dirfd, const char *path,
 	return r;
 }
 
-/* Goes up until a parent exists or can be made, then down again: mostly only
- * the last directory is missing. Another process may make the same directories
- * at the same time. */
+/* Mostly only the last directory is missing, so the search goes up until a
+ * parent exists or can be made, and then down again. Another process may make
+ * the same directories at the same time. */
 int sys_make_parents(const struct sys *sys, int dirfd, const char *path,
     mode_t mode)
 {

@@ -10,16 +10,16 @@
 
 #include "daemon/base/sys.h"
 
-/* Versions 3, 4, 5 and 6 (Linux 6.2, 6.7, 6.10, 6.12): newer than the header
- * of Debian 12. */
+/* Versions 3, 4, 5 and 6 (Linux 6.2, 6.7, 6.10, 6.12): defined here, because
+ * the header of Debian 12 is older. */
 #define FS_TRUNCATE   (UINT64_C(1) << 14)
 #define FS_IOCTL_DEV  (UINT64_C(1) << 15)
 #define NET_TCP       UINT64_C(3) /* bind and connect */
 #define SCOPE_SOCKETS (UINT64_C(1) << 0)
 #define SCOPE_SIGNALS (UINT64_C(1) << 1)
 
-/* struct landlock_ruleset_attr as of version 6. An older kernel accepts a
- * larger structure if all unknown fields are zero. */
+/* struct landlock_ruleset_attr as of version 6, because an older kernel accepts
+ * a larger structure if all unknown fields are zero. */
 struct ruleset {
 	uint64_t fs, net, scoped;
 };

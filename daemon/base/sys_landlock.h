@@ -35,7 +35,7 @@ int landlock_begin(struct landlock *landlock);
 int landlock_allow(struct landlock *landlock, const char *path,
     enum landlock_rights rights);
 
-/* Needs PR_SET_NO_NEW_PRIVS. Closes the ruleset in any case. */
+/* Needs PR_SET_NO_NEW_PRIVS, and closes the ruleset in any case. */
 int landlock_enforce(struct landlock *landlock);
 
 #endif

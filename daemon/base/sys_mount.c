@@ -1,7 +1,7 @@
 /*
- * The life of a file system: from the load of its superblock into memory until
- * its unload. During a life the page cache has the last written content. A new
- * life begins with the content of the disk.
+ * The life of a file system lasts from the load of its superblock into memory
+ * until the unload. During a life the page cache has the last written content,
+ * but a new life begins with the content of the disk.
  *
  * The happy path: ext4, XFS, btrfs and F2FS have a directory in /sys/fs during
  * the life of the superblock. The inode number of the directory is a counter of
@@ -10,9 +10,10 @@
  * mount. A tmpfs has a random id from its creation, in statfs (since Linux
  * 5.13).
  *
- * What fails: for other file systems, or without /sys, the id of the mount, by
- * statx. In a different mount namespace the same mount has a different id, and
- * before 6.8 the kernel reuses ids.
+ * What fails: other file systems have no such number, so their life is the id
+ * of the mount, by statx. The same holds without /sys. In a different mount
+ * namespace the same mount has a different id, and before 6.8 the kernel reuses
+ * ids.
  */
 #include <fcntl.h>
 #include <linux/btrfs.h>
@@ -28,14 +29,14 @@
 #include "daemon/base/sys_path.h"
 #include "proto/lib/mount_id.h"
 
-/* Distinguishes ids of superblocks from ids of mounts. The kernel's counters
- * stay below. */
+/* Distinguishes ids of superblocks from ids of mounts, because the kernel's
+ * counters stay below. */
 #define IS_SUPERBLOCK (UINT64_C(1) << 63)
-/* The journal uses this bit for a mark. The kernel's counters stay below; a
- * random id may have the bit. */
+/* The journal uses this bit for a mark. The kernel's counters stay below, but a
+ * random id may have the bit, so it is cleared there. */
 #define IS_RESERVED (UINT64_C(1) << 62)
 
-/* Finds the directory by the device name: /sys/dev/block/7:1 leads to
+/* Finds the directory by the device name, because /sys/dev/block/7:1 leads to
  * .../block/loop1. */
 static bool directory_by_device(const char *kind, const struct stat *st,
     char *path, size_t size)

@@ -1,6 +1,6 @@
 /*
- * The kernel's system calls that take a path. No other file of the daemon makes
- * such a call (scripts/check-layers).
+ * The kernel's system calls that take a path, which no other file of the daemon
+ * makes (scripts/check-layers).
  *
  * The happy path, for a path below a descriptor:
  *	open		one openat2 that stays beneath the descriptor and
@@ -9,10 +9,10 @@
  *			a single name; a path that is a single name needs no
  *			openat2
  *
- * Failures: a link in the place of a directory is -ELOOP, at any moment of the
- * call. No file outside of the directory behind the descriptor is opened, made,
- * changed or removed, even if somebody exchanges directories for links
- * meanwhile.
+ * Failures: the kernel itself refuses links on the way, so a link in the place
+ * of a directory is -ELOOP at any moment of the call. No file outside of the
+ * directory behind the descriptor is opened, made, changed or removed, even if
+ * somebody exchanges directories for links meanwhile.
  *
  * A path with SYS_TRUSTED is resolved as usual.
  */
@@ -55,8 +55,8 @@ static int open_how(int dirfd, const char *path, int flags, mode_t mode,
 }
 
 /* A FIFO, a terminal or a lease in the place of a file does not make the caller
- * wait. A link is told from a missing file: without O_NOFOLLOW,
- * RESOLVE_NO_SYMLINKS refuses the last component too. */
+ * wait. A link is told from a missing file, because without O_NOFOLLOW,
+ * RESOLVE_NO_SYMLINKS refuses the last component, too. */
 static int open_beneath(int dirfd, const char *path, int flags, mode_t mode)
 {
 	int r = sys_path_check(path);
@@ -84,7 +84,8 @@ int sys_path_openat(const struct sys *sys, int dirfd, const char *path,
 	return result(fd);
 }
 
-/* EAGAIN: a rename happened while the kernel went up a "..". */
+/* A rename while the kernel goes up a ".." is EAGAIN, so the call is
+ * repeated. */
 static int open_below(int dirfd, const char *path, int flags)
 {
 	int fd, tries = RENAME_TRIES;
@@ -228,7 +229,7 @@ ssize_t sys_path_readlinkat(const struct sys *sys, int dirfd, const char *path,
 }
 
 /* The kernel marks a deleted file only by "(deleted)" in the text, and a name
- * may contain the same text. */
+ * may contain the same text, so the number of links decides. */
 int sys_path_of_fd(const struct sys *sys, int fd, char *buf, size_t size)
 {
 	static const char deleted[] = " (deleted)";

@@ -1,7 +1,7 @@
 /*
  * The calls of sys_kernel outside of sys.c: those that take a path, and the
- * life of a file system (sys_mount.c). For daemon/base/sys*.c alone. The rules
- * of daemon/base/sys.h apply.
+ * life of a file system (sys_mount.c). For daemon/base/sys*.c alone, under the
+ * rules of daemon/base/sys.h.
  */
 #ifndef BASE_SYS_PATH_H
 #define BASE_SYS_PATH_H

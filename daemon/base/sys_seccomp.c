@@ -2,8 +2,8 @@
  * The table names the system calls of the daemon, libevent, SQLite, zlib and
  * the C library. Calls restricted by an argument have separate rules: threads
  * and no processes, sending without an address, signals to the daemon alone.
- * clone3 is left out on purpose: its flags are in memory, out of reach of a
- * filter. The C library then uses clone.
+ * clone3 is left out on purpose, because its flags are in memory, out of reach
+ * of a filter. The C library then uses clone.
  *
  * No call makes or connects a socket, or names the address of a message. The
  * services of the account that listen on Unix sockets would otherwise act for
@@ -214,7 +214,8 @@ int sys_seccomp_enforce(void)
 	scmp_filter_ctx ctx;
 	int r;
 
-	/* The table lacks mmap2, futex_time64 and the like. */
+	/* The table lacks mmap2, futex_time64 and the like, so a 32-bit build
+	 * has no filter. */
 	if (sizeof(long) < sizeof(int64_t))
 		return -EOPNOTSUPP;
 	ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));

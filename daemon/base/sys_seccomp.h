@@ -1,6 +1,6 @@
 /*
  * seccomp: the system calls that this process may still make (seccomp(2)). All
- * other calls fail with ENOSYS, as in an older kernel. So a C library that
+ * other calls fail with ENOSYS, as in an older kernel, so a C library that
  * first tries a newer call falls back to an older call. If the daemon needs a
  * new call, add the call to the table in sys_seccomp.c.
  */

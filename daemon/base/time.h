@@ -41,8 +41,8 @@ static inline struct timespec time_after(int64_t ns)
 	return time_spec(time_now_ns(CLOCK_MONOTONIC) + ns);
 }
 
-/* For waits until a time of time_after(): a wall clock that is set back must
- * not stop a thread. */
+/* For waits until a time of time_after(), because a wall clock that is set back
+ * must not stop a thread. */
 static inline void time_cond_init(pthread_cond_t *cond)
 {
 	pthread_condattr_t attr;

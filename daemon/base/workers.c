@@ -1,11 +1,11 @@
 /*
  * Happy path: a source wakes the pool. The thread that became idle last takes
- * the first source that has work and may run: the stack and the memory of this
- * thread are still in the caches of a processor. The thread that has been idle
- * for longest also waits for the times of workers_wake_at().
+ * the first source that has work and may run, because the stack and the memory
+ * of this thread are still in the caches of a processor. The thread that has
+ * been idle for longest also waits for the times of workers_wake_at().
  *
- * Failures: threads that cannot be started: workers_start() ends the others. A
- * source whose work hangs: other sources keep their reserved threads.
+ * Failures: if not all threads can be started, workers_start() ends the others.
+ * If the work of a source hangs, other sources keep their reserved threads.
  */
 #include "daemon/base/workers.h"
 
@@ -88,7 +88,7 @@ static void run(struct workers *w, struct work_source *source)
 	mutex_lock(&w->mutex);
 	w->nr_free++;
 	source->nr_running--;
-	/* There may be more work, and this thread looks for it next. */
+	/* There may be more work, so this thread looks for it next. */
 	source->has_work = source->has_work || did;
 }
 
@@ -106,7 +106,8 @@ static int64_t earliest(const struct workers *w)
 }
 
 /* The thread that became idle last, for pthread_cond_signal(). NULL: no thread
- * is idle. Threads that run no work look for work before they become idle. */
+ * is idle. Then nobody need be called, because threads look for work before
+ * they become idle. */
 static struct worker *take_idle(struct workers *w)
 {
 	struct worker *idle = w->idle;
@@ -175,7 +176,8 @@ static void *worker_main(void *arg)
 		else
 			wait_for_work(me);
 	}
-	/* A thread may wait for the end of this work. */
+	/* Idle threads may wait for the end of this work, so they are
+	 * called. */
 	while (w->idle != NULL)
 		call_idle(w);
 	mutex_unlock(&w->mutex);

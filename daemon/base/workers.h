@@ -8,8 +8,9 @@
  * last threads of another source.
  *
  * A source calls workers_wake() after it has queued work. Work is never
- * overlooked: the pool calls work() at least once after each workers_wake(). If
- * work() finds more work than it takes, it calls workers_wake() for the rest.
+ * overlooked, because the pool calls work() at least once after each
+ * workers_wake(). If work() finds more work than it takes, it calls
+ * workers_wake() for the rest.
  *
  * Threads: workers_wake() and workers_wake_at() from any thread, also under a
  * lock of the source. They never block on work. The lock of the pool is an
@@ -25,8 +26,8 @@
 struct workers;
 
 struct work_source {
-	/* Does one piece of work, on a thread of the pool, without a lock. May
-	 * block. False: there was no work. */
+	/* Does one piece of work, on a thread of the pool and without a lock,
+	 * so it may block. False: there was no work. */
 	bool (*work)(void *arg);
 	void *arg;
 	size_t most;     /* threads at a time; at least RESERVED */
@@ -41,9 +42,9 @@ struct work_source {
 
 /* Makes a pool of NR_THREADS threads, which do not run yet. NULL: no memory. */
 struct workers *workers_new(size_t nr_threads);
-/* Adds SOURCE behind earlier sources. The pool serves the sources in this
- * order. Call before workers_start(). The reserved threads of all sources must
- * be fewer than the threads of the pool. SOURCE belongs to the caller, and
+/* Adds SOURCE behind earlier sources, because the pool serves the sources in
+ * this order. Call before workers_start(). The reserved threads of all sources
+ * must be fewer than the threads of the pool. SOURCE belongs to the caller, and
  * lives until workers_free(). */
 void workers_add(struct workers *w, struct work_source *source);
 /* 0, or -EAGAIN: not all threads could be started, and none runs. */
@@ -60,8 +61,8 @@ void workers_wake_at(struct workers *w, struct work_source *source,
  * SOURCE does no work. */
 size_t workers_reach(struct workers *w, const struct work_source *source);
 
-/* Waits until no source has work, and ends the threads. Times of
- * workers_wake_at() do not count. Blocks as long as the work does. */
+/* Waits until no source has work, and ends the threads, so it blocks as long as
+ * the work does. Times of workers_wake_at() do not count. */
 void workers_stop(struct workers *w);
 /* After workers_stop(), or instead of workers_start(). */
 void workers_free(struct workers *w);

@@ -1,7 +1,7 @@
 /*
- * The commands of refd-admin. argv[0] is the name of the command. Each writes
- * text or JSON to standard output and returns the exit status. One thread; all
- * of them block.
+ * The commands of refd-admin. A command gets its name as argv[0], writes text
+ * or JSON to standard output and returns the exit status. One thread; all of
+ * them block.
  */
 #ifndef ADMIN_ADMIN_H
 #define ADMIN_ADMIN_H
@@ -16,7 +16,7 @@ int admin_locks(int argc, char **argv);
 int admin_check_config(int argc, char **argv);
 
 /* Parses the command line of C: see command_parse(). Help and errors end the
- * program; an error prints the usage. Call before threads exist. */
+ * program, and an error prints the usage. Call before threads exist. */
 void admin_parse(const struct command *c, void *values, int *argc,
     char ***argv);
 /* Ends the program with WHY and the usage. */
@@ -25,7 +25,8 @@ void admin_usage(const struct command *c, const char *why)
 /* Writes "refd: " and a line to standard error (PRINT_AS_LINES), after the
  * standard output. */
 void admin_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The state directory without --state: of the environment, or the default. */
+/* The state directory without --state, from the environment or else by
+ * default. */
 const char *admin_state(void);
 /*
  * Does WORK as the owner of the directory *PATH, or in this process if the
@@ -33,8 +34,8 @@ const char *admin_state(void);
  * another account, a worker does the work as this account, so that one owner's
  * files cost no other owner and nothing of root. HEAR may set *PATH to another
  * directory of this owner, which a message then names. A limit of 0 seconds is
- * a week. Call before threads exist. Returns the result of the work, or FAILED,
- * and a message was printed.
+ * a week. Call before threads exist, because a worker is a fork. Returns the
+ * result of the work, or FAILED after a message was printed.
  */
 int admin_as_owner(const char *const *path, int failed, struct work work);
 /* Would work in OTHER have the same rights as in PATH? */

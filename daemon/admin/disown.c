@@ -1,8 +1,8 @@
 /*
  * "refd disown": releases a repository from its journal, if repository and
- * state directory were separated for ever, for example by a restore. Nothing
- * waits for records of the old journal. The next daemon that serves the
- * repository owns it.
+ * state directory were separated for ever, for example by a restore. Then
+ * nothing waits for records of the old journal, so the next daemon that serves
+ * the repository owns it.
  *
  * Exit: 0 all repositories are released; 1 at least one is not.
  */
@@ -16,7 +16,8 @@
 #include "proto/lib/json.h"
 #include "proto/lib/print.h"
 
-/* An owner can hold the work up, for example by a file system of their own. */
+/* An owner can hold the work up, for example by a file system of their own, so
+ * the work has a limit. */
 #define DISOWN_SECONDS 3600
 
 struct disown_options {

@@ -10,8 +10,9 @@
  *	remove	the dead locks
  *
  * Failures: if this process does not see all processes, or the file system can
- * belong to several machines, nothing is proved and nothing is removed. A lock
- * without proof is kept, and the report names a process that may hold it.
+ * belong to several machines, a holder may be out of sight, so nothing is
+ * proved and nothing is removed. A lock without proof is kept, and the report
+ * names a process that may hold the lock.
  *
  * Exit: 0 no lock is left; 1 a lock is left; 128 a repository could not be
  * checked.
@@ -35,7 +36,7 @@
 /* Longer than a push waits for a lock. */
 #define WAIT_S 10
 /* Without the time of --wait. An owner can hold the work up, for example by a
- * file system of their own. */
+ * file system of their own, so the work has a limit. */
 #define CLEAR_SECONDS 3600
 
 struct locks_options {
@@ -115,7 +116,7 @@ static void find_older(struct found_locks *all)
 	}
 }
 
-/* Decides each undecided lock; true: some are left. */
+/* Decides each undecided lock, and returns true if some are left. */
 static bool decide(struct found_locks *all, const struct processes *running)
 {
 	bool left = false;
@@ -241,7 +242,8 @@ static int check_place(const struct sys *sys, const struct repo_place *place,
 	return r;
 }
 
-/* 1: no lock is left; 0: a lock is left; negative errno and *WHY. */
+/* Returns 1 if no lock is left, 0 if a lock is left, or a negative errno and
+ * *WHY. */
 static int clear_repo(const struct repos *repos,
     const struct locks_options *opt, const struct repo_place *place, char **why)
 {

@@ -1,10 +1,10 @@
 /*
  * Finds the locks that block updates of refs: "<ref>.lock" below refs/,
  * "HEAD.lock" and locks of other refs in capitals, packed-refs.lock, and the
- * locks of reftables. Locks of other files of git are left out: config.lock,
- * index.lock and shallow.lock block no ref.
+ * locks of reftables. Locks of other files of git are left out, because
+ * config.lock, index.lock and shallow.lock block no ref.
  *
- * Other users may make any number of directories and names. The walk ends at
+ * Other users may make any number of directories and names, so the walk ends at
  * LOCKS_WORK entries, and takes no path longer than the path of a lock.
  */
 #include <dirent.h>
@@ -78,7 +78,7 @@ static int add_lock(struct lock_listing *w)
 	return 0;
 }
 
-/* Walks the first LEN bytes of the path; 0: the git-dir. */
+/* Walks the first LEN bytes of the path, or the git-dir if LEN is 0. */
 static int walk_dir(struct lock_listing *w, size_t len, bool deep);
 
 static int walk_entry(struct lock_listing *w, size_t len,

@@ -11,7 +11,7 @@
 #include "daemon/store/refs/dead_lock.h"
 #include "daemon/store/repos/repo_internal.h"
 
-/* Each has an open descriptor. */
+/* Every lock keeps a descriptor open, so there is a limit. */
 #define LOCKS_MAX 400
 
 enum lock_fate {
@@ -45,7 +45,7 @@ struct found_locks {
 
 /* Opens the locks of refs, of packed-refs and of reftables, also of linked
  * worktrees. REPO: only fd. Locks of refd and names that vanish are left out.
- * 0 or negative errno; locks_done() in any case. */
+ * Returns 0 or a negative errno, and needs locks_done() in any case. */
 int locks_find(struct found_locks *all, const struct sys *sys,
     const struct repo *repo);
 void locks_done(struct found_locks *all);

@@ -18,8 +18,8 @@
 
 #define EXIT_USAGE 129
 
-/* The replay of a large journal takes hours, and no other owner waits. A
- * stopped worker is noticed at once. */
+/* The replay of a large journal takes hours and no other owner waits, so the
+ * limit is a week. A stopped worker is noticed at once. */
 #define WORK_SECONDS (7 * 24 * 3600)
 #define WORK_BYTES   ((size_t)1 << 30)
 
@@ -42,7 +42,7 @@ const char *admin_state(void)
 	return state != NULL ? state : "/var/lib/refd";
 }
 
-/* As the commands of the client: lost output is a failure. */
+/* As in the commands of the client, lost output is a failure. */
 static int finish(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))

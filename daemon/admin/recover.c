@@ -1,6 +1,7 @@
 /*
  * "refd recover": recovery without a daemon, for example before other programs
- * read the repositories after a power loss.
+ * read the repositories after a power loss, because refs may be stale or empty
+ * until then.
  *
  * Exit: 0 all refs agree with the journal; 1 redo is deferred, or a ref was
  * left or dropped; 74 there is no journal, or the journal failed, and keeps all
@@ -82,7 +83,8 @@ static const struct command command = {
 
 /* ---- the report ---- */
 
-/* The report of refd recover on standard output: text or JSON. One thread. */
+/* The report of refd recover on standard output, as text or JSON, by one
+ * thread. */
 
 /* ---- for people ---- */
 
@@ -232,7 +234,8 @@ static int sum_up(struct store *store, const struct finding_tally *tally,
 
 /* ---- discarding ---- */
 
-/* Renames STATE/NAME aside. 0 or negative errno. J is NULL, or in an array. */
+/* Renames STATE/NAME aside, and returns 0 or a negative errno. J is NULL, or in
+ * an array. */
 static int move_aside(const char *state, const char *name, long long now,
     struct json *j)
 {
@@ -252,8 +255,8 @@ static int move_aside(const char *state, const char *name, long long now,
 	return r;
 }
 
-/* Either file may be missing alone: the journal may be discarded because of
- * that. */
+/* Either file may be missing alone, because such a loss can be the reason to
+ * discard the journal. */
 static int move_journal_aside(const char *state, struct json *j)
 {
 	long long now = (long long)time(NULL);
@@ -516,7 +519,8 @@ static int join(struct store *store, const struct recover_options *opt)
 	struct copies v = { .record = NULL };
 	int r = -EINVAL;
 
-	/* A person who gives the position by hand has no values. */
+	/* A person who gives the position by hand has no values, so a terminal
+	 * is not read. */
 	if (isatty(STDIN_FILENO) || !read_record(&v) || take_first(&v))
 		r = store_join(store, opt->join_lsn, v.joined_ms, next_value,
 		    &v);
@@ -544,7 +548,8 @@ static bool may_leave(const struct recover_options *opt, uint64_t lsn)
 	return may(opt, question, "leaves the group");
 }
 
-/* An interrupted call is repeated without a question. */
+/* An interrupted call is repeated without a question, because the journal
+ * shares no rows any more. */
 static int leave(struct store *store, const struct recover_options *opt)
 {
 	uint8_t uuid[GROUP_UUID_BYTES];
@@ -572,8 +577,9 @@ static int leave(struct store *store, const struct recover_options *opt)
 }
 
 /* Without this check, store_open() would make a new journal after a typing
- * error or the loss of the journal. A clean stop leaves an empty WAL. A journal
- * that cannot be read is left to store_open(). */
+ * error or the loss of the journal. A clean stop leaves an empty WAL, so an
+ * empty WAL alone is no journal. A journal that cannot be read is left to
+ * store_open(). */
 static bool is_journal_missing(const char *state)
 {
 	const struct sys *sys = &sys_kernel;
@@ -608,7 +614,8 @@ static int recover(void *arg)
 	int r, err, lock;
 
 	cfg.state_dir = opt->state;
-	/* Only repositories that the journal names are opened. */
+	/* Only repositories that the journal names are opened, so the root may
+	 * be "/". */
 	cfg.roots = opt->roots.nr > 0 ? opt->roots.items : &everywhere;
 	cfg.nr_roots = opt->roots.nr > 0 ? opt->roots.nr : 1;
 	cfg.adopt = opt->adopt;

@@ -27,7 +27,8 @@
 
 #define PATIENCE_NS INT64_C(500000000)
 /* A large repository takes hours. An owner can hold the work up, for example by
- * a file system of their own, and the repositories of all others would wait. */
+ * a file system of their own, and the repositories of all others would wait, so
+ * the work has a limit. */
 #define VERIFY_SECONDS (4 * 3600)
 /* Some 250 MB, with the allocator's share. */
 #define FOLD_BYTES ((size_t)160 << 20)
@@ -84,7 +85,8 @@ static const struct command command = {
 
 /* ---- repositories of one owner, as this owner ---- */
 
-/* The first byte of what a worker tells; the findings tell with others. */
+/* The first byte of a message of a worker, but messages of findings begin with
+ * other bytes. */
 #define TOLD_RESTORED 'r'
 #define TOLD_BEGIN    'b' /* of the next repository */
 #define TOLD_CHECKED  'c'
@@ -130,7 +132,8 @@ static bool check_repo(const struct verify_options *opt, const char *path)
 	return true;
 }
 
-/* Ends at the first repository of another owner. */
+/* Ends at the first repository of another owner, because this process has the
+ * rights of one owner only. */
 static int check_repos(void *arg)
 {
 	static const char begin = TOLD_BEGIN, checked = TOLD_CHECKED;
@@ -165,7 +168,7 @@ static int hear_begin(struct checked_repos *c)
 	return 1;
 }
 
-/* A restored ref goes to the descriptor of the program that started this one.
+/* A restored ref goes to a descriptor of the program that started refd-admin.
  */
 static int hear(void *arg, const char *data, size_t len)
 {
@@ -183,8 +186,8 @@ static int hear(void *arg, const char *data, size_t len)
 	return 0;
 }
 
-/* Returns how many repositories were checked. What ended a worker is a matter
- * of the repository that was begun, and the others get a new worker. */
+/* Returns how many repositories were checked. The repository that was begun may
+ * have ended its worker, so the other repositories get a new worker. */
 static size_t check_all(struct verify_values *values, char **paths, size_t nr)
 {
 	size_t i, checked = 0;
@@ -226,7 +229,8 @@ static int run(struct verify_values *values, char **paths, size_t nr)
 
 /* ---- --all, as the owner of the journal ---- */
 
-/* The owner can write any paths into the journal. */
+/* The owner can write any paths into the journal, so their number has a
+ * limit. */
 #define PATHS_MAX 1000000
 
 /* A repository in the journal. */
@@ -249,7 +253,8 @@ struct list {
 	size_t nr_left;
 };
 
-/* A look at the disk would keep the daemon from its checkpoints. */
+/* A look at the disk would keep the daemon from its checkpoints, so the rows
+ * are only copied. */
 static int add_known(void *arg, const struct journal_repo *repo)
 {
 	struct list *list = arg;
@@ -267,7 +272,8 @@ static int add_known(void *arg, const struct journal_repo *repo)
 	return 0;
 }
 
-/* Reads refd/id of the repository, and its device. 0 or negative errno. */
+/* Reads refd/id of the repository, and its device, and returns 0 or a negative
+ * errno. */
 static int read_id(const struct repos *repos, struct known *k,
     struct repo_id *id)
 {
@@ -284,7 +290,8 @@ static int read_id(const struct repos *repos, struct known *k,
 }
 
 /* A repository without an id was never served from this path. A new repository
- * at the path of a former one has a row of its own. */
+ * at the path of a former one has a row of its own, so the former row is too
+ * old. */
 static char state_of(const struct list *list, const struct repos *repos,
     struct known *k)
 {

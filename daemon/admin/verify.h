@@ -1,11 +1,11 @@
 /*
  * "refd verify" for one repository: its refs, reflogs and locks, and their
- * agreement with the journal. Or for the journal: is it the one of a line that
- * was noted earlier?
+ * agreement with the journal. Or for the journal: has it all records up to a
+ * line that was noted earlier?
  *
- * A daemon, git and other writers may be at work. Only a repair writes. A
- * suspicious object is checked again after PATIENCE_NS, and is a finding only
- * if the second check fails too.
+ * A daemon, git and other writers may be at work, so a suspicious object is
+ * checked again after PATIENCE_NS, and is a finding only if the second check
+ * fails, too. Only a repair writes.
  *
  * One thread; blocks. Memory: that of packed-refs in the daemon, the findings,
  * and the fold of the journal (fold.h), some 250 MB: a million refs with short
@@ -28,8 +28,8 @@ struct verify_options {
 	size_t fold_bytes;   /* fold.bytes of the journal, or of a repository */
 	int64_t patience_ns; /* between the two checks */
 	struct findings *findings;
-	/* Called if a repair gave REF the object id VALUE from the place FROM;
-	 * or NULL. Strings are borrowed for the call. */
+	/* Called if a repair gave REF the object id VALUE from the place FROM,
+	 * with strings that are borrowed for the call; or NULL. */
 	void (*restored)(void *arg, const char *repo, const char *ref,
 	    const char *value, const char *from);
 	void *arg;
@@ -37,7 +37,8 @@ struct verify_options {
 	struct verify_rows *rows;
 };
 
-/* NULL: no memory. OPT is borrowed. IS_ALONE: for a single repository. */
+/* Returns NULL without memory, and borrows OPT. IS_ALONE: for a single
+ * repository. */
 struct verify_rows *verify_rows_new(const struct verify_options *opt,
     bool is_alone);
 void verify_rows_free(struct verify_rows *rows);
@@ -49,7 +50,7 @@ int verify_head(const struct verify_options *opt, const char *line,
     char **said);
 
 /* PATH: a git-dir, a common dir, or a work tree with .git. 0; -1: PATH cannot
- * be opened, and *WHY is the reason. The caller frees *WHY. */
+ * be opened, and *WHY, to be freed by the caller, is the reason. */
 int verify_repo(const struct verify_options *opt, const char *path, char **why);
 
 #endif

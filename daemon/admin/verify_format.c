@@ -6,7 +6,7 @@
  *
  * Otherwise the records of the journal tell the format, then the width of the
  * ids in HEAD, packed-refs and loose refs. An empty configuration of SHA-1 is
- * no finding: git works with it.
+ * no finding, because git works with it.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -3,9 +3,9 @@
  * in the journal, as they were?
  *
  * Happy path: the chain begins with the digest of the trimmed records, and goes
- * on with each record up to that of the line. It then has the line's digest.
- * Nobody can find other records with this digest, wherever the journal was
- * written.
+ * on with each record up to that of the line. If it then has the line's digest,
+ * the records are proved, because nobody can find other records with this
+ * digest, wherever the journal was written.
  *
  * Failure modes:
  *	another journal, a record that is missing, a damaged record, another
@@ -21,10 +21,11 @@
 #include "proto/lib/interrupt.h"
 #include "proto/lib/time_text.h"
 
-/* The result of a callback: neither an errno nor JOURNAL_UNKNOWN. */
+/* The result of a callback, which is neither an errno nor JOURNAL_UNKNOWN. */
 #define STOP 2
-/* The daemon makes no checkpoint while a slice is read, and the WAL of a busy
- * journal is copied for each slice. */
+/* The daemon makes no checkpoint while a slice is read, so a slice is not
+ * larger. The WAL of a busy journal is copied for each slice, so a slice is not
+ * smaller. */
 #define SLICE_ROWS 4096
 
 struct head_look {

@@ -1,5 +1,6 @@
 /*
- * Shared by the files of verify.
+ * Shared by the files of verify. Other programs may be at work, so a check that
+ * finds something runs a second time before the finding is reported.
  *
  *	verify.c		the command
  *	verify_repo.c		one repository: opens it, and checks twice
@@ -56,11 +57,11 @@ struct verify_place {
 
 struct verify;
 
-/* NAME: the ref, also for its log and its lock; or "packed-refs". */
+/* NAME is the ref, also for its log and its lock, or "packed-refs". */
 typedef void verify_check_fn(struct verify *v, const struct verify_place *place,
     const char *name);
 
-/* An object to check; after a finding, it is checked a second time. */
+/* An object to check, and to check a second time after a finding. */
 struct verify_subject {
 	verify_check_fn *check;
 	struct verify_place place;
@@ -97,7 +98,7 @@ struct verify {
 	char **deferred;     /* worktree, "/", name: no repair */
 	size_t nr_deferred;
 
-	/* The linked worktrees. Each owns its directory and its name. */
+	/* The linked worktrees, which own their directories and names. */
 	struct verify_place *worktrees;
 	size_t nr_worktrees;
 
@@ -115,11 +116,12 @@ struct verify {
 
 /* ---- verify_repo.c ---- */
 
-/* Reports a finding. In the first check, the object only becomes a suspect. */
+/* Reports a finding, but in the first check the object only becomes a
+ * suspect. */
 void verify_found(struct verify *v, enum finding_id id, const char *ref,
     const char *file, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-/* Checks an object. A suspect is checked again later. */
+/* Checks an object, which is checked again later if it is a suspect. */
 void verify_check(struct verify *v, verify_check_fn *check,
     const struct verify_place *place, const char *name);
 /* Checks all suspects a second time, after a pause. */
@@ -140,14 +142,14 @@ void verify_find_format(struct verify *v);
 
 void verify_walk_refs(struct verify *v, const struct verify_place *place);
 verify_check_fn verify_ref;
-/* The value of a ref, loose or packed; symbolic refs are not followed. 1 and
+/* The value of a ref, loose or packed, without following symbolic refs. 1 and
  * *OID; 2: a symbolic ref; 0: absent; -1: broken or unreadable. */
 int verify_ref_value(struct verify *v, const struct verify_place *place,
     const char *name, struct refd_oid *oid);
-/* Checks the object OID of NAME. FILE: for the finding. */
+/* Checks the object OID of NAME, with FILE for the finding. */
 void verify_object(struct verify *v, const char *ref, const char *name,
     const char *file, const struct refd_oid *oid);
-/* Can OID be the value of NAME? True if unknown. */
+/* Can OID be the value of NAME, or is this unknown? */
 bool verify_object_fits(struct verify *v, const char *name,
     const struct refd_oid *oid);
 
@@ -161,15 +163,16 @@ verify_check_fn verify_log;
 
 /* Checks the stack of PLACE, and its lock. */
 void verify_reftables(struct verify *v, const struct verify_place *place);
-/* Mends the tables of PLACE that have lost their footer. As verify_repair(). */
+/* Mends the tables of PLACE that have lost their footer, with the results of
+ * verify_repair(). */
 char *verify_mend(struct verify *v, const struct verify_place *place,
     bool *done);
-/* The record of NAME in the stack of PLACE. 0, or a negative errno: see
- * stack.h. In any case *FOUND is for stack_found_done(). */
+/* Finds the record of NAME in the stack of PLACE, and returns 0 or a negative
+ * errno of stack.h. In any case *FOUND is for stack_found_done(). */
 int verify_find_in_stack(struct verify *v, const struct verify_place *place,
     const char *name, struct stack_found *found);
-/* Does the log of NAME end with a value? A log that `git symbolic-ref -d` keeps
- * ends with the deletion. 1, 0, or a negative errno. */
+/* Does the log of NAME end with a value? `git symbolic-ref -d` keeps the log,
+ * so a log may end with a deletion. 1, 0, or a negative errno. */
 int verify_has_log_in_stack(struct verify *v, const struct verify_place *place,
     const char *name);
 
@@ -178,8 +181,8 @@ verify_check_fn verify_lock;
 void verify_journal_open(struct verify *v);
 /* The finding about a journal that was not read to its end because of R. */
 enum finding_id verify_journal_failed(int r);
-/* Opens the journal to be read. 0, or a negative errno; *WHY (NULL before), to
- * be freed, may be a sentence. */
+/* Opens the journal to be read, and returns 0 or a negative errno. *WHY (NULL
+ * before), to be freed, may be a sentence. */
 int verify_view(const struct verify_options *opt, struct journal **journal,
     char **why);
 bool verify_is_deferred(const struct verify *v,
@@ -187,17 +190,17 @@ bool verify_is_deferred(const struct verify *v,
 
 /* ---- verify_rows.c ---- */
 
-/* Opens the journal, unless it is open. 0, or a negative errno; *WHY, to be
- * freed, may be a sentence. */
+/* Opens the journal, unless it is open, and returns 0 or a negative errno.
+ * *WHY, to be freed, may be a sentence. */
 int verify_rows_open(struct verify_rows *rows, char **why);
 /* Reads the rows of the repository ID, unless they are in memory, and those
- * that came since then. *REPO stays until the next call. Negative errno: older
- * rows are missing, or, with a *REPO of NULL, all. */
+ * that came since then. *REPO stays until the next call. After a negative
+ * errno, older rows are missing, or, if *REPO is NULL, all rows. */
 int verify_rows_of(struct verify_rows *rows, uint64_t id,
     struct fold_repo **repo);
 /* Reads the rows that came since then. */
 void verify_rows_read_on(struct verify_rows *rows);
-/* Without a daemon: do rows of REPO await recovery? */
+/* Do rows of REPO await recovery, if no daemon runs? */
 bool verify_rows_await(const struct verify_rows *rows,
     const struct fold_repo *repo);
 /* Calls FN for the rows of the ref, the newest first, until the result is not
@@ -212,8 +215,8 @@ void verify_records(struct verify *v);
 
 /* ---- verify_repair.c, verify_value.c ---- */
 
-/* Tries to repair finding ID. Returns the result as a sentence, to be freed;
- * NULL: no repair exists. *DONE: repaired. */
+/* Tries to repair finding ID, and returns the result as a sentence, to be
+ * freed, or NULL if no repair exists. *DONE: repaired. */
 char *verify_repair(struct verify *v, enum finding_id id,
     const struct verify_subject *subject, bool *done);
 
@@ -231,9 +234,9 @@ int verify_last_value(struct verify *v, const struct verify_place *place,
 
 #define VERIFY_LINE_MAX 65536
 
-/* LINE of LEN bytes, without a line feed. ENDS: a line feed followed. Nothing
- * follows after a beginning of VERIFY_LINE_MAX bytes: a file of some bytes can
- * have a hole of any size. */
+/* LINE has LEN bytes without a line feed, and ENDS tells whether a line feed
+ * followed. Nothing follows after a beginning of VERIFY_LINE_MAX bytes, because
+ * a file of some bytes can have a hole of any size. */
 typedef int verify_line_fn(void *arg, char *line, size_t len, bool ends);
 int verify_each_line(const struct sys *sys, int fd, verify_line_fn *fn,
     void *arg);

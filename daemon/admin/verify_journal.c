@@ -2,7 +2,7 @@
  * The journal of the repository, read while the daemon may run.
  *
  * Happy path: refd/id names the journal, and the journal knows the repository.
- * A daemon runs, or no record awaits recovery. No redo is deferred.
+ * A daemon runs, or no record awaits recovery, and no redo is deferred.
  *
  * Failures: an unreadable or different journal is a finding, and the other
  * checks run without a journal. Nothing is repaired then, because records of
@@ -20,7 +20,7 @@
 
 /* ---- the daemon ---- */
 
-/* /proc/locks omits processes of other PID namespaces. So the lock is tried,
+/* /proc/locks omits processes of other PID namespaces, so the lock is tried,
  * and released at once. */
 static bool is_daemon_up(struct verify *v)
 {

@@ -1,7 +1,7 @@
 /*
  * Reads a file line by line, because logs and packed-refs may be larger than
- * memory. A writer that replaces the file meanwhile does not matter: the
- * descriptor keeps the old file.
+ * memory. A writer that replaces the file meanwhile does not matter, because
+ * the descriptor keeps the old file.
  */
 #include <errno.h>
 #include <stdlib.h>

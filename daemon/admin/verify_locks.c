@@ -39,14 +39,15 @@ static long flock_line(const char *line, const struct sys_stat *st)
 		&ino) != 4 ||
 	    ino != st->ino)
 		return 0;
-	/* /proc/locks has no device number of a btrfs subvolume. */
+	/* /proc/locks has no device number of a btrfs subvolume, so only the
+	 * inode counts there. */
 	if (major(st->dev) != 0 && makedev(maj, min) != st->dev)
 		return 0;
 	return pid;
 }
 
-/* Does a daemon serve the repository? To try the lock could keep a daemon out.
- */
+/* Does a daemon serve the repository? The kernel's list tells, because to try
+ * the lock could keep a daemon out. */
 static bool is_served(struct verify *v)
 {
 	struct sys_stat st;
@@ -86,7 +87,7 @@ static bool has_open(struct verify *v, const char *pid,
 	return found;
 }
 
-/* A process that has the file open; 0: none is visible. */
+/* A process that has the file open, or 0 if none is visible. */
 static long opener(struct verify *v, const struct sys_stat *wanted)
 {
 	struct sys_dirent entry;
@@ -140,7 +141,7 @@ static long named_by_git(struct verify *v, int dirfd, const char *file,
 
 /* ---- one lock ---- */
 
-/* The batch whose token it is; 0: it is not ours. */
+/* The batch whose token LOCK is, or 0 if the lock is not ours. */
 static uint64_t batch_of(struct verify *v, const struct sys_stat *lock)
 {
 	struct sys_dirent entry;
@@ -216,7 +217,8 @@ static void check_lock(struct verify *v, const struct verify_place *place,
 		    age, (unsigned)geteuid());
 }
 
-/* A process that packs refs holds packed-refs.lock. */
+/* A process that packs refs holds packed-refs.lock, so without this lock the
+ * file is a leftover. */
 static void check_packed_new(struct verify *v, bool is_locked)
 {
 	struct sys_stat st;

@@ -3,8 +3,8 @@
  *
  * Happy path: complete lines, and the last line ends with the value of the ref.
  *
- * Git leaves no log without its ref. Such a log remains of a lost ref, or of a
- * creation that failed.
+ * Git leaves no log without its ref, so such a log remains of a lost ref, or of
+ * a creation that failed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +55,8 @@ static int log_line(void *arg, char *line, size_t len, bool ends)
 
 /* ---- its ref ---- */
 
-/* An existing ref above NAME: its log needs the directory as a file. */
+/* An existing ref above NAME, whose log cannot be written, because the log
+ * needs the directory as a file. */
 static const char *ref_above(struct verify *v, const struct verify_place *place,
     const char *name, char above[REFD_PATH_MAX])
 {

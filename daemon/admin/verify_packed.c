@@ -4,9 +4,9 @@
  * Happy path: git's header, then records in the order of names, each tag with
  * its peeled value.
  *
- * Failures: git ends with an error at a malformed line. Git trusts the order,
- * unique names and peeled values without a check. The check of the file ends at
- * the first malformed line.
+ * Failures: git ends with an error at a malformed line, so the check of the
+ * file ends there, too. Git trusts the order, unique names and peeled values
+ * without a check, so a breach is a finding here.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -186,7 +186,7 @@ static int packed_ref(void *arg, char *line, size_t len, bool ends)
 	name = record_name(v, line, len, &oid);
 	if (!ends || name == NULL)
 		return 1;
-	/* A loose ref counts and was checked. The packed value below it may
+	/* A loose ref counts and was checked, so the packed value below it may
 	 * name a missing object. */
 	if (SYS(v->sys, lstatat, v->repo.fd, name, &st) < 0 || S_ISDIR(st.mode))
 		verify_check(v, verify_ref, &common, name);

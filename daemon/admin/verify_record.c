@@ -4,7 +4,7 @@
  * Happy path: the ref has the recorded value, or another writer wrote the ref
  * later, by the rule of rule.h, or of stack_rule.h for refs in reftables.
  *
- * No power loss is known here, unlike in recovery. Git may have deleted an
+ * No power loss is known here, unlike in recovery, so git may have deleted an
  * absent ref, and a packed-refs younger than the record belongs to another
  * writer.
  */
@@ -21,7 +21,7 @@
 
 #define AT_WORK_US (10 * INT64_C(1000000))
 
-/* The last record of a ref; borrowed from verify_each_row(). */
+/* The last record of a ref, borrowed from verify_each_row(). */
 struct plan {
 	const char *name; /* of the ref; lives longer */
 	const struct journal_row *row;
@@ -117,15 +117,16 @@ static void check_packed(struct verify *v, const struct verify_place *place,
 	free(text);
 }
 
-/* Recovery omits a record whose object was pruned. */
+/* Recovery omits a record whose object was pruned, so such a record shows no
+ * loss. */
 static bool is_to_be_had(struct verify *v, const struct plan *plan)
 {
 	return plan->m->action == RECORD_DELETE || plan->m->target != NULL ||
 	    verify_object_fits(v, plan->name, &plan->m->new_oid);
 }
 
-/* Only the record before the last one proves a loss. All other indices may be
- * those of a newer stack, which counts from 1: of a repository that was
+/* Only the record before the last one proves a loss, because all other indices
+ * may be those of a newer stack, which counts from 1: of a repository that was
  * migrated, or of a worktree that was made again. */
 static void check_in_stack(struct verify *v, const struct verify_place *place,
     const struct plan *plan)
@@ -165,7 +166,8 @@ static void check_in_files(struct verify *v, const struct verify_place *place,
 		check_packed(v, place, plan->name, &found.oid);
 }
 
-/* The daemon may publish or abort a record of the last seconds. */
+/* The daemon may still publish or abort a record of the last seconds, so such a
+ * record is not compared. */
 static bool is_at_work(struct verify *v, const struct plan *plan)
 {
 	return v->is_daemon_up &&

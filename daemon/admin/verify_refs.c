@@ -3,8 +3,8 @@
  *
  * Happy path: a file with an id, a name that git accepts, an existing object.
  *
- * A ref that is absent at the second check is no finding: git packs and deletes
- * refs.
+ * A ref that is absent at the second check is no finding, because git packs and
+ * deletes refs.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -148,7 +148,8 @@ static void check_name(struct verify *v, const char *ref, const char *name)
 		    "git does not accept that name");
 }
 
-/* If one ref is a directory of the other, one of them is packed. */
+/* If one ref is a directory of the other, one of both is packed, so a look at
+ * packed-refs is enough. */
 static void check_conflict(struct verify *v, const char *name)
 {
 	char dir[REFD_PATH_MAX], below[REFD_PATH_MAX];

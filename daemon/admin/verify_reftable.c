@@ -1,6 +1,6 @@
 /*
- * A repository whose refs are in reftables: the stack of the common dir, and of
- * each worktree.
+ * A repository whose refs are in reftables, with a stack in the common dir and
+ * in each worktree.
  *
  * Happy path: every listed table exists and passes the check of the whole table
  * (reftable_check.h). Names, ids and objects are those of sound refs, and the
@@ -32,8 +32,8 @@
 #define DIRECTORY "reftable"
 #define LIST      DIRECTORY "/" REFTABLE_LIST
 
-/* Of a stack (struct reftable_budget): some minutes. Nobody else's repository
- * waits longer, whatever the tables say. */
+/* Of a stack (struct reftable_budget): some minutes, so that nobody else's
+ * repository waits longer, whatever the tables say. */
 #define WORK_MAX ((uint64_t)64 * 1024 * 1024 * 1024)
 
 struct stack_check {
@@ -104,7 +104,7 @@ static void check_symref(struct stack_check *c, const char *ref,
 		    "it points to '%s', which is not a valid name", name);
 }
 
-/* The refs come in order. So the names that are the beginning of a name come
+/* The refs come in order, so the names that are the beginning of a name come
  * before the name, and only names with the same beginning are in between. */
 static void check_conflict(struct stack_check *c, const char *ref,
     const char *name)
@@ -269,7 +269,7 @@ void verify_reftables(struct verify *v, const struct verify_place *place)
 
 /* ---- the repair ---- */
 
-/* Under git's lock: refd may never have served the repository. */
+/* Under git's lock, because refd may never have served the repository. */
 static int mend_all(struct verify *v, const struct verify_place *place,
     struct stack *stack, struct reftable_fault *fault, size_t *nr)
 {

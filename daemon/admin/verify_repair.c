@@ -10,8 +10,8 @@
  * Not repaired, with a reason: everything before recovery, or without the
  * journal of the repository; a ref with deferred redo; a ref with a lock of
  * another writer. A well-formed value is never replaced. The repair writes no
- * record: the new file is younger than the records, so a later recovery leaves
- * it. client/verify.c confirms the value through the daemon.
+ * record, but the new file is younger than the records, so a later recovery
+ * leaves it alone. client/verify.c confirms the value through the daemon.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,8 @@
 
 /* ---- locks ---- */
 
-/* Git's lock and no token: refd may never have served the repository. */
+/* Git's lock and no token, because refd may never have served the
+ * repository. */
 static int lock_take(struct verify *v, const struct verify_place *place,
     const char *name, struct edit *e)
 {
@@ -57,7 +58,8 @@ static int sync_file(struct verify *v, int dirfd, const char *path, int flags)
 	return r;
 }
 
-/* The directory of NAME may be removed, too. */
+/* The directory of NAME may be removed, too, so the nearest directory that
+ * exists is synced. */
 static int sync_parent(struct verify *v, int dirfd, const char *name)
 {
 	char dir[REFD_PATH_MAX];
@@ -106,7 +108,8 @@ static bool is_broken(struct verify *v, const struct verify_place *place,
 	return v->is_broken;
 }
 
-/* A HEAD that is missing, and a value in packed-refs, have no file. */
+/* A HEAD that is missing, and a value in packed-refs, have no file, so nothing
+ * is saved. */
 static int save(struct verify *v, const struct verify_place *place,
     const char *name, char saved[SAVED_PATH_MAX])
 {
@@ -129,7 +132,8 @@ static int restore(struct verify *v, const struct verify_place *place,
 {
 	int r;
 
-	/* Another writer was faster. It may have packed the ref. */
+	/* Another writer may have been faster, and may have packed the ref, so
+	 * all is read again. */
 	verify_read_again(v);
 	if (!is_broken(v, place, e->name))
 		return -EALREADY;
@@ -304,7 +308,7 @@ static int unlock_ours(struct verify *v, size_t *unlocked)
 }
 
 /* Before recovery, a lock of refd may be the only trace of an unfinished
- * update. */
+ * update, so the journal must show that no update needs the locks. */
 static char *repair_locks(struct verify *v, bool *done)
 {
 	size_t unlocked = 0;

@@ -11,7 +11,7 @@
  *		finding, and may be repaired
  *
  * Failures: PATH is no repository, or has another format of refs. A part that
- * cannot be read is a finding.
+ * cannot be read is a finding, and the other parts are checked.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -276,8 +276,8 @@ static void found_closed(struct verify *v, char *reason)
 }
 
 /* -1 and *WHY: refd reads no such repository. *LOST: the file does not tell the
- * format of the ids. After a power loss, the file may be empty or have only
- * NULs. */
+ * format of the ids, because it may be empty or have only NULs after a power
+ * loss. */
 static int read_config(struct verify *v, bool *lost, bool *malformed,
     char **why)
 {
@@ -304,8 +304,8 @@ static int read_config(struct verify *v, bool *lost, bool *malformed,
 	return 0;
 }
 
-/* Does not read HEAD: if a power loss emptied HEAD, the other refs can be
- * checked. */
+/* Does not read HEAD, so that the other refs can be checked if a power loss
+ * emptied HEAD. */
 static void open_objects(struct verify *v)
 {
 	const struct object_rule rule = { repo_open_root, &v->repos,

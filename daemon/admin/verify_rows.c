@@ -78,8 +78,9 @@ static void fail(struct verify_rows *rows, int err)
 	rows->last = 0;
 }
 
-/* The row before in the shared log has SHARED_LSN. Rows that came after
- * the opening of the journal may have a higher LSN than the journal had. */
+/* The row before in the shared log has SHARED_LSN. Rows that came after the
+ * opening of the journal may have a higher LSN than the journal had, so these
+ * are not compared with it. */
 static void check_shared(struct verify_rows *rows, uint64_t shared_lsn)
 {
 	const uint64_t highest = journal_shared_lsn(rows->journal);
@@ -219,7 +220,8 @@ int verify_rows_open(struct verify_rows *rows, char **why)
 	return r > 0 ? -EIO : r;
 }
 
-/* The journal as it was opened may be of a time before a recovery. */
+/* The journal as it was opened may be of a time before a recovery, so it is
+ * opened once more. */
 bool verify_rows_await(const struct verify_rows *rows,
     const struct fold_repo *repo)
 {

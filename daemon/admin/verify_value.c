@@ -125,7 +125,7 @@ int verify_last_value(struct verify *v, const struct verify_place *place,
 	int r;
 
 	r = read_journal(&s);
-	/* Without objects, an id cannot be checked. A log does not have the
+	/* Without objects, an id cannot be checked, and a log does not have the
 	 * target of HEAD. */
 	if (v->odb == NULL && s.target == NULL)
 		forget_record(&s);

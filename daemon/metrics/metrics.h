@@ -1,9 +1,10 @@
 /*
- * All metrics of the daemon at one moment, and their two forms: keys and
- * values for `refd stats`, and text for Prometheus. One table names each metric
- * once, for both forms.
+ * All metrics of the daemon at one moment, and their two forms: keys and values
+ * for `refd stats`, and text for Prometheus. One table names each metric, so
+ * that both forms have the same metrics.
  *
- * The owner of the loop fills in a struct metrics. Loop thread; nothing blocks.
+ * The owner of the loop fills in a struct metrics on the loop thread, and
+ * nothing blocks.
  */
 #ifndef METRICS_METRICS_H
 #define METRICS_METRICS_H
@@ -42,7 +43,7 @@ void metrics_complete(struct metrics *m);
 typedef void metrics_form_fn(const struct metrics *m, struct key_values *kv);
 /* The pairs of refd stats. */
 metrics_form_fn metrics_key_values;
-/* A pair for each metric: its name, and text for Prometheus. */
+/* For each metric, a pair of the name and the text for Prometheus. */
 metrics_form_fn metrics_text;
 
 #endif

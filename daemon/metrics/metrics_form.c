@@ -69,7 +69,8 @@ static void add_labels(struct key_values *kv, const struct metric *metric,
 		/* The key refs_ok is another row of the table. */
 		if (metric->kind == BY_STATUS && i == REFD_OK)
 			continue;
-		/* There are many statuses and causes, and few occur. */
+		/* There are many statuses and causes and few occur, so zeros
+		 * are left out. */
 		if (values[i] == 0 &&
 		    (metric->kind == BY_STATUS || metric->kind == BY_CAUSE))
 			continue;

@@ -2,15 +2,14 @@
  * The happy path: the request is read up to its empty line, answered, and the
  * connection closed.
  *
- * Failures: the connection is closed if the request is too long, or if it takes
- * too long. Any process may ask, so these limits protect the daemon's
- * descriptors and the time of the loop. If there are too many connections, a
- * new one is taken all the same, because otherwise silent connections would
- * keep out the load balancer. The address with the most connections loses its
- * oldest one. The text of the metrics is made once in a turn of the loop, and
- * all who ask in the turn get the same text, because making the text costs four
- * times as much as a connection. The answer to a load balancer is short and is
- * made for each.
+ * Failures: any process may ask, so the connection is closed if the request is
+ * too long or takes too long. These limits protect the daemon's descriptors and
+ * the time of the loop. If there are too many connections, a new one is taken
+ * all the same, because otherwise silent connections would keep out the load
+ * balancer. The address with the most connections loses its oldest one. The
+ * text of the metrics is made once in a turn of the loop, and all who ask in
+ * the turn get the same text, because making the text costs four times as much
+ * as a connection. The answer to a load balancer is short and is made for each.
  */
 #include "daemon/metrics/metrics_http.h"
 
@@ -24,9 +23,10 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 
-/* A request has a few lines, and its client reads the answer at once. */
+/* A request has a few lines and its client reads the answer at once, so a few
+ * seconds are enough. */
 #define TIMEOUT_S 5
-/* Twice as many as the listener accepts in a turn. So a request that has
+/* Twice as many as the listener accepts in a turn, so a request that has
  * already arrived is read before its connection can be the oldest one. */
 #define SCRAPES_MAX   128
 #define REQUEST_MAX   8192
@@ -140,7 +140,7 @@ static bool is_path(const char *target, const char *path)
 	    strchr(" ?", target[len]) != NULL && target[len] != '\0';
 }
 
-/* The status. Adds to BODY. */
+/* Returns the status, and adds the answer to BODY. */
 static const char *answer_target(struct metrics_http *http, const char *target,
     struct evbuffer *body)
 {

@@ -19,7 +19,7 @@
 
 struct metrics_http;
 
-/* COLLECT returns the metrics, to be freed; NULL when out of memory. Returns
+/* COLLECT returns the metrics, to be freed, or NULL when out of memory. Returns
  * NULL when out of memory. */
 struct metrics_http *metrics_http_new(struct event_base *base,
     struct metrics *(*collect)(void *arg), void *arg);

@@ -1,6 +1,6 @@
 /*
- * The table of metrics. Private to metrics.c, which has the table, and to
- * metrics_form.c, which writes it.
+ * The table of metrics, private to metrics.c, which has the table, and to
+ * metrics_form.c, which writes its values.
  */
 #ifndef METRICS_METRICS_INTERNAL_H
 #define METRICS_METRICS_INTERNAL_H

@@ -260,21 +260,29 @@ static bool fits(struct slice *s)
 	return false;
 }
 
-/* Refs without values do not count. A program without hooks can make one in a
- * new repository, and no node could apply the first row then. */
-static bool continues(const struct group *g, const struct slice *s)
+/* False: the journal cannot be read, so all updates of S wait. A wrong mark in
+ * the log would hold up every other node until somebody copies the repository.
+ */
+static bool note_past(const struct group *g, struct slice *s)
 {
-	return s->repo != NULL && !s->txn->is_own &&
-	    group_repo_has_values(g->base.host, s->repo) != 0;
+	int r = 0;
+	size_t i;
+
+	if (s->repo != NULL && !s->txn->is_own)
+		r = group_repo_continues(g->base.host, s->repo);
+	s->plan.continues = r == 1;
+	for (i = 0; r < 0 && i < s->txn_slice->nr; i++)
+		if (s->txn_slice->updates[i]->status == REFD_PENDING)
+			s->txn_slice->updates[i]->again = TXN_AGAIN_LATER;
+	return r >= 0;
 }
 
 bool group_fill(struct replica *r, struct slice *s, struct journal_row *row)
 {
 	const struct group_txn *kept = group_txn_of(s->txn);
 
-	if (!fits(s))
+	if (!fits(s) || !note_past(group_of(r), s))
 		return false;
-	s->plan.continues = continues(group_of(r), s);
 	if (!group_txn_is_of_node(s->txn))
 		row->record = &s->plan;
 	if (kept != NULL)

@@ -207,10 +207,7 @@ static bool has_uuid(struct attempt *a, const struct own_txn *rt)
 	return false;
 }
 
-/* The leader did not list the repository when this node joined, so nobody gave
- * it the refs. In an empty repository the row would look whole, and the refs
- * would be gone as soon as this node leads. A copy by hand has refs, and the
- * journal has no values. */
+/* Has this node the refs that the repository had before the row? */
 static bool has_past(const struct follower *f, struct attempt *a,
     const struct own_txn *rt)
 {
@@ -218,13 +215,13 @@ static bool has_past(const struct follower *f, struct attempt *a,
 	int r = 1;
 
 	if (rt->record.continues)
-		r = group_repo_has_values(f->host, repo);
-	if (r == 0)
-		r = group_repo_has_refs(f->host, repo);
+		r = group_repo_may_continue(f->host, repo);
 	if (r == 0)
 		attempt_say(a,
 		    "'%s' had refs before this node joined, and this node does "
-		    "not have them: copy it from another node, with refd/",
+		    "not have them: stop the node, copy the repository from "
+		    "another node, with refd/, and start again; if it is gone "
+		    "there, run refd group join",
 		    repo->path);
 	else if (r < 0)
 		attempt_say(a, "can't read the refs of '%s': %s", repo->path,

@@ -112,14 +112,13 @@ void group_fetch_here(struct group *g, const struct repo *repo,
 
 /* ---- repositories (group_repo.c) ---- */
 
-/* 1: a row of the group, or of the copy of another node, has given a ref of
- * REPO a value; 0: none has; or negative errno. Any thread. Blocks on the
- * journal until the answer was 1. */
-int group_repo_has_values(const struct store_parts *host,
+/* Has REPO refs by the values in the journal? For the leader. May REPO get such
+ * a row, because the journal has values, or somebody has copied refs? For other
+ * nodes. Both return 1, 0, or a negative errno, and block on the disk until the
+ * answer was 1. Any thread. */
+int group_repo_continues(const struct store_parts *host,
     const struct repo *repo);
-/* 1: something is below refs/; 0: nothing; or negative errno. Any thread.
- * Blocks on the disk. */
-int group_repo_has_refs(const struct store_parts *host,
+int group_repo_may_continue(const struct store_parts *host,
     const struct repo *repo);
 
 /* ---- following: for one thread ---- */

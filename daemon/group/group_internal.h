@@ -206,7 +206,7 @@ extern const struct replica_ops group_replica_ops;
 struct group_repo {
 	/* No other node has the refs. */
 	atomic_bool awaits_import;
-	atomic_bool has_values; /* false: not known */
+	atomic_bool has_values; /* once true, never asked again */
 	/* Objects in rows since IN_ROW_SINCE_NS (monotonic). For the admission
 	 * worker that is in the repository. */
 	size_t in_row_bytes;

@@ -8,11 +8,14 @@
  *		ref the value that the ref has, nothing else is admitted
  *		(admit_import.c).
  *
- * The journal keeps a value of each ref that a row has changed, also of a
- * deleted one. So a repository without values has had no row. A row of the
- * leader says whether there were values before, because a node may lack the
- * repository although it has all rows: the leader did not list the repository
- * when the node joined. Such a node must not begin it with the later rows.
+ * A node may lack a repository although it has all rows, because the leader
+ * did not list it when the node joined. The later rows alone would look whole
+ * there, and the older refs would be gone as soon as the node leads. So a row of
+ * the leader says that its repository has values already. A node lets such a
+ * row wait if its journal has no value of the repository, and nobody has copied
+ * refs. A node that joins gets a value for each listed repository, also for an
+ * empty one. On the leader only values of refs that exist count, since nobody
+ * misses the others.
  *
  * The happy path: the import mark is durable before the id. The first row of
  * the repository that writes a ref has all its refs, and takes the mark away.
@@ -140,28 +143,57 @@ int group_claim(struct replica *r, const struct sys *sys, struct repo *repo,
 	return err == -ENOENT ? 0 : err;
 }
 
-int group_repo_has_values(const struct store_parts *host,
+int group_repo_continues(const struct store_parts *host,
     const struct repo *repo)
 {
 	struct group_repo *kept = repo->replica;
+	int r = 1;
+
+	if (!atomic_load(&kept->has_values))
+		r = journal_has_living_value(host->journal, repo->id);
+	if (r == 1)
+		atomic_store(&kept->has_values, true);
+	return r;
+}
+
+static int has_values(struct journal *j, const struct repo *repo)
+{
 	struct journal_place at = { .repo = repo->id };
 	struct journal_value value;
+	int r = journal_next_value(j, &at, &value);
+
+	free(value.target);
+	return r == 1 ? at.repo == repo->id : r;
+}
+
+/* Only a name that a ref can have counts, because a git that the hook refuses
+ * holds a lock for a moment. */
+static int has_copied_refs(const struct sys *sys, const struct repo *repo)
+{
+	char *found = NULL;
+	int r;
+
+	if (repo->format == REPO_REFTABLE)
+		return has_tables(repo);
+	r = loose_find_below(sys, repo->fd, "refs", &found);
+	free(found);
+	return r == 0 ? has_lines(repo) : r;
+}
+
+int group_repo_may_continue(const struct store_parts *host,
+    const struct repo *repo)
+{
+	struct group_repo *kept = repo->replica;
 	int r;
 
 	if (atomic_load(&kept->has_values))
 		return 1;
-	r = journal_next_value(host->journal, &at, &value);
-	free(value.target);
-	if (r == 1 && at.repo != repo->id)
-		r = 0;
+	r = has_values(host->journal, repo);
+	if (r == 0)
+		r = has_copied_refs(host->sys, repo);
 	if (r == 1)
 		atomic_store(&kept->has_values, true);
-	return r == JOURNAL_UNKNOWN ? -EIO : r;
-}
-
-int group_repo_has_refs(const struct store_parts *host, const struct repo *repo)
-{
-	return has_refs(host->sys, repo);
+	return r;
 }
 
 bool group_repo_awaits_import(const struct repo *repo)

@@ -362,21 +362,25 @@ def test_unlisted():
     """The leader has not listed a repository to the node that joins, which
     begins no such repository, because it has only the later refs."""
     values = {repo: make_repo(repo, 2, is_on_both=False)
-              for repo in ('unlisted.git', 'emptied.git', 'begun.git')}
+              for repo in ('unlisted.git', 'emptied.git', 'begun.git',
+                           'fresh.git')}
     for repo in 'unlisted.git', 'emptied.git':
         updated(f'{repo}: a ref', a, 'refs/heads/main', values[repo][0],
                 repo=repo)
     updated('the last ref goes', a, '-d', 'refs/heads/main',
             values['emptied.git'][0], repo='emptied.git')
+    done = a.run('enable', f'{a.seen_root}/fresh.git')
+    report('a repository without a row', done.returncode == 0
+           and group_nodes.id_of(f'{a.root}/fresh.git'), done)
     lsn = len(log.rows)
     d = group_nodes.Node('d', TOP, REFD, log)
     subprocess.run(['cp', '-a', f'{a.root}/team', f'{a.root}/emptied.git',
-                    d.root], check=True)
+                    f'{a.root}/fresh.git', d.root], check=True)
     os.makedirs(d.state)
-    uuid = group_nodes.id_of(f'{a.root}/emptied.git')
-    joined = d.recover(
-        '--join', str(lsn), input=values_of(d) + f'repository {uuid} '
-        f'{d.seen_root}/emptied.git\0{"0" * 40} refs/heads/main \0')
+    joined = d.recover('--join', str(lsn), input=values_of(d) + ''.join(
+        f'repository {group_nodes.id_of(f"{a.root}/{repo}")} '
+        f'{d.seen_root}/{repo}\0{"0" * 40} refs/heads/main \0'
+        for repo in ('emptied.git', 'fresh.git')))
     report('d joins', joined.returncode == 0, joined)
     a.others, b.others, d.others = [b, d], [a, d], [a, b]
     report('d starts', d.start(), d.said())
@@ -404,6 +408,11 @@ def test_unlisted():
     d.link.begin(False)
     report('d has all rows with the copy', d.await_applied(), d.said()[-900:])
     same('d has the same refs', a.refs('unlisted.git'), d.refs('unlisted.git'))
+    report('d leads', d.lead())
+    updated('the first row of a repository that d knows as empty', d,
+            'refs/heads/main', values['fresh.git'][0], repo='fresh.git')
+    report('a has it, too', a.await_applied(), a.said()[-900:])
+    report('a leads again', a.lead())
     same('d ends', 0, d.kill(signal.SIGTERM))
     a.others, b.others = [b], [a]
     d.end()

@@ -223,9 +223,9 @@ struct journal_value {
 	char *target; /* of a symbolic ref; owned; or NULL */
 };
 /* The value of REF in the repository with the number REPO, durable or not.
- * Returns 1, or 0 if no shared row has changed the ref yet, or a negative errno
- * or JOURNAL_UNKNOWN. Sets *VALUE in all cases, so the caller can always free
- * the target. Any thread. */
+ * Returns 1, or 0 if no shared row has changed the ref yet, or a negative
+ * errno, which is -EIO for a journal that has failed. Sets *VALUE in all cases,
+ * so the caller can always free the target. Any thread. */
 int journal_find_value(struct journal *j, uint64_t repo, const char *ref,
     struct journal_value *value);
 /* A place in the order of all values; zeros: before the first one. */
@@ -238,6 +238,9 @@ struct journal_place {
  * next value, and otherwise as above. */
 int journal_next_value(struct journal *j, struct journal_place *at,
     struct journal_value *value);
+/* Is there a ref in the repository with the number REPO by the values? Returns
+ * 1, 0, or a negative errno as above. */
+int journal_has_living_value(struct journal *j, uint64_t repo);
 /* Has a shared row given a name above or below REF a value, so that REF has no
  * room? Returns as journal_find_value(), with the name in FOUND. */
 int journal_find_value_around(struct journal *j, uint64_t repo, const char *ref,

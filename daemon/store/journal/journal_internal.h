@@ -192,7 +192,7 @@ struct journal_view {
 struct journal_stmts {
 	sqlite3_stmt *begin, *insert, *insert_objects, *defer, *end_deferred,
 	    *unkeep, *wait, *end_wait, *write_value, *find_value, *find_below,
-	    *next_value, *write_meta;
+	    *find_living, *next_value, *write_meta;
 	sqlite3_stmt *commit, *rollback;
 };
 

@@ -83,6 +83,9 @@ static int prepare_all(struct journal *j)
 		  " WHERE repo = ?1 AND ref > ?2 || '/' AND ref < ?2 || '0'"
 		  " AND (oid IS NOT NULL OR target IS NOT NULL) LIMIT 1",
 		    &j->stmts.find_below },
+		{ "SELECT 1 FROM " JOURNAL_VALUES " WHERE repo = ?"
+		  " AND (oid IS NOT NULL OR target IS NOT NULL) LIMIT 1",
+		    &j->stmts.find_living },
 		{ "SELECT v.lsn, v.oid, v.target, v.repo, v.ref, r.path"
 		  " FROM " JOURNAL_VALUES " v JOIN repo r ON r.id = v.repo"
 		  " WHERE (v.repo, v.ref) > (?, ?)"

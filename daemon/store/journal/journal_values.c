@@ -129,7 +129,7 @@ static int read_value(sqlite3_stmt *s, uint64_t repo, const char *ref,
 int journal_find_value(struct journal *j, uint64_t repo, const char *ref,
     struct journal_value *value)
 {
-	int r = JOURNAL_UNKNOWN;
+	int r = -EIO;
 
 	*value = (struct journal_value){ .target = NULL };
 	mutex_lock(&j->commit_lock);
@@ -185,7 +185,7 @@ static int find_below(struct journal *j, uint64_t repo, const char *ref,
 int journal_find_value_around(struct journal *j, uint64_t repo, const char *ref,
     char found[REFD_REFNAME_MAX + 1])
 {
-	int r = JOURNAL_UNKNOWN;
+	int r = -EIO;
 
 	mutex_lock(&j->commit_lock);
 	if (!journal_is_broken(j)) {
@@ -204,10 +204,28 @@ static void take_place(sqlite3_stmt *s, struct journal_place *at)
 	snprintf(at->path, sizeof(at->path), "%s", sqlite3_column_text(s, 5));
 }
 
+int journal_has_living_value(struct journal *j, uint64_t repo)
+{
+	sqlite3_stmt *s = j->stmts.find_living;
+	int r = -EIO, rc;
+
+	mutex_lock(&j->commit_lock);
+	if (!journal_is_broken(j)) {
+		sqlite3_bind_int64(s, 1, (sqlite3_int64)repo);
+		rc = sqlite3_step(s);
+		r = rc == SQLITE_ROW  ? 1 :
+		    rc == SQLITE_DONE ? 0 :
+					journal_errno(rc);
+		sqlite3_reset(s);
+	}
+	mutex_unlock(&j->commit_lock);
+	return r;
+}
+
 int journal_next_value(struct journal *j, struct journal_place *at,
     struct journal_value *value)
 {
-	int r = JOURNAL_UNKNOWN;
+	int r = -EIO;
 
 	*value = (struct journal_value){ .target = NULL };
 	mutex_lock(&j->commit_lock);

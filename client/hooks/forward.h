@@ -1,7 +1,8 @@
 /*
- * The forwarder: if core.hooksPath leads to refd's hooks, forward.sh runs the
- * repository's own hook with the same name, as git would. The installation
- * makes a link to forward.sh for every hook of git but proc-receive.
+ * If core.hooksPath leads to refd's hooks, git looks for hook files nowhere
+ * else. So forward.sh runs the repository's own hook with the same name, as git
+ * would. The installation makes a link to forward.sh for every hook of git but
+ * proc-receive, because proc-receive is refd's own hook.
  */
 #ifndef CLIENT_HOOKS_FORWARD_H
 #define CLIENT_HOOKS_FORWARD_H

@@ -1,7 +1,8 @@
 /*
  * The gate: a hook reference-transaction which is a link to refd ("refd enable
- * --gate"). It is no hook of the user: refd records its own updates itself. The
- * hook that was there before has a second name, and the gate runs it.
+ * --gate"). refd records its own updates itself, so the gate is no hook of the
+ * user, and refd does not run it. Git runs only one hook with this name, so the
+ * hook that was there before gets a second name, and the gate runs it.
  *
  * Blocking; one thread.
  */

@@ -60,8 +60,8 @@ static char *absolute(const struct githook *h, const struct place *place)
 				   xasprintf("%s/%s", place->dir, h->path);
 }
 
-/* If the hook is a forwarder of refd, the target is run directly, if it
- * exists. */
+/* The forwarder of refd would only run the repository's own hook, so this hook
+ * replaces the forwarder, and no shell is needed. */
 static void follow_forwarder(struct githook *h, const struct gitdir *gd,
     const struct place *place)
 {
@@ -76,7 +76,8 @@ static void follow_forwarder(struct githook *h, const struct gitdir *gd,
 	free(path);
 }
 
-/* The gate is no hook of the user. */
+/* refd records its own updates, so the hook behind the gate is run instead of
+ * the gate. */
 static void follow_gate(struct githook *h, const struct place *place)
 {
 	char *path;

@@ -9,7 +9,7 @@
 #include "client/git/gitconfig.h"
 #include "client/hooks/place.h"
 
-/* Owns its path; the rest is borrowed. */
+/* Owns its path, but the rest is borrowed. */
 struct githook {
 	const char *name; /* such as "update" */
 	char *path;       /* path for git, from the place's directory */
@@ -18,8 +18,8 @@ struct githook {
 	bool is_ignored; /* exists, but is not executable */
 };
 
-/* Needs an access(2) if there is no hook. Runs git only if the configuration
- * names a hook (WITH_CONFIGURED). */
+/* Needs an access(2) if there is no hook. A process of git takes milliseconds,
+ * so git runs only if the configuration names a hook (WITH_CONFIGURED). */
 void githook_find(struct githook *h, const char *name, const struct gitdir *gd,
     const struct gitconfig *config, const struct place *place,
     bool with_configured);
@@ -28,8 +28,8 @@ void githook_done(struct githook *h);
 /* Does the configuration name such a hook, by hook.<name>.event of git 2.54 and
  * later? */
 bool githook_is_configured(const struct gitconfig *config, const char *name);
-/* Does git support hooks in the configuration? An older git fails here, and
- * would not run such hooks either. Runs git. */
+/* Does git support hooks in the configuration? Runs git. An older git fails
+ * here, and would not run such hooks either. */
 bool githook_git_lists(const struct gitdir *gd, const char *name);
 
 /* If the hook is ignored, prints git's warning once. */

@@ -78,7 +78,7 @@ void place_here(struct place *p)
 	p->git_dir = dir ? xstrdup(dir) : NULL;
 }
 
-/* Replaces or adds KEY=VALUE; there is room for an additional variable. */
+/* Replaces or adds KEY=VALUE, as there is room for an additional variable. */
 static void set(struct place *p, const char *key, const char *value)
 {
 	size_t len = strlen(key), i = 0;

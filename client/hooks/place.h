@@ -1,7 +1,7 @@
 /*
  * The place where git runs a repository's hooks: the directory and the
- * environment variables, as setup_git_directory() of git's setup.c sets them.
- * One thread.
+ * environment variables. A hook finds the repository by both, so both are set
+ * as setup_git_directory() of git's setup.c sets them. One thread.
  */
 #ifndef CLIENT_HOOKS_PLACE_H
 #define CLIENT_HOOKS_PLACE_H

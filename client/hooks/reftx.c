@@ -18,8 +18,9 @@
 
 /*
  * The updates as prepared. A symbolic ref is replaced by its target, at the end
- * of the list. The links are read here, one by one, while the locks are held.
- * git 2.39 lists all links, and HEAD behind the branch to which HEAD points.
+ * of the list. The daemon names only the final ref, so the links are read here,
+ * one by one, while the locks are held. git 2.39 lists all links, and HEAD
+ * behind the branch to which HEAD points.
  */
 struct reftx_list {
 	struct reftx_entry *entries; /* owned */
@@ -98,8 +99,9 @@ static void append_asked(struct reftx_list *list, const struct refd_update *u,
 		e->leads_to = res->text;
 }
 
-/* The target of E. If the link can't be read, the final ref. For a rejected
- * update, the final ref is unknown. NULL: not symbolic. */
+/* The target of E, or the final ref if the link can't be read. The daemon names
+ * no final ref for a rejected update, so the links of such an update are read
+ * alone. NULL: not symbolic. */
 static char *next_link(const struct gitdir *gd, const struct reftx_entry *e)
 {
 	bool may_read = e->links < SYMREF_LINKS_MAX;
@@ -133,9 +135,9 @@ static void append_next(struct reftx_list *list, const struct gitdir *gd,
 	e->is_rejected = from.is_rejected;
 }
 
-/* Blocks. ANS has a result for each of CHANGES; the list borrows from both. As
- * in git, the list grows during the walk: the target of an entry, and the HEAD
- * that points to an entry, are appended at the end. */
+/* Blocks. ANS has a result for each of CHANGES, and the list borrows from both.
+ * The list grows during the walk, as in git, because the target of an entry,
+ * and the HEAD that points to an entry, are appended at the end. */
 static void reftx_list_make(struct reftx_list *list, const struct gitdir *gd,
     enum refd_object_format format, const struct changes *changes,
     const struct refd_answer *ans, bool as_2_39)
@@ -287,7 +289,9 @@ bool reftx_preparing(struct reftx *tx, const struct changes *changes)
 	return ok;
 }
 
-/* packed-refs' own transaction, if there is any. */
+/* packed-refs' own transaction, if there is any. If packed-refs need not be
+ * rewritten, git aborts this transaction, so the hook is called with
+ * "aborted". */
 static bool prepare_packed(struct reftx *tx)
 {
 	if (tx->deleted.len && !tx->rewrites_packed)
@@ -310,7 +314,7 @@ bool reftx_prepared(struct reftx *tx, const struct changes *changes,
 	reftx_list_make(&list, tx->gd, tx->object_format, changes, ans,
 	    tx->as_2_39);
 	reftx_list_all(&list, &tx->all);
-	/* Reftables have no packed-refs. */
+	/* Reftables have no packed-refs, so there is no second transaction. */
 	if (!tx->gd->is_reftable)
 		reftx_list_deleted(&list, &tx->deleted);
 	reftx_list_done(&list);

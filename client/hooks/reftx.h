@@ -1,7 +1,7 @@
 /*
  * The reference-transaction hook (githooks(5)), run by the client with the
- * client's rights. If a repository has this hook, a transaction is sent as a
- * session:
+ * client's rights. The hook runs between the steps of a transaction, so in a
+ * repository with this hook a transaction is sent as a session:
  *
  *	preparing	before any lock is taken (not in git 2.39)
  *	prepared	while the daemon holds the locks
@@ -10,8 +10,8 @@
  *
  * For deletions, git rewrites packed-refs in a separate transaction, and also
  * calls the hook for this transaction, in between. Here these calls come right
- * before the calls for the whole transaction: packed-refs.new then already
- * exists, or the locks are gone. Reftables have no such calls.
+ * before the calls for the whole transaction, because packed-refs.new then
+ * already exists, or the locks are gone. Reftables have no such calls.
  *
  * One thread; blocks while the hook runs.
  */
@@ -38,8 +38,8 @@ struct reftx {
  * access(2) if there is no hook. */
 void reftx_find(struct reftx *tx, const struct gitdir *gd,
     const struct gitconfig *config, const char *named, bool as_2_39);
-/* For a program that git runs as a hook. If there is a reference-transaction
- * hook, asks git for its version (as_2_39). */
+/* For a program that git runs as a hook. The calls depend on git's version, so
+ * git is asked for it if there is a reference-transaction hook (as_2_39). */
 void reftx_find_here(struct reftx *tx, const struct gitdir *gd,
     const struct gitconfig *config);
 void reftx_done(struct reftx *tx);
@@ -47,8 +47,7 @@ bool reftx_exists(const struct reftx *tx);
 
 /* If the hook is not executable, prints git's warning once. */
 void reftx_warn(struct reftx *tx);
-/* Returns false if the hook refuses; the hook was also called with
- * "aborted". */
+/* Returns false if the hook refuses, after a further call with "aborted". */
 bool reftx_preparing(struct reftx *tx, const struct changes *changes);
 /* Returns false if the hook refuses; call reftx_aborted() when the locks are
  * gone. ANS has a result for each of CHANGES. */

@@ -10,9 +10,10 @@
 #include "proto/format.h"
 #include "proto/lib/config_file.h"
 
-/* git reads larger files, too. */
+/* Git reads larger files, too, so a larger file is left to git. */
 #define FILE_MAX_BYTES (1 << 20)
-/* A hostile file could include a large file any number of times. */
+/* A hostile file could include a large file any number of times, so the number
+ * of files has a limit. */
 #define FILES_MAX 16
 
 /* ---- a file ---- */
@@ -27,7 +28,8 @@ static bool is_one_of(const char *s, const char *const words[])
 }
 
 /* The format in the repository's own "config". Git takes the format from this
- * file alone, without included files (check_repo_format() of git's setup.c). */
+ * file alone, without included files (check_repo_format() of git's setup.c), so
+ * no other file adds to it. */
 struct git_format {
 	int version;            /* -1: the file names none */
 	struct text extensions; /* name, NUL, value, NUL */
@@ -47,7 +49,7 @@ static int add_file(const struct config_file *r, const char *path);
 /* May git read the entry differently, or read more because of the entry? git
  * checks the core.* settings of check_repo_format() (setup.c) while it looks
  * for the repository. Before version 2.45, git replaced a tab inside a value by
- * a blank. */
+ * a blank, so such a value depends on the version. */
 static bool is_uncertain(const char *key, const char *value)
 {
 	static const char *const formats[] = { "0", "1", NULL };
@@ -63,7 +65,8 @@ static bool is_uncertain(const char *key, const char *value)
 
 /* ---- the format of the repository ---- */
 
-/* Git dies if a value is not a boolean, or is missing. */
+/* Git dies if a value is not a boolean, or is missing, so such an extension is
+ * left to git. */
 static bool is_certain_extension(const char *name, const char *value)
 {
 	static const char *const ignored[] = { "noop", "noop-v1", NULL };
@@ -96,9 +99,10 @@ static bool note_format(struct git_format *own, const char *key,
 	return true;
 }
 
-/* The version may follow the extensions in the file. Git prints no settings of
- * a repository with an extension that git does not know. For a served extension
- * this happens only if git is older than the repository. */
+/* The version may follow the extensions in the file, so they are checked at the
+ * end. Git prints no settings of a repository with an extension that git does
+ * not know. For a served extension this happens only if git is older than the
+ * repository. */
 static bool is_served(const struct git_format *own)
 {
 	char why[FORMAT_WHY_MAX];
@@ -210,8 +214,8 @@ static int add_file(const struct config_file *r, const char *path)
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -EDOM;
-	/* A file of /proc has the size 0. Its content may depend on the
-	 * process. */
+	/* A file of /proc has the size 0, and its content may depend on the
+	 * process, so only git can read the file. */
 	ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
 	    text_read(&t, fd, FILE_MAX_BYTES) == 0 &&
 	    t.len == (size_t)st.st_size && add_text(r, t.data, t.len);
@@ -227,7 +231,8 @@ static bool is_absent(const char *path)
 	return access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-/* Runs PATH without an interpreter? A script could add settings. */
+/* Does PATH run without an interpreter? A script could add settings, so the
+ * result would not be certain. */
 static bool is_program(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -240,7 +245,7 @@ static bool is_program(const char *path)
 	return is;
 }
 
-/* The real path of the git in PATH. NULL: none is certain. */
+/* The real path of the git in PATH, or NULL if none is certain. */
 static char *find_git(void)
 {
 	const char *at = getenv("PATH");
@@ -262,8 +267,8 @@ static char *find_git(void)
 
 /*
  * The path of the file is a decision of git's build (ETC_GITCONFIG). With the
- * prefix /usr, as in distributions, it is /etc/gitconfig. With /usr/local it
- * is one of two. Any other build may have any path.
+ * prefix /usr, as in distributions, it is /etc/gitconfig. With /usr/local it is
+ * one of two. Any other build may have any path, so git is asked.
  */
 static bool add_system(const struct config_file *r)
 {
@@ -292,7 +297,8 @@ static bool add_system(const struct config_file *r)
 
 /* ---- the other files ---- */
 
-/* A relative path depends on the directory in which git runs. */
+/* A relative path depends on the directory in which git runs, so only git knows
+ * the file. */
 static int add_under(const struct config_file *r, const char *dir,
     const char *name)
 {
@@ -303,8 +309,8 @@ static int add_under(const struct config_file *r, const char *dir,
 	return err;
 }
 
-/* git skips a user's file that is not readable: a service may have the HOME of
- * another account. */
+/* A service may have the HOME of another account, so git skips a user's file
+ * that is not readable. */
 static bool add_of_user(const struct config_file *r, const char *dir,
     const char *name)
 {
@@ -326,7 +332,8 @@ static bool add_user(const struct config_file *r)
 	return ok && (!home || add_of_user(r, home, ".gitconfig"));
 }
 
-/* GIT_CONFIG_SYSTEM and GIT_CONFIG_GLOBAL mean nothing before git 2.32. */
+/* GIT_CONFIG_SYSTEM and GIT_CONFIG_GLOBAL mean nothing before git 2.32, so
+ * their effect depends on the version. */
 static bool has_settings_in_environment(void)
 {
 	static const char *const names[] = { "GIT_CONFIG",

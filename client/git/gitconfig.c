@@ -9,7 +9,8 @@
 #include "client/git/quote.h"
 #include "proto/lib/config_file.h"
 
-/* The owner of a repository can include a FIFO, or a file without an end. */
+/* The owner of a repository can include a FIFO, or a file without an end, so
+ * the time and the size have limits. */
 static int ask_git(const char *const argv[], struct text *out)
 {
 	return child_capture_within(argv, out, 30, 64 << 20);
@@ -23,7 +24,8 @@ static void clear(struct gitconfig *config)
 }
 
 /* OUT is a scope, NUL, an entry, NUL, and so on. The repository's files follow
- * each other. With IN_REPO false, their entries are left out. */
+ * each other, so their entries are one part of the list. With IN_REPO false,
+ * their entries are left out. */
 static void take_scoped(struct gitconfig *config, const struct text *out,
     bool in_repo)
 {
@@ -151,7 +153,8 @@ char *gitconfig_hooks_path(const struct gitconfig *config,
 
 	if (set && set[0] == '~' && gitconfig_expand(set, &t) && t.len)
 		set = t.data;
-	/* Git puts a slash and the name of the hook behind an empty value. */
+	/* Git puts a slash and the name of the hook behind an empty value, so
+	 * an empty value means the root directory. */
 	if (set && !*set)
 		set = "/";
 	if (set)

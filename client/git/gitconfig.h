@@ -30,8 +30,9 @@ struct gitconfig {
 void gitconfig_load(struct gitconfig *config, const struct gitdir *gd);
 /* The same, but a failure of git is returned: its exit status. */
 int gitconfig_try(struct gitconfig *config, const struct gitdir *gd);
-/* Runs git and returns its exit status. GIT_DIR may be NULL. Kills git after 30
- * seconds, and reads at most 64 MiB. */
+/* Runs git and returns its exit status. GIT_DIR may be NULL. An include may
+ * lead to a file without an end, so git is killed after 30 seconds, and at most
+ * 64 MiB are read. */
 int gitconfig_read(struct gitconfig *config, const char *git_dir);
 /* The same; only the values of the repository's own files, and of files that
  * these include. */
@@ -44,7 +45,8 @@ int gitconfig_read_file(struct gitconfig *config, const char *file);
 void gitconfig_parse(struct gitconfig *config, const struct text *file);
 void gitconfig_done(struct gitconfig *config);
 
-/* Whether NAME and KEY are the same. Letter case counts in a subsection. */
+/* Whether NAME and KEY are the same, where letter case counts in a
+ * subsection. */
 bool gitconfig_is_key(const char *name, const char *key);
 /* The last value of KEY, borrowed; NULL if unset, "true" for a key without "=".
  * Letter case of KEY counts only in a subsection. */
@@ -63,18 +65,20 @@ char *gitconfig_unset_command(const struct gitdir *gd, const char *key,
 bool gitconfig_has_outside(const struct gitconfig *config, const char *key,
     const char *wanted);
 /* Appends the path in VALUE, with "~" and "%(prefix)/" expanded, or nothing if
- * an optional path is missing. False: git cannot expand it. Runs git. */
+ * an optional path is missing. False if git cannot expand the path. Runs
+ * git. */
 bool gitconfig_expand(const char *value, struct text *path);
 /* Whether WANTED is a value of KEY. */
 bool gitconfig_has(const struct gitconfig *config, const char *key,
     const char *wanted);
-/* As git reads a boolean: an invalid value ends the program. Returns UNSET if
- * there is no value. */
+/* As git reads a boolean, so an invalid value ends the program. Returns UNSET
+ * if there is no value. */
 bool gitconfig_bool(const struct gitconfig *config, const char *key,
     bool unset);
 /* The object format of the repository GD with CONFIG. Git reads extensions only
- * from the repository's own file, and a CONFIG by git has all files. Therefore
- * git is asked if such a CONFIG names a format. Without an answer: SHA-1. */
+ * from the repository's own file, and a CONFIG by git has the entries of all
+ * files, so git is asked if such a CONFIG names a format. Without an answer:
+ * SHA-1. */
 enum refd_object_format gitconfig_object_format(const struct gitconfig *config,
     const struct gitdir *gd);
 /* Are the refs of the repository with CONFIG in reftables? */

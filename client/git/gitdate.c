@@ -74,7 +74,8 @@ static bool parse_raw(const char *s, struct gitdate *date)
 	if (*s < '0' || *s > '9')
 		return false;
 	secs = strtoll(s, &end, 10);
-	/* git takes a smaller bare number for a year, a day, ... */
+	/* git takes a smaller bare number for a year, a day, ..., so git
+	 * decides. */
 	if (!marked && secs < 100000000)
 		return false;
 	if (secs > INT64_MAX / 2 || *end++ != ' ' ||
@@ -101,7 +102,7 @@ static bool finish(struct tm *tm, const char *rest, struct gitdate *date)
 		d.secs = mktime(tm);
 		d.zone = local_zone((time_t)d.secs);
 	}
-	/* 31 February and similar dates were normalised: let git decide. */
+	/* 31 February and similar dates were normalised, so git decides. */
 	if (tm->tm_mday != wanted.tm_mday || tm->tm_mon != wanted.tm_mon ||
 	    d.secs < 0)
 		return false;

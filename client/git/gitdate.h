@@ -1,7 +1,7 @@
 /*
  * The usual formats of GIT_COMMITTER_DATE: "@secs zone", "secs zone", ISO 8601
- * and RFC 2822. git's parse_date() accepts many more formats, and these are
- * left to git. Pure, except for the time zone of the process.
+ * and RFC 2822. git's parse_date() accepts many more formats, so any other date
+ * is left to git. Pure, except for the time zone of the process.
  */
 #ifndef CLIENT_GIT_GITDATE_H
 #define CLIENT_GIT_GITDATE_H
@@ -14,7 +14,7 @@ struct gitdate {
 	int zone;     /* minutes east of Greenwich */
 };
 
-/* Returns false for any other format; *DATE is then unchanged. */
+/* Returns false for any other format, with *DATE unchanged. */
 bool gitdate_parse(const char *s, struct gitdate *date);
 /* The present time, and the local zone. */
 void gitdate_now(struct gitdate *date);

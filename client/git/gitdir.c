@@ -69,7 +69,7 @@ static bool is_own(const char *path)
 
 /* ---- safe.directory ---- */
 
-/* As real_pathdup(): the last component need not exist. */
+/* As real_pathdup(), so the last component need not exist. */
 static char *real_path(const char *path)
 {
 	char *real = realpath(path, NULL), *parent, *slash;
@@ -93,7 +93,8 @@ static char *real_path(const char *path)
 	return real;
 }
 
-/* Only git knows its prefix, and which paths are optional. */
+/* Only git knows its prefix, and which paths are optional, so git expands such
+ * a value. */
 static bool interpolate(const char *value, struct text *path)
 {
 	text_clear(path);
@@ -228,7 +229,8 @@ static void trim_end(struct text *t)
 		t->data[--t->len] = '\0';
 }
 
-/* The path in DIR/commondir, or DIR itself; NULL if it can't be read. */
+/* The path in DIR/commondir, or DIR itself, or NULL if the path can't be
+ * read. */
 static char *common_of(const char *dir)
 {
 	const char *env = getenv("GIT_COMMON_DIR");
@@ -251,7 +253,7 @@ static char *common_of(const char *dir)
 }
 
 /* git only checks that HEAD looks valid (validate_headref). An id of SHA-256
- * begins as an id of SHA-1. */
+ * begins as an id of SHA-1, so one check serves both formats. */
 static bool has_head(const char *dir)
 {
 	char *head = join(dir, "HEAD");
@@ -451,8 +453,8 @@ static bool may_cross_devices(void)
 	return env && *env && strcmp(env, "0") && strcmp(env, "false");
 }
 
-/* Changes DIR to the directory where the repository was found. False: not
- * found; *WHY is set if there is a special reason. */
+/* Changes DIR to the directory where the repository was found. False if there
+ * is none, and *WHY is set if there is a special reason. */
 static bool search_upwards(char *dir, struct candidate *c, struct text *why)
 {
 	size_t ceiling = ceiling_of(dir), len;
@@ -480,7 +482,7 @@ static bool search_upwards(char *dir, struct candidate *c, struct text *why)
 }
 
 /* Fills in *GD from C in the directory DIR, under the rule of ownership. HERE
- * is where the search began; NULL: without the rule. */
+ * is where the search began, or NULL without the rule. */
 static bool enter(struct gitdir *gd, const struct candidate *c, const char *dir,
     const char *here, struct text *why)
 {
@@ -549,8 +551,8 @@ void gitdir_require(struct gitdir *gd, const char *dir)
 	text_done(&why);
 }
 
-/* The rule looks at real paths, as after the chdir(2) of "git -C DIR": a link
- * of another user decides about nothing. */
+/* The rule looks at real paths, as after the chdir(2) of "git -C DIR", so a
+ * link of another user decides about nothing. */
 static bool find_in(struct gitdir *gd, const char *dir, bool any_owner,
     struct text *why)
 {

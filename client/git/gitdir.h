@@ -24,8 +24,8 @@ struct gitdir {
 	uid_t owner;       /* of common */
 	char *top;         /* if searched: where it was found; else NULL */
 	bool is_linked;    /* through a file ".git" */
-	/* The refs are in reftables: gitconfig_is_reftable(). Set by the
-	 * caller, when the configuration is read. */
+	/* The refs are in reftables: gitconfig_is_reftable(). The caller sets
+	 * this when the configuration is read. */
 	bool is_reftable;
 };
 
@@ -39,9 +39,10 @@ void gitdir_require(struct gitdir *gd, const char *dir);
  * are not searched. As "git -C DIR", but a bare repository is named here, so
  * safe.bareRepository does not matter. */
 bool gitdir_at(struct gitdir *gd, const char *dir, struct text *why);
-/* The same, or with NULL the search of gitdir_find(), without git's rules. Only
- * for callers that use no setting and no hook of the repository, or become its
- * owner before (scripts/check-layers has their names). */
+/* The same, or with NULL the search of gitdir_find(), without git's rules. The
+ * owner decides about settings and hooks, so only callers that use neither, or
+ * become the owner before, may call it (scripts/check-layers has their
+ * names). */
 bool gitdir_locate(struct gitdir *gd, const char *dir, struct text *why);
 void gitdir_done(struct gitdir *gd);
 

@@ -29,7 +29,7 @@ enum link {
 };
 
 /* Parses "ref: <name>", as the files backend does. A value of either object
- * format begins as an id of SHA-1. */
+ * format begins as an id of SHA-1, so one check serves both. */
 static enum link parse_link(const struct text *t, struct text *name)
 {
 	struct refd_oid oid;
@@ -73,8 +73,8 @@ static enum link read_link(const char *path, struct text *name)
 	return link;
 }
 
-/* The same as below, if the refs are in reftables: the file HEAD names no ref
- * there. */
+/* The same as below, if the refs are in reftables. The file HEAD names no ref
+ * there, so git is asked. */
 static char *ask_for_head(const char *dir, bool *is_symref)
 {
 	char *git_dir = xasprintf("--git-dir=%s", dir), *name = NULL;

@@ -3,15 +3,15 @@
  * find_shared_symref() of git's worktree.c for HEAD. A branch that is being
  * rebased or bisected on a detached HEAD is also checked out.
  *
- * Reads a few small files. With reftables, git is asked for each HEAD. One
- * thread.
+ * Reads a few small files. With reftables the file HEAD names no ref, so git is
+ * asked for each HEAD. One thread.
  */
 #ifndef CLIENT_GIT_HEADS_H
 #define CLIENT_GIT_HEADS_H
 
 #include "client/git/gitdir.h"
 
-/* Owns its strings; GD is borrowed. */
+/* Owns its strings, but GD is borrowed. */
 struct heads {
 	const struct gitdir *gd;
 	char **names; /* refs/heads/..., one or two for a work tree */
@@ -23,8 +23,8 @@ struct heads {
 
 /* IS_BARE: there is no main work tree. */
 void heads_find(struct heads *h, const struct gitdir *gd, bool is_bare);
-/* The final ref of the HEAD of gd->path, also of an unborn branch; "HEAD" if
- * detached; NULL if unreadable. Borrowed. */
+/* The final ref of the HEAD of gd->path, also of an unborn branch, "HEAD" if
+ * detached, or NULL if unreadable. Borrowed. */
 const char *heads_own(struct heads *h);
 void heads_done(struct heads *h);
 /* Is NAME checked out in any work tree? */

@@ -20,7 +20,8 @@ static const char *user_name(const struct passwd *pw)
 	return pw ? pw->pw_name : "unknown";
 }
 
-/* Adds the real name from the password file; "&" stands for the account. */
+/* Adds the real name from the password file, where "&" stands for the
+ * account. */
 static void add_gecos_name(struct text *t, const struct passwd *pw)
 {
 	const char *s = pw && pw->pw_gecos ? pw->pw_gecos : "";
@@ -95,7 +96,8 @@ static void find_name(struct text *t, const struct gitconfig *config)
 		text_adds(t, name);
 	if (t->len)
 		return;
-	/* Only now: the account may be in a directory of the network. */
+	/* The account may be in a directory of the network, so the look-up
+	 * comes last. */
 	pw = getpwuid(getuid());
 	if (!name && !is_configured(config, keys))
 		add_gecos_name(t, pw);

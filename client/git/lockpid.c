@@ -31,7 +31,8 @@ static long read_pid(const char *path, uid_t *owner)
 	return pid;
 }
 
-/* In a /proc with the option hidepid, the owner of a process may be unknown. */
+/* In a /proc with the option hidepid, the owner of a process may be unknown, so
+ * kill(2) tells whether the process has ended. */
 static bool has_ended(long pid)
 {
 	return kill((pid_t)pid, 0) < 0 && errno == ESRCH;

@@ -55,7 +55,7 @@ bool owner_is_here(const struct stat *st)
 	return st->st_uid == geteuid();
 }
 
-/* Most repositories have one owner, and a look-up can ask another machine. So
+/* Most repositories have one owner, and a look-up can ask another machine, so
  * the account of the last worker is kept. */
 static const struct account *account_of(const struct stat *st)
 {

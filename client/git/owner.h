@@ -18,9 +18,9 @@ bool owner_find(struct owned *o, const char *dir, struct text *why);
 
 /*
  * The repository in O, which may be the top of a work tree. For a command of
- * root, all that leads there must belong to the owner of O: a file ".git" or
- * "commondir" of one user must not lead root to the repository of another. Runs
- * as the owner. False with *WHY.
+ * root, all that leads there must belong to the owner of O, because a file
+ * ".git" or "commondir" of one user could otherwise lead root to the repository
+ * of another. Runs as the owner. False with *WHY.
  */
 bool owner_gitdir(struct gitdir *gd, const struct owned *o, struct text *why);
 
@@ -32,7 +32,8 @@ bool owner_is_here(const struct stat *st);
  * it is negative, WHY gets a sentence.
  */
 int owner_run(const struct owned *o, struct work work, struct text *why);
-/* owner_find(), which fills O for WORK, and owner_run(). O is empty then. */
+/* owner_find(), which fills O for WORK, and owner_run(), after which O is
+ * empty. */
 int owner_work(struct owned *o, const char *dir, struct work work,
     struct text *why);
 

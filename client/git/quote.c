@@ -11,7 +11,7 @@ static bool is_octal(char c)
 	return c >= '0' && c <= '7';
 }
 
-/* Three octal digits, at most 377; a name contains no NUL. */
+/* Three octal digits, from 001 to 377, because a name contains no NUL. */
 static const char *take_octal(const char *s, struct text *out)
 {
 	if (s[0] > '3' || !is_octal(s[0]) || !is_octal(s[1]) ||

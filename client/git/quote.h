@@ -13,8 +13,9 @@
 const char *quote_read(const char *s, struct text *out);
 /* Appends S as a word of a shell (proto/lib/shell_word.h). */
 void quote_shell(const char *s, struct text *out);
-/* The command of a shell that has WORD and the words up to NULL; owned. A path
- * or a value of a repository in a message is such a word: root may copy it. */
+/* The command of a shell that has WORD and the words up to NULL; owned. Root
+ * may copy a path or a value of a repository from a message, so both must be
+ * such words. */
 char *quote_command(const char *word, ...) __attribute__((sentinel));
 
 #endif

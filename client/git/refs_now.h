@@ -14,7 +14,7 @@ struct ref_now {
 	bool is_symbolic;
 };
 
-/* Empty when zero-initialised; OBJECT_FORMAT is set by the owner. */
+/* Empty when zero-initialised, but the owner sets OBJECT_FORMAT. */
 struct refs_now {
 	enum refd_object_format object_format;
 	struct ref_now *refs; /* sorted by name */
@@ -22,7 +22,7 @@ struct refs_now {
 	struct text list;
 };
 
-/* Runs git. A failure ends the program. */
+/* Runs git, and a failure ends the program. */
 void refs_now_load(struct refs_now *now, const struct gitdir *gd);
 /* Takes LIST, a line "<oid> <name> <target or nothing>" for each ref. False: a
  * line has another form. */

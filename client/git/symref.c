@@ -15,7 +15,8 @@ static struct {
 	bool is_known;
 } known;
 
-/* A repository with reftables has git 2.45 or later. */
+/* A repository with reftables has git 2.45 or later, so this git knows
+ * --include-root-refs. */
 static void ask_for_names(const struct gitdir *gd)
 {
 	char *dir = xasprintf("--git-dir=%s", gd->path);
@@ -44,8 +45,9 @@ static bool is_symbolic(const struct gitdir *gd, const char *name)
 	return is;
 }
 
-/* git for-each-ref prints only the end of a chain of symbolic refs. It does not
- * list HEAD on an unborn branch. */
+/* git for-each-ref prints only the end of a chain of symbolic refs, so git is
+ * asked for the next link. HEAD on an unborn branch is not listed, so the
+ * question for HEAD needs no list. */
 static char *target_in_reftable(const struct gitdir *gd, const char *name)
 {
 	char *dir, *target = NULL;

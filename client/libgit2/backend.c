@@ -2,9 +2,9 @@
  * The ref database of an attached repository: libgit2's own backend reads the
  * files; write.c and lock.c write.
  *
- * git_refdb_compress() does nothing, as git_refdb_backend permits: libgit2
- * would rename a packed-refs that is not synced over refs that are durable. The
- * daemon packs, and git pack-refs may run beside.
+ * libgit2 would rename a packed-refs that is not synced over refs that are
+ * durable, so git_refdb_compress() does nothing, as git_refdb_backend permits.
+ * The daemon packs, and git pack-refs may run beside.
  */
 #include "client/libgit2/backend.h"
 
@@ -57,13 +57,14 @@ static int reflog_read(git_reflog **out, git_refdb_backend *parent,
 	return files_of(parent)->reflog_read(out, files_of(parent), name);
 }
 
-/* Creates an empty file if there is none. No lock protects from this. */
+/* Creates an empty file if there is none. An empty file needs no lock, so
+ * libgit2's own code does this. */
 static int ensure_log(git_refdb_backend *parent, const char *name)
 {
 	return files_of(parent)->ensure_log(files_of(parent), name);
 }
 
-/* libgit2's iterator finds its backend through its database. So the iterator of
+/* libgit2's iterator finds its backend through its database, so the iterator of
  * an attached repository contains an iterator of the other database. */
 struct iterator {
 	git_reference_iterator parent; /* first */

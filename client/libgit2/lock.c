@@ -1,10 +1,10 @@
 /*
  * Locks for libgit2's git_transaction, and for changes of whole logs.
  *
- * A lock is a session that verifies the present value of the ref: the daemon
- * holds <ref>.lock, and neither git nor a client of refd can write the ref or
- * its log. The protocol has no request that changes a whole log, so libgit2's
- * own code does that, under such a lock.
+ * A lock is a session that verifies the present value of the ref. The daemon
+ * then holds <ref>.lock, so neither git nor a client of refd can write the ref
+ * or its log. The protocol has no request that changes a whole log, so
+ * libgit2's own code does that, under such a lock.
  *
  * The end of a git_transaction's lock:
  *	no new value	the lock goes
@@ -31,7 +31,7 @@
 
 #include "client/libgit2/request.h"
 
-/* The ref may change between the look and the lock. */
+/* The ref may change between the look and the lock, so both are repeated. */
 #define TRIES 10
 
 struct lock {
@@ -41,8 +41,8 @@ struct lock {
 	char *name;
 };
 
-/* The beginning of libgit2's struct git_reflog, from 0.19 to 1.9. No call tells
- * the name. */
+/* The beginning of libgit2's struct git_reflog, from 0.19 to 1.9, because no
+ * call of libgit2 tells the name of a log. */
 struct reflog_head {
 	git_refdb *db;
 	char *ref_name;
@@ -81,7 +81,7 @@ static int try_lock(struct backend *be, struct request *r,
 }
 
 /* Locks the refs with their present values. request_close() unlocks, also after
- * a failure. The caller owns VALUES; they are NULL after a failure. */
+ * a failure. The caller owns VALUES, which are NULL after a failure. */
 static int lock_refs(struct backend *be, struct request *r,
     const char *const names[], git_reference *values[], size_t nr)
 {
@@ -252,7 +252,8 @@ static bool is_locked(struct backend *be, const char *name)
 	return l != NULL;
 }
 
-/* A git_transaction writes the log of a ref that it has locked. */
+/* A git_transaction writes the log of a ref that it has locked, so a ref with a
+ * lock gets no second one. */
 int lock_reflog_write(git_refdb_backend *parent, git_reflog *reflog)
 {
 	const char *name = ((struct reflog_head *)reflog)->ref_name;

@@ -80,7 +80,7 @@ static bool is_or_unset(const git_config *config, const char *key,
 }
 
 /* libgit2 refuses most of these repositories itself. A program can change this
- * by GIT_OPT_SET_EXTENSIONS. */
+ * by GIT_OPT_SET_EXTENSIONS, so all are checked here. */
 static int check_repository(git_repository *repo, const git_config *config)
 {
 	if (!git_repository_path(repo))

@@ -10,8 +10,9 @@
  * One call replaces the ref database of an open repository. From then on all
  * calls of libgit2 that write a ref of REPO go to the daemon: references,
  * branches, tags, commits, HEAD, fetch, reset, checkout, stash, transactions.
- * libgit2 still reads the files by itself. Without a daemon, nothing is
- * written: there is no way around refd.
+ * libgit2 still reads the files by itself. Without a daemon nothing is written,
+ * and there is no way around refd, because the program would not notice that
+ * its writes are no longer durable.
  *
  * Ownership: the repository owns the new ref database. git_repository_free()
  * frees everything. git_repository__cleanup() removes the ref database (so does
@@ -45,10 +46,10 @@
 #include <git2.h>
 
 /* The outcome is not known: the write may have been done, or may still be done.
- * This is neither success nor failure. The message begins with
- * REFD_GIT2_UNKNOWN and ends with the command that asks this daemon: `refd
- * query`. No call of libgit2 has this code. Some callers of libgit2 replace
- * codes; the message remains. */
+ * This is neither success nor failure. No call of libgit2 has this code. Some
+ * callers of libgit2 replace codes, so the message tells the outcome too: the
+ * message begins with REFD_GIT2_UNKNOWN and ends with the command that asks
+ * this daemon: `refd query`. */
 #define REFD_GIT2_EUNKNOWN (-7333)
 #define REFD_GIT2_UNKNOWN  "refd: outcome unknown: "
 

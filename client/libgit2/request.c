@@ -2,7 +2,7 @@
  * Sends a write to the daemon, and makes a code of libgit2 from the answer.
  *
  * The happy path: connect, one transaction, "ok". A daemon that is busy, starts
- * or stops is asked again until the deadline.
+ * or stops has done nothing, so the request is sent again until the deadline.
  *
  * What fails:
  *	no daemon, or the daemon denies this peer	nothing was sent
@@ -25,8 +25,8 @@
 #include "proto/lib/clock.h"
 #include "proto/lib/query_command.h"
 
-/* The daemon must begin the commit before the deadline. The answer may come
- * later. */
+/* The daemon must begin the commit before the deadline, but the answer may come
+ * later, so the client waits a little longer. */
 #define DEADLINE_MS REFD_UPDATE_DEADLINE_MS
 #define GRACE_MS    10000
 #define NAP_MS      50
@@ -40,7 +40,7 @@ static uint32_t ms_left(const struct request *r)
 	return now < r->deadline_ms ? (uint32_t)(r->deadline_ms - now) : 1;
 }
 
-/* Waits for a short time. False: the deadline has passed. */
+/* Waits for a short time. False if the deadline has passed. */
 static bool nap(const struct request *r)
 {
 	clock_nap(NAP_MS, r->deadline_ms);
@@ -49,7 +49,8 @@ static bool nap(const struct request *r)
 
 /* ---- the context of the request ---- */
 
-/* umask(2) would change the umask of all threads for a moment. */
+/* umask(2) would change the umask of all threads for a moment, so the umask is
+ * read from /proc. */
 static int read_umask(uint32_t *mask)
 {
 	FILE *f = fopen("/proc/self/status", "re");
@@ -86,7 +87,7 @@ static const char *log_all_ref_updates(const git_config *config,
 	return on ? "true" : "false";
 }
 
-/* The time to wait for a foreign lock; negative: until the deadline. */
+/* The time to wait for a foreign lock, up to the deadline if negative. */
 static bool lock_timeout(const git_config *config, const char *key,
     uint32_t *ms)
 {
@@ -99,7 +100,7 @@ static bool lock_timeout(const git_config *config, const char *key,
 	return true;
 }
 
-/* An unreadable level must not become a weaker level. */
+/* An unreadable level must not become a weaker level, so the write fails. */
 static int read_durability(struct request *r)
 {
 	const char *value = get(r->config, "refd.durability");
@@ -199,7 +200,8 @@ int request_open(struct request *r, const struct backend *be,
 	r->req.updates = r->updates;
 	r->socket = be->socket;
 	r->daemon = refd_new(r->socket);
-	/* libgit2 has no limit for messages, and the protocol has. */
+	/* libgit2 has no limit for messages, but the protocol has one, so a
+	 * long message is cut. */
 	r->message = message ? strndup(message, REFD_MESSAGE_MAX) : NULL;
 	r->req.message = r->message;
 	if (!r->daemon || (message && !r->message))
@@ -233,8 +235,8 @@ void request_set_oid(struct refd_oid *oid, const git_oid *from)
 
 /* ---- answers ---- */
 
-/* The status of the whole request. *WHY is its result; NULL: none. OK only if
- * every update has this status. */
+/* The status of the whole request, which is OK only if every update has this
+ * status. *WHY is the result with this status, or NULL. */
 static enum refd_status status_of(const struct refd_answer *ans,
     enum refd_answer_kind done, size_t nr, const struct refd_result **why)
 {
@@ -329,7 +331,8 @@ static int fail_status(const struct request *r, enum refd_status status,
 	const char *text = why ? why->text : ans->text;
 	struct refd_detail detail;
 
-	/* A detail is for git's sentences, and says the same. */
+	/* A detail is for git's sentences, and says the same as the status, so
+	 * the text of the status replaces a detail. */
 	if (!text || !*text || refd_detail_read(text, &detail))
 		text = refd_status_text(status);
 	return backend_fail(code_of(status), "refd: cannot write '%s': %s (%s)",
@@ -337,8 +340,8 @@ static int fail_status(const struct request *r, enum refd_status status,
 	    refd_status_name(status));
 }
 
-/* Without an answer, a session has done nothing, and ends with the connection.
- */
+/* A session ends with its connection, so a session without an answer has done
+ * nothing. */
 static int fail_without_answer(const struct request *r)
 {
 	if (r->req.verb != REFD_VERB_SESSION)
@@ -378,7 +381,7 @@ static int call(struct request *r, enum refd_verb verb, bool *is_busy)
 	return code;
 }
 
-/* A busy daemon has done nothing, and may get the same request again. */
+/* A busy daemon has done nothing, so the same request may be sent again. */
 static int call_until_taken(struct request *r, enum refd_verb verb)
 {
 	bool is_busy;
@@ -411,7 +414,7 @@ int request_commit(struct request *r)
 	return call(r, REFD_VERB_COMMIT, &is_busy);
 }
 
-/* Waits until the locks are released: the next write may want them. */
+/* The next write may want the locks, so this waits until they are released. */
 void request_release(struct request *r)
 {
 	struct refd_answer ans;

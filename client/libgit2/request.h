@@ -32,7 +32,7 @@ struct request {
 /* Connects. WHO may be NULL: the identity of the repository. */
 int request_open(struct request *r, const struct backend *be,
     const git_signature *who, const char *message);
-/* NAME is borrowed. The update does not follow symbolic refs. */
+/* The update borrows NAME, and does not follow symbolic refs. */
 struct refd_update *request_add(struct request *r, enum refd_action action,
     const char *name);
 void request_set_oid(struct refd_oid *oid, const git_oid *from);

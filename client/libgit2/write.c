@@ -1,9 +1,10 @@
 /*
  * Writes, deletes and renames refs.
  *
- * The happy path: libgit2's own checks of the old value, by a read without a
- * lock, for libgit2's own errors. Then one transaction, in which the daemon
- * checks the old value again, under the lock.
+ * The happy path: libgit2's own checks of the old value come first, by a read
+ * without a lock, because they give libgit2's own errors. The ref may change
+ * after this read, so the daemon checks the old value again in the one
+ * transaction, under the lock.
  *
  * A session instead of a transaction:
  *	rename	moves the log while both refs are locked
@@ -120,7 +121,8 @@ int write_ref(git_refdb_backend *parent, const git_reference *ref, int force,
 		    request_transact(&r);
 	}
 	request_close(&r);
-	/* The caller forces, and expected that there is no ref. */
+	/* The caller forces, and expected that there is no ref, so the error is
+	 * that of a wrong old value. */
 	return force && err == GIT_EEXISTS ? GIT_EMODIFIED : err;
 }
 
@@ -150,7 +152,8 @@ int write_delete(git_refdb_backend *parent, const char *name,
 
 /* ---- rename ---- */
 
-/* Is one name a directory of the other? A transaction cannot have both. */
+/* Is one name a directory of the other, so that a transaction cannot have
+ * both? */
 static bool is_above(const char *above, const char *name)
 {
 	size_t len = strlen(above);
@@ -192,8 +195,9 @@ static void add_rename(struct request *r, const git_reference *old,
 	gone->has_old = true;
 }
 
-/* The log moves while nobody else can write one of the refs. The daemon adds
- * its line to the log under the new name, and finds no log to delete. */
+/* The session locks both refs, so nobody else can write one of them while the
+ * log moves. The daemon adds its line to the log under the new name, and finds
+ * no log to delete. */
 static int rename_locked(struct request *r, struct backend *be,
     const char *old_name, const char *new_name)
 {

@@ -9,9 +9,10 @@
  *	4. The loop waits for sockets, commands, the reader, a signal.
  *
  * Failures: after a crash, an attempt without a recorded result is repeated
- * with the same id. A failed attempt pauses its stream alone
- * (delivery_pause_ms()). A failure of the outbox ends the program, before any
- * other change is sent.
+ * with the same id, so a receiver can recognise the repetition. A failed
+ * attempt pauses its stream alone (delivery_pause_ms()). A failure of the
+ * outbox ends the program before any other change is sent, because a success
+ * could not be recorded.
  */
 #include "client/deliver/deliver.h"
 
@@ -38,8 +39,9 @@
 /* ---- the reader ---- */
 
 /*
- * A thread that asks the daemon for the next changes. The owner of the reader
- * asks and takes the answer; between, only the thread touches the question.
+ * A thread that asks the daemon for the next changes, because the question
+ * blocks, and the loop must not. The owner of the reader asks and takes the
+ * answer; between, only the thread touches the question.
  *
  *	reader_ask -> the thread waits for the daemon -> reader_take
  *
@@ -95,7 +97,7 @@ static void tell(struct reader *r, const char *why)
 	r->is_away = true;
 }
 
-/* False: no answer, and the reason was reported. */
+/* False if there is no answer, and the reason was reported. */
 static bool ask_once(struct reader *r)
 {
 	int err = refd_watch(r->refd, &r->req,
@@ -115,7 +117,7 @@ static bool ask_once(struct reader *r)
 	return false;
 }
 
-/* False: the thread has to end. */
+/* False if the thread has to end. */
 static bool next_question(struct reader *r)
 {
 	bool stops;
@@ -221,7 +223,7 @@ static void reader_ask(struct reader *r, const struct outbox_position *after,
 	pthread_mutex_unlock(&r->mutex);
 }
 
-/* Takes the answer, of kind RECORDS, which the caller frees. False: there is
+/* Takes the answer, of kind RECORDS, which the caller frees. False if there is
  * none yet. */
 static bool reader_take(struct reader *r, struct refd_answer *ans)
 {
@@ -297,8 +299,9 @@ static void load(struct deliverer *d)
 	outbox_each_stream(d->outbox, load_stream, d);
 }
 
-/* The positions are written again. So a full disk is noticed before the first
- * delivery, whose success could not be recorded. */
+/* On a full disk the success of a delivery could not be recorded, so the
+ * positions are written again, and a full disk is noticed before the first
+ * delivery. */
 static void open_receivers(struct deliverer *d)
 {
 	struct receiver *to;
@@ -321,7 +324,8 @@ static void open_receivers(struct deliverer *d)
 
 /* ---- the feed ---- */
 
-/* The receivers take turns. Those with the same position share the answer. */
+/* The receivers take turns, but those with the same position share the
+ * answer. */
 static void ask(struct deliverer *d)
 {
 	bool is_behind = false;
@@ -382,7 +386,8 @@ static void record_failure(struct deliverer *d, const struct delivery *a)
 }
 
 /* The transaction that contains the result is committed before the stream
- * begins its next attempt. */
+ * begins its next attempt, so a crash repeats at most one change of the
+ * stream. */
 static void record(struct deliverer *d, struct delivery *a)
 {
 	struct receiver *to = a->stream->to;
@@ -427,7 +432,7 @@ static void start(struct deliverer *d, struct stream *s)
 	struct delivery *a;
 
 	if (!outbox_head(d->outbox, s->to->id, s->repo, &row)) {
-		/* The administrator has deleted the rows. */
+		/* The administrator has deleted the rows, so nothing waits. */
 		s->state = STREAM_IDLE;
 		streams_set(s, 0, 0);
 		return;
@@ -475,8 +480,9 @@ static void write_down(struct deliverer *d)
 		return;
 	outbox_begin(d->outbox);
 	/* A command of the administrator may have put a dead letter in front of
-	 * the change that the stream was known to begin with. Its attempt is
-	 * recorded below, and has to be counted first. */
+	 * the change that the stream was known to begin with. An attempt of
+	 * this letter may be recorded below, so the letter has to be counted
+	 * first. */
 	if (outbox_changed(d->outbox))
 		load(d);
 	if (has_answer) {
@@ -548,7 +554,7 @@ static void run(struct deliverer *d)
 	}
 }
 
-/* For all threads: the signals come by the descriptor. */
+/* The signals come by the descriptor, so they are blocked in all threads. */
 static int catch_signals(void)
 {
 	sigset_t set;

@@ -66,7 +66,8 @@ static void PRINTF_LIKE(2, 3)
 	a->headers = longer;
 }
 
-/* The headers have nothing that a pusher wrote. */
+/* A pusher may write anything, so the headers have nothing that a pusher
+ * wrote. */
 static void add_headers(struct delivery *a)
 {
 	const struct text *secret = &endpoint_of(a)->secret;
@@ -119,7 +120,7 @@ static void start_http(struct delivery *a)
 }
 
 /* The status decides, even if the rest of the answer is too long. The error
- * texts of libcurl are constants. */
+ * texts of libcurl are constants, so no message contains the url. */
 void delivery_http_ended(struct delivery *a, CURLcode result)
 {
 	long status = 0;
@@ -137,8 +138,8 @@ void delivery_http_ended(struct delivery *a, CURLcode result)
 
 /* ---- commands ---- */
 
-/* What the command prints goes through this program, which bounds it: nobody
- * else could stop a command that fills the log. */
+/* Nobody else could stop a command that fills the log, so the output of the
+ * command goes through this program, which bounds the output. */
 static int launch_command(struct delivery *a, int input, int output)
 {
 	const char *argv[] = { "/bin/sh", "-c", endpoint_of(a)->command, NULL };

@@ -40,7 +40,7 @@ struct delivery {
 	struct delivery *prev, *next;
 };
 
-/* Takes ROW over. MULTI performs HTTP requests; CURLOPT_PRIVATE is the
+/* Takes ROW over. MULTI performs HTTP requests, and CURLOPT_PRIVATE is the
  * attempt. */
 struct delivery *delivery_start(CURLM *multi, struct stream *stream,
     struct outbox_row *row);
@@ -56,8 +56,9 @@ char *delivery_sign(const void *key, size_t key_len, const void *body,
     size_t len, char text[SIGNATURE_LEN + 1]);
 /*
  * The pause after FAILURES failures of a change, at least 1: 1 s, 2 s, 4 s ...
- * up to 5 min, each between half of this and all of it. RANDOM is any number,
- * which keeps streams that failed together from trying together. Pure.
+ * up to 5 min, each between half of this and all of it. Streams that failed
+ * together would otherwise try together, so the pause depends on RANDOM, any
+ * number. Pure.
  */
 uint64_t delivery_pause_ms(uint64_t failures, uint32_t random);
 

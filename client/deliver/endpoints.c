@@ -107,7 +107,8 @@ static const char *set_key(struct endpoint *e, const char *key,
 
 /* ---- sections ---- */
 
-/* The name is in messages and in labels of metrics. */
+/* The name is in messages and in labels of metrics, so only plain characters
+ * are allowed. */
 static bool is_name(const char *name)
 {
 	size_t len = strspn(name,

@@ -26,8 +26,9 @@ struct endpoints {
 	size_t nr, size;
 };
 
-/* Reads the file PATH and the secrets. False: *WHY has a sentence without the
- * value of a url or a secret. ENDPOINTS is zeroed before; free in any case. */
+/* Reads the file PATH and the secrets. If the result is false, *WHY has a
+ * sentence without the value of a url or a secret. ENDPOINTS is zeroed before,
+ * and has to be freed in any case. */
 bool endpoints_read(struct endpoints *endpoints, const char *path,
     struct text *why);
 void endpoints_done(struct endpoints *endpoints);

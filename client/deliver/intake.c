@@ -132,7 +132,7 @@ static void move_on(struct intake *in, const struct refd_answer *ans)
 	}
 }
 
-/* A new endpoint has no position: the past is no gap for this endpoint. */
+/* A new endpoint has no position, so the past is no gap for this endpoint. */
 void intake_take(struct outbox *outbox, struct receiver *receivers, size_t nr,
     const struct outbox_position *asked, const struct refd_answer *ans)
 {

@@ -1,8 +1,8 @@
 /*
- * From an answer of the feed to rows of the outbox, within limits: a stream
- * which is too long gets a gap in the place of further changes, and a receiver
- * which has too much takes nothing until half is delivered. One thread; writes
- * the outbox.
+ * From an answer of the feed to rows of the outbox, within limits, because the
+ * owner of one repository could otherwise fill the disk. A stream which is too
+ * long gets a gap in the place of further changes, and a receiver which has too
+ * much takes nothing until half is delivered. One thread; writes the outbox.
  */
 #ifndef CLIENT_DELIVER_INTAKE_H
 #define CLIENT_DELIVER_INTAKE_H

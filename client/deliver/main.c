@@ -247,7 +247,8 @@ static uint64_t value_of(const struct outbox_counts *c,
 	return 0;
 }
 
-/* Names of endpoints need no quoting: endpoints.c. */
+/* Names of endpoints have only plain characters (endpoints.c), so they need no
+ * quoting. */
 static void print_metric(const struct printing *p, enum deliver_metric m,
     uint64_t now_ms)
 {
@@ -451,7 +452,8 @@ static int run_deliver(const struct command *c, int argc, char **argv)
 		opt.state = STATE;
 	argc = cli_parse(c, &opt, argc, &argv);
 	check_arguments(c, &opt, argc);
-	/* Bodies contain names of users. */
+	/* Bodies contain names of users, so other users must not read the
+	 * files. */
 	umask(077);
 	if (opt.mode == RUN)
 		return serve(&opt);

@@ -10,10 +10,10 @@
 #define VERSION "1"
 
 /* A row is a dead letter if died_ms is set. Positions in the feed: lsn and nr
- * of PROTOCOL.md, "History". At its start the service reads the index "waiting"
- * and no rows: a million rows must not delay the start. */
+ * of PROTOCOL.md, "History". A million rows must not delay the start, so the
+ * service then reads the index "waiting" and no rows. */
 /* A service that still has an endpoint adds changes after the endpoint was
- * forgotten. So no other endpoint gets its number, and the next start of a
+ * forgotten, so no other endpoint gets its number, and the next start of a
  * service drops these changes. */
 static const char unowned[] =
     "DELETE FROM change WHERE seq IN (SELECT seq FROM change WHERE"

@@ -5,8 +5,9 @@
  *
  *	outbox_begin -> outbox_add, outbox_delivered, ... -> outbox_commit
  *
- * After outbox_commit() all of it is durable. A failure of the database ends
- * the program: refd-deliver must not go on without a record of a delivery.
+ * After outbox_commit() all of it is durable. refd-deliver must not go on
+ * without a record of a delivery, so a failure of the database ends the
+ * program.
  *
  * One thread; every call may block. Several processes may have the same
  * database open; only one of them may deliver.
@@ -19,7 +20,7 @@
 
 struct outbox;
 
-/* A place in the feed. IS_KNOWN is false before the first answer. */
+/* A place in the feed, which is not known before the first answer. */
 struct outbox_position {
 	bool is_known;
 	uint8_t journal[REFD_JOURNAL_ID_BYTES];
@@ -53,7 +54,7 @@ struct outbox_counts {
 	uint64_t oldest_ms; /* wall clock, of the oldest waiting; 0: none */
 };
 
-/* Opens the database in DIR. Without MAY_CREATE the database must exist. */
+/* Opens the database in DIR, which must exist without MAY_CREATE. */
 struct outbox *outbox_open(const char *dir, bool may_create);
 void outbox_close(struct outbox *o);
 
@@ -69,15 +70,15 @@ void outbox_move(struct outbox *o, int64_t endpoint,
     const struct outbox_position *to);
 void outbox_add(struct outbox *o, int64_t endpoint,
     const struct outbox_row *row);
-/* The first waiting row of REPO. False: none waits. */
+/* The first waiting row of REPO. False if none waits. */
 bool outbox_head(struct outbox *o, int64_t endpoint, const char *repo,
     struct outbox_row *row);
 void outbox_row_done(struct outbox_row *row);
 /* Forgets the row. */
 void outbox_delivered(struct outbox *o, int64_t endpoint, int64_t seq,
     uint64_t took_ms);
-/* Records a failure. DIED_MS: the time at which the row became a dead letter;
- * 0: the row waits. */
+/* Records a failure. DIED_MS is the time at which the row became a dead letter,
+ * or 0 if the row waits. */
 void outbox_failed(struct outbox *o, int64_t endpoint, int64_t seq,
     const char *error, uint64_t died_ms);
 /* Calls FN for every repository with waiting rows. */

@@ -6,8 +6,10 @@
  *	                     \-> IDLE	no change waits
  *	                     \-> PAUSED -> READY  after a failure
  *
- * At most one change of a stream is being delivered. Ready streams take turns.
- * The changes themselves are in the outbox. One thread; nothing blocks.
+ * A receiver gets the changes of a repository in their order, so at most one
+ * change of a stream is being delivered. Ready streams take turns, so that a
+ * long stream delays no other. The changes themselves are in the outbox. One
+ * thread; nothing blocks.
  */
 #ifndef CLIENT_DELIVER_STREAMS_H
 #define CLIENT_DELIVER_STREAMS_H
@@ -43,15 +45,17 @@ struct receiver {
 	struct stream *ready, *paused;
 };
 
-/* The stream of REPO, made if necessary. Borrowed until the stream is idle. */
+/* The stream of REPO, made if necessary, and borrowed until the stream is
+ * idle. */
 struct stream *streams_of(struct receiver *to, const char *repo);
 /* NR changes with BYTES came. */
 void streams_add(struct stream *s, uint64_t nr, uint64_t bytes);
 /* NR changes with BYTES wait, whatever was known before. */
 void streams_set(struct stream *s, uint64_t nr, uint64_t bytes);
-/* The next ready stream becomes busy. NULL: none is ready. */
+/* The next ready stream becomes busy. NULL if none is ready. */
 struct stream *streams_take(struct receiver *to);
-/* The busy stream S got rid of a change with BYTES. An idle stream is freed. */
+/* The busy stream S got rid of a change with BYTES, and is freed if it is
+ * idle. */
 void streams_done(struct stream *s, uint64_t bytes);
 /* The busy stream S pauses until DUE_MS. */
 void streams_pause(struct stream *s, uint64_t due_ms);

@@ -104,7 +104,8 @@ static void add_rate(struct text *t, uint64_t nr, uint64_t ms)
 	text_done(&rate);
 }
 
-/* The name of a client begins with the number of its account. */
+/* The name of a client begins with the number of its account, so people get the
+ * account's name. */
 static void full_name(struct text *full, const char *kind, const char *name)
 {
 	char *rest;
@@ -142,8 +143,8 @@ static size_t widest(const struct refd_answer *ans, const char *kind)
 	return width;
 }
 
-/* The column is as wide as the names, so that the numbers stand close to them.
- */
+/* The column is as wide as the names, because the numbers have to stand close
+ * to them. */
 static size_t name_width(const struct refd_answer *ans, size_t columns)
 {
 	size_t repos = widest(ans, "repo"), clients = widest(ans, "client");

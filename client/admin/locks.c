@@ -74,7 +74,7 @@ static bool has_open(const char *proc, const void *arg)
 	return found;
 }
 
-/* A process that has the file of ST open; 0: none is visible. */
+/* A process that has the file of ST open, or 0 if none is visible. */
 static uint64_t holder_find(const struct stat *st)
 {
 	return each_process(has_open, st);
@@ -104,7 +104,8 @@ static bool is_git_there(const char *proc, const void *arg)
 }
 
 /* A git process with its working directory in DIR, or 0. git closes a lockfile
- * after writing it, but still holds the lock. */
+ * after writing it, but still holds the lock, so the open files do not show the
+ * holder. */
 static uint64_t holder_guess(const char *dir)
 {
 	return each_process(is_git_there, dir);
@@ -202,7 +203,7 @@ static char *repo_of(const char *file)
 }
 
 /* git works in the directory of a bare repository, otherwise in the directory
- * above .git. */
+ * above .git, so both are looked at. */
 static uint64_t guess(const char *file)
 {
 	char *repo = repo_of(file), *end;

@@ -152,7 +152,7 @@ void show_cut(struct text *t, size_t begin, size_t columns, enum colour colour)
 	free(line);
 }
 
-/* The bytes of S that fit into COLUMNS columns, up to the end of a word. At
+/* The bytes of S that fit into COLUMNS columns, up to the end of a word, but at
  * least one word. */
 static size_t line_len(const char *s, size_t columns)
 {

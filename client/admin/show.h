@@ -18,7 +18,7 @@ void show_when(struct text *t, uint64_t ms, uint64_t now_ms);
 int show_when_width(void);
 /* A time in UTC: "2026-08-01T00:00:00Z". */
 void show_moment(struct text *t, uint64_t ms);
-/* NAME, padded to WIDTH columns. A longer name becomes "..." and its end. */
+/* NAME, padded to WIDTH columns, or "..." and the end of a longer name. */
 void show_end(struct text *t, const char *name, size_t width);
 /* The account's name, or its number. */
 void show_user(struct text *t, uint64_t uid);
@@ -35,7 +35,7 @@ void show_cut(struct text *t, size_t begin, size_t columns, enum colour colour);
  * columns; 0: any number. A longer word has its own line. */
 void show_lines(struct text *t, enum colour colour, const char *s,
     size_t indent, size_t columns);
-/* Columns of the terminal on standard output; 0: there is none. */
+/* Columns of the terminal on standard output, or 0 if there is none. */
 size_t show_columns(void);
 
 #endif

@@ -86,7 +86,8 @@ static void add_details(struct text *t, const struct row *row)
 	text_done(&line);
 }
 
-/* All is formatted for the terminal, before a pager takes its place. */
+/* The width is the terminal's, so all is formatted before a pager takes the
+ * terminal's place. */
 static void print_slow(const struct refd_answer *ans)
 {
 	struct text t = { .is_shown = true };

@@ -71,7 +71,7 @@ static void add_log(struct text *t, const struct refd_answer *ans)
 	}
 }
 
-/* A paused daemon is there, and takes no update. */
+/* A paused daemon is there, but takes no update, so it does not serve. */
 static bool serves(const char *state, bool is_paused)
 {
 	return !strcmp(state, refd_server_state_name(REFD_SERVING)) &&

@@ -9,7 +9,7 @@
 #include "proto/message.h"
 
 /* NOW_MS is the wall clock, for the ages of log lines. COLUMNS is the width of
- * the terminal; 0: lines are not wrapped. */
+ * the terminal, or 0 if lines are not wrapped. */
 void summary_render(const struct refd_answer *ans, uint64_t now_ms,
     size_t columns, struct text *t);
 

@@ -97,7 +97,8 @@ static void screen_size(size_t *lines, size_t *columns)
 	}
 }
 
-/* Writes FRAME over the previous frame line by line, which avoids flicker. */
+/* A cleared screen would flicker, so FRAME is written over the previous frame
+ * line by line. */
 static bool draw(const struct text *frame)
 {
 	struct text out = { 0 };
@@ -141,7 +142,7 @@ static void fill(struct refd *r, struct text *frame)
 	refd_answer_done(&ans);
 }
 
-/* False: q was pressed, or a signal came. Other keys are ignored. */
+/* False if q was pressed, or a signal came. Other keys are ignored. */
 static bool nap(uint64_t until)
 {
 	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };

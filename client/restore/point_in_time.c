@@ -49,7 +49,7 @@ void point_in_time_ask(struct refd *r, struct refd_request *req,
 	question_refused(ans);
 }
 
-/* Gets the record of the first matching change. False: there is none. */
+/* Gets the record of the first matching change. False if there is none. */
 static bool find_one(struct refd *r, struct refd_request *req,
     struct refd_record *record)
 {
@@ -118,8 +118,8 @@ static void check_position(struct point_in_time *m, struct refd *r,
 	refd_answer_done(&ans);
 }
 
-/* The history that is left may begin after the point. It does not if any
- * repository has an older record. */
+/* The history that is left may begin after the point. A record of any
+ * repository up to the point proves the contrary. */
 static void check_time(const struct point_in_time *m, struct refd *r)
 {
 	struct refd_request req = { .verb = REFD_VERB_LOG };
@@ -137,9 +137,9 @@ static void check_time(const struct point_in_time *m, struct refd *r)
 	die_forgotten(m);
 }
 
-/* The point is after the last record of the repository up to the time. Clocks
- * may be set back, and an update undone by mistake is worse than an update that
- * stays. */
+/* Clocks may be set back, and an update undone by mistake is worse than an
+ * update that stays, so the point is after the last record of the repository up
+ * to the time. */
 static void find_time(struct point_in_time *m, struct refd *r,
     const struct gitdir *gd)
 {

@@ -1,6 +1,6 @@
 /*
- * The refs are read before history. If a ref changes meanwhile, its old value
- * does not match, and the update is refused.
+ * The refs are read before history. So if a ref changes meanwhile, its old
+ * value does not match, and the update is refused.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -226,10 +226,10 @@ static void restore_print_summary(const struct restore_plan *plan,
 	print_lines(to, "\n");
 }
 
-/* Additional time per ref: each restored ref is a new file. */
+/* Each restored ref is a new file, so each adds to the time. */
 #define REF_MS 10
-/* The size of a batch: updates with the longest names then fit the protocol's
- * limit of bytes. */
+/* The size of a batch. More updates with the longest names would not fit the
+ * protocol's limit of bytes. */
 #define BATCH_MAX 50000
 
 struct restoring {
@@ -421,8 +421,8 @@ static void require_force(const struct restoring *rs)
 		    rs->plan.nr_deleted, rs->plan.nr_deleted > 1 ? "s" : "");
 }
 
-/* Asks only on a terminal: a script may use standard input for a list of
- * repositories. */
+/* A script may use standard input for a list of repositories, so the question
+ * is asked only on a terminal. */
 static bool ask(const struct restoring *rs, const struct changes *changes)
 {
 	char question[64];

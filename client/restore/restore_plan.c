@@ -94,7 +94,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* git makes refs/remotes/<name>/HEAD as a symbolic ref. The record of its
- * deletion does not say that the ref was symbolic. */
+ * deletion does not say that the ref was symbolic, so the name decides. */
 static bool is_remote_head(const char *name)
 {
 	static const char remotes[] = "refs/remotes/", head[] = "/HEAD";
@@ -119,7 +119,8 @@ static bool judge(const struct ref_then *ref, const struct ref_now *now,
 	out->then = ref->has_since ? ref->at : ref->before;
 	out->verdict = PLAN_RESTORE;
 	if (is_worktrees(ref->name)) {
-		/* Its value now is not in the list of shared refs. */
+		/* The list has only shared refs, so the value now is not in
+		 * it. */
 		out->verdict = PLAN_LEFT_WORKTREE;
 		return ref->has_since && !refd_oid_eq(&ref->at, &ref->last);
 	}
@@ -184,7 +185,8 @@ void restore_plan_make(struct restore_plan *plan, const struct refs_then *then,
 
 static void add(struct changes *changes, const struct plan_ref *ref)
 {
-	/* If the ref becomes symbolic meanwhile, do not follow it. */
+	/* Without no_deref the update would follow a ref that becomes symbolic
+	 * meanwhile. */
 	struct refd_update u = { .action = REFD_UPDATE,
 		.no_deref = true,
 		.name = ref->name,

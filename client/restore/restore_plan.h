@@ -25,11 +25,12 @@ struct ref_then {
 	struct refd_oid before;     /* new value of the last change up to it */
 	struct refd_oid at;         /* old value of the first change after it */
 	struct refd_oid last;       /* new value of the last change */
-	/* Was or became symbolic; its earlier target is not known. */
+	/* The ref was or became symbolic, and its earlier target is not
+	 * known. */
 	bool is_symbolic;
 };
 
-/* Empty when zero-initialised, except for the point. Owns its refs. */
+/* Empty when zero-initialised, except for the point, and owns its refs. */
 struct refs_then {
 	struct refd_position point; /* the last change up to the point */
 	struct ref_then **refs;     /* in the order of their first change */
@@ -71,8 +72,8 @@ struct restore_plan {
 	size_t nr_unknown; /* refs that history does not have */
 };
 
-/* UNDO_GIT: also restore refs that only git changed. PATTERNS select the refs
- * that nr_unknown counts; none: all refs. */
+/* With UNDO_GIT, refs that only git changed are restored, too. PATTERNS select
+ * the refs that nr_unknown counts, and without a pattern all refs count. */
 void restore_plan_make(struct restore_plan *plan, const struct refs_then *then,
     const struct refs_now *now, bool undo_git, const char *const *patterns,
     size_t nr_patterns);

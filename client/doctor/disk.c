@@ -132,7 +132,8 @@ static bool is_one_of(const char *type, const char *const list[])
 	return false;
 }
 
-/* By journal_task in sysfs. True if unknown: a container may lack the file. */
+/* By journal_task in sysfs. A container may lack the file, so the answer is
+ * true if unknown. */
 static bool ext4_has_journal(const struct mount *m)
 {
 	char *link =

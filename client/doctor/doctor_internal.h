@@ -26,7 +26,8 @@ struct doctor {
 	bool mends;                /* --fix */
 	struct findings f;         /* which tell, with the rights of an owner */
 
-	/* From the daemon's answers; NULL, 0 and DEFAULT without an answer. */
+	/* From the daemon's answers, or NULL, 0 and DEFAULT without an
+	 * answer. */
 	char *socket, *state_dir;
 	pid_t daemon;
 	enum refd_durability durability;
@@ -124,7 +125,7 @@ void doctor_check_foreign(struct doctor_repo *p,
 
 /* ---- repairs ---- */
 
-/* True: at least one repair was tried. All checks must run again. */
+/* True if at least one repair was tried, so all checks must run again. */
 bool doctor_mend(const struct doctor *d);
 
 #endif

@@ -20,8 +20,8 @@
 /* More than any refd. */
 #define PROGRAM_BYTES (64 << 20)
 
-/* The version of the program PATH, owned; NULL: not a refd. Reads the mark
- * (program.h), and does not run a program from the repository. */
+/* The version of the program PATH, owned; NULL: not a refd. The doctor must not
+ * run a program from the repository, so the mark (program.h) is read. */
 static char *refd_version_of(const char *path)
 {
 	size_t len = strlen(PROGRAM_MARK), left;
@@ -33,7 +33,8 @@ static char *refd_version_of(const char *path)
 		at = t.data;
 	free(program);
 	end = at + t.len;
-	/* This function has the mark too, without a version. */
+	/* This function has the mark too, without a version, so the search goes
+	 * on. */
 	for (; at && !version; at += len) {
 		left = (size_t)(end - at);
 		at = memmem(at, left, PROGRAM_MARK, len);

@@ -220,8 +220,9 @@ static void check_user(struct doctor *d, const char *name)
 
 /* ---- the daemon's configuration ---- */
 
-/* Only the owner of the file gets a finding: the daemon's roots may be closed
- * to other users. If refd check-config can't run, the file is not judged. */
+/* The daemon's roots may be closed to other users, so only the owner of the
+ * file gets a finding. If refd check-config can't run, the file is not
+ * judged. */
 static void check_config(struct doctor *d)
 {
 	char *file = daemons_config(d->socket), *rest, *what;
@@ -325,8 +326,8 @@ static void check_version(struct doctor *d, const char *git,
 		    version);
 }
 
-/* The git in every directory of PATH: hooks run the first, and a server may be
- * configured with another. */
+/* The git in every directory of PATH, because hooks run the first, and a server
+ * may be configured with another. */
 void doctor_check_gits(struct doctor *d)
 {
 	char *path = xstrdup(getenv("PATH") ? getenv("PATH") : ""), *rest;

@@ -15,8 +15,8 @@
 #include "client/enable/registry.h"
 #include "proto/lib/interrupt.h"
 
-/* If the directory around PATH is missing too, a disk may be unmounted, and
- * PATH stays listed. */
+/* If the directory around PATH is missing too, a disk may be unmounted, so PATH
+ * stays listed. */
 static void forget_listed(const char *path)
 {
 	char *around = xstrdup(path), *slash = strrchr(around, '/');
@@ -31,7 +31,8 @@ static void forget_listed(const char *path)
 }
 
 /* Does the list name the same repair of the same repository before AT? The
- * findings of a repository are neighbours. */
+ * findings of a repository are neighbours, so another repository ends the
+ * search. */
 static bool is_again(const struct findings *f, size_t at)
 {
 	const struct finding *this = &f->list[at]->finding, *other;
@@ -46,7 +47,7 @@ static bool is_again(const struct findings *f, size_t at)
 	return false;
 }
 
-/* The checked directory; NULL: no check came that far. */
+/* The checked directory, or NULL if no check came that far. */
 static const struct stat *checked(const struct doctor *d, const char *path)
 {
 	size_t i;

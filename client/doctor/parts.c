@@ -143,8 +143,8 @@ void doctor_check_id(struct doctor_repo *p)
 
 /* ---- symbolic links ---- */
 
-/* Symbolic links instead of files and directories. Git follows some of them;
- * refd does not. */
+/* Symbolic links in the place of files and directories, because git follows
+ * some of them, and refd does not. */
 
 static bool is_link(const struct doctor_repo *p, const char *name)
 {
@@ -211,7 +211,8 @@ void doctor_check_links(struct doctor_repo *p)
 
 /*
  * Has the owner all rights that git and refd need? A git that root ran leaves
- * files of root. The check needs the rights of the owner.
+ * files of root, which the owner cannot write. The check needs the rights of
+ * the owner.
  */
 
 struct count {
@@ -234,7 +235,8 @@ static enum walk_next check(void *arg, const struct walk_at *at)
 	return at->level < c->levels ? WALK_ON : WALK_PAST;
 }
 
-/* The object store has too many files to check each. */
+/* The object store has too many files to check each, so LEVELS bounds the
+ * walk. */
 static void check_below(const struct doctor_repo *p, struct count *c,
     const char *below, int levels, int file_mode)
 {
@@ -269,10 +271,11 @@ void doctor_check_owners(struct doctor_repo *p)
 
 /*
  * Changes of a repository by writers who did not tell refd, as looks have found
- * them. Only the latest changes count: one answer of history.
+ * them. Only the latest changes count, because one answer of history is asked
+ * for.
  *
- * Failure modes: no daemon, or no right to read history: nothing is found. The
- * other checks tell the reason.
+ * Failure modes: without a daemon, or without the right to read history,
+ * nothing is found. The other checks tell the reason.
  */
 
 #define ASK_MS 5000
@@ -314,7 +317,8 @@ void doctor_check_foreign(struct doctor_repo *p,
 	struct refd_answer ans;
 	bool asks = refd_connect(r, ASK_MS) == 0;
 
-	/* An answer is empty while the newest changes are not indexed. */
+	/* An answer is empty while the newest changes are not indexed, so the
+	 * question is repeated. */
 	while (asks && refd_log(r, &req, ASK_MS, &ans) == 0) {
 		if (ans.kind == REFD_ANSWER_RECORDS)
 			count(p, &ans);

@@ -99,8 +99,9 @@ static void check_service(struct doctor_repo *p)
 	free(socket.path);
 }
 
-/* Other nodes never get what git writes. The file keeps git from writing. With
- * daemons of both kinds, the repository can be of either. */
+/* Other nodes never get what git writes, so the file keeps git from writing.
+ * With daemons of both kinds, the repository can be of either, so there is no
+ * finding. */
 static void check_group_file(struct doctor_repo *p)
 {
 	const bool is_marked = connect_is_in_group(p->gd);
@@ -123,7 +124,8 @@ static void check_group_file(struct doctor_repo *p)
 
 /* ---- all checks ---- */
 
-/* Not an error: git writes there. The administrator may expect refd. */
+/* Git writes there, so this is no error, but the administrator may expect
+ * refd. */
 static bool is_of_served_kind(struct doctor_repo *p)
 {
 	const char *why = unserved_format(&p->all);
@@ -171,7 +173,8 @@ static void examine(struct doctor_repo *p)
 		check_files(p);
 	if (is_served && p->is_enabled)
 		check_service(p);
-	/* The daemon has opened the repository, which can change the file. */
+	/* The daemon has opened the repository, which can change the file, so
+	 * this check comes last. */
 	if (is_served)
 		check_group_file(p);
 	free(p->hooks);
@@ -240,7 +243,8 @@ static void remember(struct doctor *d, const struct owned *repo)
 	findings_progress(&d->f, repo->path, "");
 }
 
-/* A worker could have been tricked by the files that it read. */
+/* A worker could have been tricked by the files that it read, so PATH is looked
+ * at again. */
 static bool take_repository(struct doctor_visit *v, const char *path)
 {
 	struct text why = { 0 };
@@ -335,7 +339,8 @@ static int hear(void *arg, const char *data, size_t len)
 
 /* ---- all ---- */
 
-/* The owner of the list may name any path. */
+/* The owner of the list may name any path, so repositories of others are left
+ * alone. */
 static bool may_mend(const struct doctor_visit *v)
 {
 	if (!v->d->mends || v->from != FROM_LIST ||

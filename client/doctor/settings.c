@@ -40,7 +40,8 @@ static void check_fsync(struct doctor_repo *p)
 		    "cache of the disk");
 }
 
-/* Also a git without --auto gets the warning: the next one brings it. */
+/* The next git may have --auto, so a git without --auto gets the warning,
+ * too. */
 static void check_packing(struct doctor_repo *p)
 {
 	const char *key;
@@ -92,8 +93,9 @@ static void check_transaction_hook(struct doctor_repo *p)
 		    "share no batch, and hold locks while the hook runs");
 }
 
-/* Git serves users other than the owner only if safe.directory permits, which
- * git does not read from the repository. */
+/* Git serves users other than the owner only if safe.directory permits. Git
+ * does not read this setting from the repository, so the system's configuration
+ * is asked. */
 static bool is_safe_for_others(const struct doctor_repo *p)
 {
 	const char *get[] = { "git", "config", "--system", "-z", "--get-all",

@@ -114,8 +114,8 @@ struct feeding {
 	char end;
 };
 
-/* To standard output, of a child. Passes each command on immediately: the
- * writer may wait for an answer before the next command. */
+/* To standard output, of a child. The writer may wait for an answer before the
+ * next command, so each command is passed on immediately. */
 static int feed(void *arg)
 {
 	static const char broken_off[] = "\nbroken off\n";
@@ -129,8 +129,8 @@ static int feed(void *arg)
 	while ((len = getdelim(&line, &size, f->end, stdin)) > 0)
 		if (!write_all(1, line, (size_t)len))
 			break;
-	/* git must not take a read error for the end of input. This line is no
-	 * command. */
+	/* git must not take a read error for the end of input, so git gets a
+	 * line that is no command. */
 	if (!feof(stdin))
 		write_all(1, broken_off, strlen(broken_off));
 	return 0;

@@ -89,8 +89,8 @@ static bool stdin_take_ref(struct stdin_parser *p, const char *command)
 }
 
 /* Skips the separator of two fields: a blank, or with -z the NUL of the first
- * field. A NUL at the end of the input is no separator. *MORE: a field follows.
- */
+ * field. A NUL at the end of the input is no separator. *MORE tells whether a
+ * field follows. */
 static bool take_separator(struct stdin_parser *p, bool *more)
 {
 	*more = false;
@@ -103,7 +103,8 @@ static bool take_separator(struct stdin_parser *p, bool *more)
 	return true;
 }
 
-/* The next field; empty if there is none. Replaces the content of FIELD. */
+/* The next field, which is empty if there is none. Replaces the content of
+ * FIELD. */
 static bool stdin_take_next(struct stdin_parser *p, struct text *field)
 {
 	bool more;
@@ -191,7 +192,7 @@ static bool stdin_take_oid(struct stdin_parser *p, const char *command,
 }
 
 /* A new value of zero deletes the ref. With an old value of zero the update
- * stays an update: the ref must not exist, and nothing is written. */
+ * stays an update, because the ref must not exist, and nothing is written. */
 static void set_to_zero(struct refd_update *u)
 {
 	if (!u->has_old || !refd_oid_is_null(&u->old_oid))
@@ -364,8 +365,8 @@ static bool parse_option(struct stdin_parser *p)
 	return true;
 }
 
-/* FIELDS: the maximum number of NUL-terminated fields with -z; 0: no field.
- * PARSE is NULL for commands that control the transaction. */
+/* FIELDS is the maximum number of NUL-terminated fields with -z, or 0 for no
+ * field. PARSE is NULL for commands that control the transaction. */
 static const struct stdin_command {
 	const char *name;
 	int fields;
@@ -406,8 +407,8 @@ static bool read_line(struct stdin_parser *p)
 {
 	ssize_t len = getdelim(&p->read, &p->read_size, p->end, p->in);
 
-	/* A read error is not the end of input: the earlier commands must not
-	 * be committed alone. */
+	/* After a read error the earlier commands must not be committed alone,
+	 * so the error is not the end of input. */
 	if (len <= 0 && !feof(p->in))
 		die("cannot read the commands: %s", strerror(errno));
 	if (len <= 0)

@@ -29,7 +29,8 @@ static void print_usage(const struct update_options *opt, FILE *to)
 	print_lines(to, "%s\n", help);
 }
 
-/* git looks for the repository before it checks arguments. */
+/* git looks for the repository before it checks arguments, so a wrong usage
+ * outside of a repository has git's error. */
 static void require_repository(const struct update_options *opt)
 {
 	struct gitdir gd = { 0 };

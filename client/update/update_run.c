@@ -174,7 +174,8 @@ static int failed_ref(const struct updater *up, const struct refd_update *u,
 	return update_failed(up, u->name, detail);
 }
 
-/* The daemon does not know the spelling of the path that git prints. */
+/* The daemon does not know the spelling of the path that git prints, so the
+ * path is replaced. */
 static void add_detail(const struct updater *up, const struct refd_update *u,
     const struct refd_result *res, struct text *t)
 {
@@ -244,8 +245,8 @@ static void say_why(const struct updater *up, const struct rejection *r)
 	text_done(&t);
 }
 
-/* Standard error comes first, as in git, which flushes standard output only at
- * the end. */
+/* git flushes standard output only at the end, so standard error comes first
+ * here, too. */
 static void report_rejected(const struct updater *up,
     const struct changes *changes, const struct refd_answer *ans,
     enum when first, enum when end)
@@ -316,7 +317,7 @@ static int report_results(const struct updater *up,
 	return rc;
 }
 
-/* ANS is REFUSED. The refusal is reported for each ref. */
+/* ANS is REFUSED, so the refusal is reported for each ref. */
 static int report_refused(const struct updater *up,
     const struct changes *changes, const struct refd_answer *ans)
 {
@@ -415,7 +416,8 @@ static void leave_long_names(struct updater *up, const struct changes *changes)
 	updater_leave_to_git(up, why, EXIT_FATAL, up->input);
 }
 
-/* The daemon finds duplicates too, but not before a hook has run. */
+/* The daemon finds duplicates too, but not before a hook has run, so with a
+ * hook this looks for them first. */
 static void check(struct updater *up, const struct changes *changes)
 {
 	leave_long_names(up, changes);
@@ -457,7 +459,7 @@ static void make_request(struct updater *up, enum refd_verb verb,
 	set_txid(up, req);
 }
 
-/* A request without updates is done; the daemon does not get it. */
+/* A request without updates is done, so the daemon does not get it. */
 static void answer_nothing(const struct refd_request *req,
     struct refd_answer *ans)
 {
@@ -539,8 +541,8 @@ static void held_done(struct held *h)
 	memset(h, 0, sizeof(*h));
 }
 
-/* A batch may have no ref to hold. Its rejections are reported at the commit.
- */
+/* A batch may have no ref to hold. Such a batch is prepared, because its
+ * rejections are reported at the commit. */
 static bool is_prepared(const struct updater *up, const struct held *h)
 {
 	switch (h->ans.kind) {

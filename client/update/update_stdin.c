@@ -17,7 +17,8 @@ static bool resolve(void *ctx, const char *name, struct refd_oid *oid)
 	return update_resolve(ctx, name, oid);
 }
 
-/* Flushes: a program may wait for the reply before its next command. */
+/* A program may wait for the reply before its next command, so the reply is
+ * flushed. */
 static void reply(const struct updater *up, const char *command)
 {
 	if (up->opt->output == OUTPUT_GIT)
@@ -25,8 +26,8 @@ static void reply(const struct updater *up, const char *command)
 	cli_flush();
 }
 
-/* Keeps the command for git. "start" was answered already, and git does not
- * need it: the transaction that git gets ends with the current command. */
+/* Keeps the command for git. The transaction that git gets ends with the
+ * current command, so git does not need "start", which was answered already. */
 static void keep_input(struct dialogue *d)
 {
 	struct stdin_parser *p = &d->parser;
@@ -65,7 +66,7 @@ static void end_of_input(struct dialogue *d)
 	}
 }
 
-/* Executes one command. False: it was the last. */
+/* Executes one command. False if this was the last. */
 static bool obey(struct dialogue *d, int *rc)
 {
 	enum stdin_event event = stdin_next(&d->parser);

@@ -22,7 +22,7 @@
 /* A daemon that accepts a connection and sends no hello is away. */
 #define HELLO_MS 10000
 #define NAP_MS   50
-/* An attempt costs other nodes a fetch. */
+/* An attempt costs other nodes a fetch, so the pauses become longer. */
 #define NAP_MOST_MS 800
 #define LAST_MS     200 /* of the last attempt, at least */
 /* For what a daemon that serves still has to redo. Short, because git may hold
@@ -39,7 +39,8 @@ static bool is_own(const char *path)
 }
 
 /* The path of a user's own daemon, or NULL. su(1) leaves the directory of the
- * calling user in the environment, whose daemon could say anything to root. */
+ * calling user in the environment, and this user's daemon could say anything to
+ * root, so directory and socket must belong to this user or to root. */
 static char *own_socket(void)
 {
 	const char *run = getenv("XDG_RUNTIME_DIR");
@@ -326,10 +327,11 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
 				"git has to wait" :
 				"; refs await recovery, so "
 				"refd.fallback=git has to wait too");
-		/* A daemon that cannot start waits for its administrator. */
+		/* A daemon that cannot start waits for its administrator, so no
+		 * later attempt helps. */
 		if (err == -EHOSTDOWN)
 			return CONNECT_FAILED;
-		/* No attempt after the deadline: its reason would only be the
+		/* The reason of an attempt after the deadline would only be the
 		 * lack of time. */
 		clock_nap(NAP_MS, deadline);
 		if (clock_now_ms() >= deadline)
@@ -352,7 +354,8 @@ static bool none_await(struct refd *r, uint64_t deadline)
 }
 
 /* A daemon that serves may have put off updates. Its marker lists their
- * repositories, but the marker may be missing, or not readable here. */
+ * repositories, but the marker may be missing, or not readable here, so the
+ * daemon is asked then. */
 static bool has_recovered(struct refd *r, const char *socket,
     const struct gitdir *gd, uint64_t deadline)
 {
@@ -362,7 +365,8 @@ static bool has_recovered(struct refd *r, const char *socket,
 	    (marked == MARKED_NOT && none_await(r, deadline));
 }
 
-/* The daemon tries again each second what was put off. */
+/* The daemon tries again each second what was put off, so a short wait may be
+ * enough. */
 static enum connect_result await_rest(struct refd *r, const char *socket,
     const struct gitdir *gd, uint64_t deadline, struct text *why)
 {
@@ -498,9 +502,9 @@ void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
 		left_ms = connect_ms_left(deadline);
 		if (err < 0 || !is_put_off(ans) || left_ms < NAP_MS + LAST_MS)
 			return;
-		/* Seldom: a busy daemon shall not get much more to do. A leader
-		 * that has lost its lease follows as soon as another one leads.
-		 */
+		/* A busy daemon shall not get much more to do, so the question
+		 * is seldom. A leader that has lost its lease follows as soon
+		 * as another node leads. */
 		if (clock_now_ms() >= ask_ms) {
 			if (follows(r, (int)left_ms))
 				return;

@@ -22,8 +22,8 @@ enum fallback {
 struct daemon_socket {
 	char *path; /* owned */
 	/* The repository's own configuration names the socket, and whoever
-	 * writes to the repository may have put a daemon there. Only daemons of
-	 * root, of this user or of OWNER are asked (refd_accept_only()). */
+	 * writes to the repository may have put a daemon there. So only daemons
+	 * of root, of this user or of OWNER are asked (refd_accept_only()). */
 	bool is_guarded;
 	uid_t owner; /* of the repository */
 };
@@ -31,15 +31,15 @@ struct daemon_socket {
 /*
  * OPTION, or else REFD_SOCKET, refd.socket, $XDG_RUNTIME_DIR/refd.sock if
  * directory and socket belong to the caller or root, /run/refd/refd.sock.
- * CONFIG may be NULL. GD is the repository of
- * CONFIG, or NULL. The caller frees the path.
+ * CONFIG may be NULL. GD is the repository of CONFIG, or NULL. The caller frees
+ * the path.
  */
 void connect_choose(struct daemon_socket *s, const char *option,
     const struct gitconfig *config, const struct gitdir *gd);
 /* Guards S, which the repository GD with CONFIG names, or is about to name. A
- * name that the user or the system has, too, is no choice of the repository,
- * and neither is the socket that needs no name: only root can make /run/refd.
- */
+ * name that the user or the system has, too, is no choice of the repository.
+ * Neither is the socket that needs no name, because only root can make
+ * /run/refd. */
 void connect_guard(struct daemon_socket *s, const struct gitconfig *config,
     const struct gitdir *gd);
 /* Not yet connected. Never NULL. */
@@ -48,17 +48,17 @@ struct refd *connect_new(const struct daemon_socket *s);
 /*
  * The sockets of the daemons that a question may concern: PATH. But if PATH is
  * /run/refd/refd.sock and does not exist, the sockets of the daemons of
- * accounts, /run/refd-ACCOUNT/refd.sock. Not for updates: without refd.socket,
- * a repository belongs to the system's daemon. Returns their number, at least
- * 1. The caller owns the array and the strings.
+ * accounts, /run/refd-ACCOUNT/refd.sock. Without refd.socket a repository
+ * belongs to the system's daemon, so this is not for updates. Returns their
+ * number, at least 1. The caller owns the array and the strings.
  */
 size_t connect_running_sockets(const char *path, char ***sockets);
 /* Puts the only one of these sockets into S. Several end the program with a
  * list. */
 void connect_choose_running(struct daemon_socket *s);
 
-/* refd.fallback, or UNSET. A value other than "git" and "refuse" ends the
- * program. */
+/* refd.fallback, or UNSET if there is none. A value other than "git" and
+ * "refuse" ends the program. */
 enum fallback connect_fallback(const struct gitconfig *config,
     enum fallback unset);
 
@@ -76,7 +76,7 @@ bool connect_is_untouched(const struct gitdir *gd);
  * await replay: git would compare stale values, and recovery would keep git's
  * writes.
  *
- * Git may write if the repository was never served: the daemon makes
+ * Git may write if the repository was never served, because the daemon makes
  * <common-dir>/refd/id before its first batch there. Git may also write after
  * recovery: <socket>.replayed is in a tmpfs or names this boot, and does not
  * list the uuid of the repository. A listed repository has records that could
@@ -96,9 +96,9 @@ enum connect_result {
 /*
  * Tries until DEADLINE if waiting can help. A daemon that denies this peer, or
  * a socket that the peer may not open, is an error of the configuration. Git
- * must not write then: nobody would notice that updates are no longer durable.
- * But git may write to an untouched repository, because nothing there was ever
- * durable, unless the repository names a socket that is not believed.
+ * must not write then, because nobody would notice that updates are no longer
+ * durable. But git may write to an untouched repository, because nothing there
+ * was ever durable, unless the repository names a socket that is not believed.
  */
 enum connect_result connect_daemon(struct refd *r, const char *socket,
     enum fallback fallback, const struct gitdir *gd, uint64_t deadline,

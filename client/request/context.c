@@ -116,7 +116,8 @@ static void add_identities(struct refd_request *req)
 	}
 }
 
-/* An unreadable level must not become a weaker level. */
+/* An unreadable level must not become a weaker level, so a bad value ends the
+ * program. */
 static enum refd_durability durability(const struct gitconfig *config)
 {
 	const char *value = gitconfig_get(config, "refd.durability");
@@ -144,8 +145,8 @@ static bool has_include(const struct gitconfig *config)
 	return false;
 }
 
-/* The daemon does not read all files that git includes. The client sends the
- * defaults of unset settings, so that the daemon does not look for them. */
+/* The daemon does not read all files that git includes. So the client sends the
+ * defaults of unset settings, and the daemon does not look for them. */
 static void add_defaults(struct refd_request *req, const struct gitdir *gd,
     const struct gitconfig *config)
 {
@@ -184,8 +185,8 @@ void context_request(struct refd_request *req, const struct gitdir *gd,
 	req->has_packed_refs_timeout = lock_timeout(config,
 	    "core.packedrefstimeout", &req->packed_refs_timeout_ms);
 	/* The variable grows with each program in the chain, and is only for
-	 * people. The slow log has the whole value; history has the identity of
-	 * this name. */
+	 * people, so a value that is too long is left out. The slow log has the
+	 * whole value; history has the identity of this name. */
 	req->trace2_sid = getenv("GIT_TRACE2_PARENT_SID");
 	if (req->trace2_sid && strlen(req->trace2_sid) > REFD_IDENT_MAX)
 		req->trace2_sid = NULL;

@@ -17,8 +17,8 @@ void context_config(struct gitconfig *config, const struct gitdir *gd);
 char *context_committer(const struct gitconfig *config,
     const struct gitdir *gd);
 
-/* Makes a transaction without updates; the caller sets the object format. REQ
- * borrows from GD and CONFIG. */
+/* Makes a transaction without updates, and the caller sets the object format.
+ * REQ borrows from GD and CONFIG. */
 void context_request(struct refd_request *req, const struct gitdir *gd,
     const struct gitconfig *config);
 

@@ -8,7 +8,8 @@
 
 /* The results of choose_here(). */
 enum { CHOSEN, NO_REPOSITORY, UNREADABLE };
-/* A file that never ends holds up git, and the owner can choose it. */
+/* A file that never ends holds up git, and the owner can choose such a file, so
+ * the time has a limit. */
 #define SECONDS 10
 
 struct choice {
@@ -49,8 +50,8 @@ bool daemon_of_gitdir(struct daemon_socket *s, const struct gitdir *gd,
 	return ok;
 }
 
-/* The worker has read files of the owner, also the owner's own configuration.
- * So only this process decides whether somebody else names the socket, too. */
+/* The worker has read files of the owner, also the owner's own configuration,
+ * so only this process decides whether somebody else names the socket, too. */
 bool daemon_of_read(struct daemon_socket *s, const char *path, uid_t owner)
 {
 	struct daemon_socket outside = { 0 };
@@ -92,7 +93,7 @@ static int hear(void *arg, const char *data, size_t len)
 	    daemon_of_read(c->socket, data, c->at.st.st_uid);
 }
 
-/* False: as daemon_of(). Without a repository, S->path stays NULL. */
+/* False as of daemon_of(). Without a repository, S->path stays NULL. */
 static bool choose_as_owner(struct daemon_socket *s, const char *dir,
     struct text *why)
 {

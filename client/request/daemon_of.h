@@ -1,7 +1,7 @@
 /*
  * The daemon that gets the pushes of a repository, for commands to which a
  * person names the repository. Any other daemon does not know the repository,
- * and an answer without changes looks as if nothing had happened there.
+ * and its answer without changes would look as if nothing had happened there.
  *
  * Blocking; one thread.
  */

@@ -19,7 +19,8 @@
 
 /* ---- names ---- */
 
-/* The account in /run/refd-ACCOUNT/refd.sock, owned; NULL: another socket. */
+/* The account in /run/refd-ACCOUNT/refd.sock, owned, or NULL for another
+ * socket. */
 static char *account_of(const char *socket)
 {
 	static const char begin[] = CONNECT_ACCOUNT_BEGIN;
@@ -83,7 +84,8 @@ char *daemons_unit(const char *socket)
 	char *account = account_of(socket), *config = daemons_config(socket);
 	char *unit = NULL;
 
-	/* The unit of each account is there, also without a daemon. */
+	/* The unit of each account is there, also without a daemon, so the
+	 * configuration has to exist, too. */
 	if (account && is_installed("refd@.service") &&
 	    access(config, F_OK) == 0)
 		unit = xasprintf("refd@%s", account);

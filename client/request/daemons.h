@@ -33,7 +33,7 @@ struct daemons {
 	size_t nr, size;
 };
 
-/* SOCKET is asked, too; it may be NULL. */
+/* SOCKET, which may be NULL, is asked, too. */
 void daemons_find(struct daemons *all, const char *socket);
 /* Adds the daemons of users, who can let root wait for some seconds each. */
 void daemons_find_users(struct daemons *all);
@@ -50,7 +50,7 @@ bool daemons_serves(const struct known_daemon *known, const char *root);
 const struct known_daemon *daemons_other(const struct daemons *all,
     const char *root, const char *socket);
 
-/* The file that the daemon on SOCKET reads; NULL: not known. Owned. */
+/* The file that the daemon on SOCKET reads, owned, or NULL if not known. */
 char *daemons_config(const char *socket);
 /* The installed unit of the daemon on SOCKET; NULL: none. Owned. */
 char *daemons_unit(const char *socket);

@@ -155,7 +155,8 @@ static void add_sentence(const struct refd_detail *detail,
 	}
 }
 
-/* Git locks all refs at once there, and names none. */
+/* Git locks all refs of a list of reftables at once, so git's message names
+ * none. */
 static bool is_lock_of_reftable(const struct refd_detail *detail)
 {
 	static const char list[] = "/reftable/tables.list.lock";
@@ -245,7 +246,7 @@ static bool is_pseudoref(const char *name)
 	return !strcmp(name, "FETCH_HEAD") || !strcmp(name, "MERGE_HEAD");
 }
 
-/* git decides about names that are too long for refd. */
+/* A name that is too long for refd is left to git, so the name is good here. */
 static bool is_good_name(const struct refd_update *u)
 {
 	if (refd_oid_is_null(&u->new_oid))

@@ -11,21 +11,21 @@
 #include "proto/lib/cli.h"
 #include "proto/message.h"
 
-/* The version of the messages. Scripts may parse the messages of 2.39. The
- * rules are always those of 2.55. */
+/* The version of the messages. Scripts may parse the messages of 2.39, so these
+ * can be chosen. The rules are always those of 2.55. */
 enum git_messages_version { GIT_2_55, GIT_2_39 };
 
 /* "2.39" or "2.55"; false for another version. */
 bool git_messages_parse(const char *text, enum git_messages_version *version);
 
-/* The client and the daemon may see a repository at different paths. FROM is
- * the path in the daemon's text, TO is the path to print. */
+/* The client and the daemon may see a repository at different paths, so FROM,
+ * the path in the daemon's text, is replaced by TO. */
 struct git_messages_place {
 	const char *from, *to;
 };
 
-/* Appends git's sentence for the failure RES of U. PLACE may be NULL: both
- * paths are the same. */
+/* Appends git's sentence for the failure RES of U. PLACE is NULL if both paths
+ * are the same. */
 void git_messages_detail(const struct refd_update *u,
     const struct refd_result *res, enum git_messages_version version,
     const struct git_messages_place *place, struct text *out);
@@ -34,8 +34,8 @@ void git_messages_detail(const struct refd_update *u,
  * reports a bad value at once, and other failures after the last command. */
 bool git_messages_is_bad_value(enum refd_status status);
 
-/* git 2.55 reports name conflicts after all other failures: it checks names
- * when all refs are locked. */
+/* git 2.55 checks names when all refs are locked, so conflicts of names are
+ * reported after all other failures. */
 bool git_messages_is_said_last(const struct refd_result *res);
 
 /* False, with git's message in OUT: git refuses the name of U at once. An

@@ -7,9 +7,10 @@
  *	forget	a checkpoint makes the daemon forget all rows of the repository
  *	end	first refd/lock goes, then refd/migrate
  *
- * Failures: the daemon ends, and a new daemon finds refd/lock held; this
- * process is killed, and the kernel drops both flocks; updates go on for too
- * long, and nothing has changed yet.
+ * Failures: the daemon ends, and a new daemon finds refd/lock held, so the new
+ * daemon does not open the repository either; this process is killed, and the
+ * kernel drops both flocks; updates go on for too long, and nothing has changed
+ * yet.
  */
 #include "client/request/hold.h"
 
@@ -32,8 +33,8 @@
 /* The daemon has the flock of refd/migrate for an instant. */
 #define LOOK_MS 1000
 
-/* The daemon compares the times of the configuration at each update. Any answer
- * will do. */
+/* The daemon compares the times of the configuration at each update, so any
+ * answer will do. */
 static void poke(struct refd *r, int dir, const struct gitdir *gd)
 {
 	struct refd_update update = { .action = REFD_VERIFY, .name = "HEAD" };
@@ -81,8 +82,8 @@ static void enter(struct hold *h, const struct gitdir *gd)
 		    gd->common);
 }
 
-/* A daemon replaces a lock with two names, as a copy by hard links has. Only a
- * flock of the file with the name holds daemons back. */
+/* A daemon replaces a lock with two names, as a copy by hard links has. So only
+ * a flock of the file with the name holds daemons back. */
 static bool take_lock(struct hold *h, const struct gitdir *gd)
 {
 	struct stat st, named;

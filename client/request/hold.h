@@ -1,9 +1,10 @@
 /*
  * Holds a repository for a command that replaces what a daemon has open. The
- * daemon finishes its batches and sessions there, closes the repository, and
- * opens it no more; its clients wait and try again (repo_claim.c). A daemon
- * that starts meanwhile finds the hold, too. The end of this process ends the
- * hold.
+ * daemon must not write there meanwhile, so the daemon finishes its batches and
+ * sessions, closes the repository, and opens it no more; its clients wait and
+ * try again (repo_claim.c). A daemon that starts meanwhile finds the hold, too.
+ * The kernel drops the locks of a process that ends, so the end of this process
+ * ends the hold.
  *
  * In a process of the owner. Blocking; one thread.
  */
@@ -16,7 +17,7 @@
 struct hold {
 	int refd; /* the directory refd/ */
 	int lock; /* refd/lock, with a flock */
-	/* The directory refd/migrate, with a flock. Nobody but the owner may
+	/* The directory refd/migrate, with a flock, which only the owner may
 	 * enter. A killed holder may have left files. */
 	int work;
 };

@@ -8,8 +8,8 @@
 #include "proto/lib/json.h"
 #include "proto/refname.h"
 
-/* A program gets the bytes of a name, unless the name is refused: such a name
- * may have control bytes. */
+/* A refused name may have control bytes, so a program gets the bytes of a name
+ * only if the name is valid. */
 static void print_name(const char *name, bool for_people)
 {
 	if (for_people || !refd_refname_format_ok(name))
@@ -88,7 +88,7 @@ static bool is_number(const char *s)
 	    (s[0] != '0' || !s[1]);
 }
 
-/* A name that a client chose may consist of digits. */
+/* A name that a client chose may consist of digits, so the key decides. */
 static bool is_text(const char *key)
 {
 	return !strcmp(key, "name") || !strcmp(key, "sid");
@@ -181,7 +181,8 @@ void output_rejected(const struct refd_update *u, const char *name,
 	    u->action != REFD_VERIFY && u->action != REFD_SYMREF_VERIFY;
 	bool has_old = says_old(u);
 
-	/* git refuses the object before it looks at "create". */
+	/* git refuses the object before it looks at "create", so there is no
+	 * old value. */
 	if (u->action == REFD_CREATE && git_messages_is_bad_value(res->status))
 		has_old = false;
 	print_part(stdout, "rejected ");

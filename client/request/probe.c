@@ -10,7 +10,8 @@
 /* Needs no new directory for its lock. */
 #define NO_SUCH_REF "refs/heads/refd-doctor-was-here"
 
-/* A daemon that the repository chose may let each repository wait. */
+/* A daemon that the repository chose may let each repository wait, so a late
+ * answer counts as a failure of the account. */
 static enum probe of_errno(int err, const struct daemon_socket *socket)
 {
 	if (err == -ETIMEDOUT && socket->is_guarded)

@@ -37,8 +37,8 @@ extern const struct command_option question_json[], question_shown[];
  * attempt is made, and a daemon that recovers or drains is available.
  */
 struct refd *question_connect(const char *option, int wait_ms);
-/* The same, but DIR is a repository that a person has named: daemon_of(). NULL:
- * no repository was named. */
+/* The same, but DIR is a repository that a person has named (daemon_of()), or
+ * NULL. */
 struct refd *question_connect_of(const char *option, const char *dir,
     int wait_ms);
 /* The same for the socket for administration beside it. */
@@ -53,7 +53,7 @@ void question_call(struct refd *r, struct refd_request *req, int timeout_ms,
 void question_failed(struct refd *r, int err) __attribute__((noreturn));
 /* A REFUSED answer ends the program. */
 void question_refused(const struct refd_answer *ans);
-/* Sends VERB through R, which is freed. The answer is of kind PAIRS. */
+/* Sends VERB through R, which is freed, and gets an answer of kind PAIRS. */
 void question_ask(struct refd *r, enum refd_verb verb, int timeout_ms,
     struct refd_answer *ans);
 

@@ -12,7 +12,7 @@
 
 #include "proto/message.h"
 
-/* The value of a pair outside of rows; without one, "" and 0. */
+/* The value of a pair outside of rows, or "" and 0 without a pair. */
 const char *rows_value(const struct refd_answer *ans, const char *key);
 uint64_t rows_number(const struct refd_answer *ans, const char *key);
 
@@ -22,7 +22,7 @@ struct row {
 	size_t begin, end; /* the range of its pairs */
 };
 
-/* The next row of KIND; the first row if ROW is all zeroes. */
+/* The next row of KIND, or the first row if ROW is all zeroes. */
 bool row_next(const struct refd_answer *ans, const char *kind, struct row *row);
 const char *row_value(const struct row *row, const char *key);
 uint64_t row_number(const struct row *row, const char *key);

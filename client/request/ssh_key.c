@@ -10,7 +10,8 @@
 static const char digits[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/* Decodes LEN digits to BLOB, which has room. False: LEN has other bytes. */
+/* Decodes LEN digits to BLOB, which has room. False if there are other
+ * bytes. */
 static bool decode(const char *text, size_t len, struct text *blob)
 {
 	uint32_t bits = 0;

@@ -28,7 +28,8 @@ static bool is_other_directory(const char *env, const struct gitdir *gd)
 }
 
 /* Git 2.54 and later open the refs that the variable names, whatever the
- * repository's configuration says. The second name is the newer one. */
+ * repository's configuration says, so refd would write other refs than git. The
+ * second name is the newer one. */
 static const char *other_store(const struct gitconfig *config)
 {
 	const char *own = gitconfig_is_reftable(config) ? "reftable" : "files";

@@ -24,8 +24,8 @@ const char *unserved_reason(const struct gitdir *gd,
  * and refd together would not be atomic. The gate comes after git, and still
  * records the other refs. */
 const char *unserved_update(const struct refd_update *u);
-/* Why the daemon does not serve a transaction; NULL: ANS says otherwise.
- * Nothing of the transaction is done. Borrowed from ANS, or static. */
+/* Why the daemon does not serve a transaction, and so has done nothing of it,
+ * or NULL if ANS says otherwise. Borrowed from ANS, or static. */
 const char *unserved_answer(const struct refd_answer *ans);
 /* The same for writers who have git in place of refd: git alone would take what
  * a daemon refuses that has never served the repository GD, because its root or

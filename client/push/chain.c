@@ -9,8 +9,8 @@
 #include "client/push/chain_talk.h"
 
 #define KEY "refd.chain"
-/* The repository of the running hook. If the hook is refd itself, this variable
- * ends the recursion. */
+/* The repository of the running hook. If the hook is refd itself, the recursion
+ * would have no end without this variable. */
 #define CALLED_ENV "REFD_CHAINED"
 
 /* ---- which refs ---- */
@@ -91,7 +91,8 @@ struct report {
 	struct push_command *last; /* has a report */
 	bool takes_options;        /* the last status was ok */
 	bool has_lone_option;
-	/* A line each; said at the end, as by git: the hook writes now. */
+	/* A line each; said at the end, as by git, because the hook writes
+	 * now. */
 	struct text errors;
 };
 
@@ -105,8 +106,8 @@ static bool is_word(const struct pkt *pkt, size_t len, const char *word)
 	return len == strlen(word) && !memcmp(pkt->data, word, len);
 }
 
-/* Searches from the last command found, because a name may occur twice; then
- * everywhere. */
+/* Searches from the last command found, because a name may occur twice, and
+ * then everywhere. */
 static struct push_command *find_command(const struct report *r,
     const char *name, size_t len)
 {

@@ -1,7 +1,8 @@
 /*
- * Runs a further proc-receive hook for the refs in refd.chain. The hook's
- * report goes to receive-pack unchanged. To the hook, this program is
- * receive-pack: githooks(5), "proc-receive", version 1.
+ * receive-pack runs one proc-receive hook, and this is refd. So refd runs a
+ * further proc-receive hook for the refs in refd.chain. The hook's report goes
+ * to receive-pack unchanged. To the hook, this program is receive-pack:
+ * githooks(5), "proc-receive", version 1.
  *
  *	refd.chain	the refs, in the form of receive.procReceiveRefs;
  *			several values
@@ -21,7 +22,7 @@ bool chain_is_set(const struct gitconfig *config);
 /* Marks the commands of PUSH for the hook. Returns their number. */
 size_t chain_mark(const struct gitconfig *config, struct push *push);
 
-/* Runs the hook on the marked commands. All marked commands get a verdict. */
+/* Runs the hook on the marked commands, which all get a verdict. */
 void chain_run(const struct gitconfig *config, const struct gitdir *gd,
     struct push *push);
 

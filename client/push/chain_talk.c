@@ -14,8 +14,8 @@
 #include "proto/message.h"
 
 #define DEADLINE_MS REFD_HOOK_DEADLINE_MS
-/* The interval of checks for the end of the hook. Standard error does not show
- * the end: the hook's children may keep the pipe open. */
+/* The interval of checks for the end of the hook. The hook's children may keep
+ * the pipe open, so standard error does not show the end. */
 #define TICK_MS 20
 
 enum stage { TALK_VERSION, TALK_REPORT, TALK_OVER };
@@ -141,8 +141,8 @@ static void hear(struct talk *t, const struct pkt *pkt)
 	}
 }
 
-/* A hook may write without end. Its report is not longer than an answer of the
- * daemon about the same refs, and later bytes are thrown away. */
+/* A hook may write without end, so bytes beyond the longest answer of the
+ * daemon about the same refs are thrown away. */
 static void hear_all(struct talk *t)
 {
 	const size_t most = refd_answer_bytes_max(t->push->nr);

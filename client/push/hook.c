@@ -11,8 +11,8 @@
  *	-> the other hook
  *	-> a verdict for each command, in order
  *
- * After a request was sent, the push is never left to git: the verdict is the
- * daemon's answer or "unknown".
+ * The daemon may do a request that was sent, so the push is then never left to
+ * git: the verdict is the daemon's answer or "unknown".
  */
 #include "client/push/hook.h"
 
@@ -146,8 +146,8 @@ static bool put_batches(struct hook *h, struct push_send *d,
 	return true;
 }
 
-/* Connects before checking the rules. If git does the push, git checks the
- * rules, and the pusher must not get their messages twice. */
+/* If git does the push, git checks the rules, and the pusher must not get their
+ * messages twice. So the connection comes before the check of the rules. */
 static void serve(struct hook *h)
 {
 	struct push_send d = { 0 };

@@ -1,7 +1,7 @@
 /*
  * The protocol between git's receive-pack and the proc-receive hook:
- * githooks(5), "proc-receive", version 1. refd also speaks the
- * protocol with a chained hook.
+ * githooks(5), "proc-receive", version 1. refd also speaks the protocol with a
+ * chained hook.
  *
  * Blocking reads and writes; one thread. Functions return false with a static
  * reason for people.
@@ -13,7 +13,7 @@
 #include "proto/oid.h"
 #include "proto/pktline.h"
 
-/* A command "<old> <new> <ref>". Owns its strings. */
+/* A command "<old> <new> <ref>", which owns its strings. */
 struct push_command {
 	enum refd_object_format object_format; /* the same for all */
 	struct refd_oid old_oid, new_oid;
@@ -61,7 +61,7 @@ bool push_read_options(struct push_reader *in, struct push *push,
     const char **why);
 
 /* Adds the namespaces of PATH, "a/b" as in GIT_NAMESPACE, to each command's
- * ref. NULL or empty: none. Call at most once. */
+ * ref. NULL or empty means none. Call at most once. */
 void push_set_namespace(struct push *push, const char *path);
 
 /* Gives the verdict WHY to each command without a verdict. */

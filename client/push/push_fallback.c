@@ -8,7 +8,8 @@
 #include "client/request/unserved.h"
 #include "proto/refname.h"
 
-/* Room for 700,000 refs. git is asked about refs in a larger packed-refs. */
+/* Room for 700,000 refs. A larger packed-refs is not read, and git is asked
+ * about the refs. */
 #define PACKED_MAX (64 << 20)
 
 static bool deletes(const struct push_command *c)
@@ -75,7 +76,7 @@ struct fallback_refs {
 /*
  * If git cannot read the old value, git deletes the ref with any value. git
  * also accepts the deletion of a missing ref. Usually the ref has the given
- * value, and no check is necessary. With reftables, git is always asked, by one
+ * value, so git need not be asked. With reftables, git is always asked, by one
  * process for all deletions.
  */
 static bool is_odd_deletion(const struct push_command *c,

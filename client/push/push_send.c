@@ -25,10 +25,10 @@
 
 /*
  * Tells a pusher why there is no answer yet, because a push that waits in
- * silence looks like a push that hangs. A daemon is paused or busy;
- * other nodes fetch the objects before an update, and a node that does not lead
- * gives no answer, because the lead may come. git shows the lines of the hook's
- * standard error as "remote: ...".
+ * silence looks like a push that hangs. A daemon is paused or busy; other nodes
+ * fetch the objects before an update, and a node that does not lead gives no
+ * answer, because the lead may come. git shows the lines of the hook's standard
+ * error as "remote: ...".
  *
  * SIGALRM prints the lines, so this hook uses no alarm of its own and starts no
  * program between begin and end. System calls end with EINTR meanwhile.
@@ -72,7 +72,7 @@ static void push_progress_begin(bool is_in_group)
 	alarm(FIRST_S);
 }
 
-/* Nothing is printed any more. True: a line was printed. */
+/* Nothing is printed any more. True if a line was printed. */
 static bool push_progress_end(void)
 {
 	alarm(0);
@@ -132,8 +132,8 @@ static void push_request_pack(struct push_request *p, const struct push_send *d,
 	p->req.push = true;
 	p->req.message = "push";
 	p->req.committer = d->committer;
-	/* receive-pack does not look for a work tree, and takes a repository
-	 * without core.bare as bare. */
+	/* receive-pack does not look for a work tree, so a repository without
+	 * core.bare is bare. */
 	if (!gitconfig_get(d->config, "core.logallrefupdates"))
 		p->req.log_all_ref_updates =
 		    gitconfig_bool(d->config, "core.bare", true) ? "false" :
@@ -187,7 +187,8 @@ static char *unknown_text(const struct push_request *p)
 	return text;
 }
 
-/* Git's sentence names the process, if known, and not the age of the lock. */
+/* Git's sentence names the process, if known, but not the age of the lock, so
+ * the age is said here. */
 static void say_lock(const struct refd_detail_arg *lock)
 {
 	char *path = xasprintf("%.*s", (int)lock->len, lock->data);
@@ -440,7 +441,7 @@ static size_t sort_out(struct push_command **commands, size_t nr)
 	return left;
 }
 
-/* A transaction cannot have duplicates. As in git, the whole push fails. */
+/* A transaction cannot have duplicates, so the whole push fails, as in git. */
 static bool refuse_duplicates(struct push_send *d)
 {
 	const char **names = xcalloc(d->nr, sizeof(*names)), *found;
@@ -567,7 +568,7 @@ static void commit_session(struct push_send *d, struct push_request *p)
 	refd_answer_done(&ans);
 }
 
-/* Every update failed separately. To the hook, the transaction continues. */
+/* Every update failed separately, but to the hook the transaction continues. */
 static void tell_of_nothing(struct push_send *d, const struct push_request *p,
     const struct refd_answer *ans)
 {
@@ -580,7 +581,7 @@ static void tell_of_nothing(struct push_send *d, const struct push_request *p,
 	}
 }
 
-/* The hook accepted "preparing". Asks the daemon for a session. */
+/* The hook accepted "preparing", so the daemon is asked for a session. */
 static bool hold(struct push_send *d, struct push_request *p)
 {
 	struct refd_answer ans;
@@ -694,7 +695,8 @@ enum push_writer push_send_open(struct push_send *d, struct push *push,
 
 static bool put(struct push_send *d, size_t nr)
 {
-	/* The batches before may all have been refused: nothing was sent. */
+	/* The batches before may all have been refused, and then nothing was
+	 * sent. */
 	bool is_first = !d->committer, done;
 
 	if (is_first) {

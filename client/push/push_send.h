@@ -9,8 +9,9 @@
  *	put	gives a verdict to each command of the batch
  *	close
  *
- * Once a request was sent, the verdict is the daemon's answer or "unknown". All
- * steps block, "put" within the deadline of the hook; one thread.
+ * The daemon may do a request that was sent, so the verdict is then the
+ * daemon's answer or "unknown". All steps block, "put" within the deadline of
+ * the hook; one thread.
  */
 #ifndef CLIENT_PUSH_PUSH_SEND_H
 #define CLIENT_PUSH_PUSH_SEND_H

@@ -1,7 +1,8 @@
 /*
  * The rules which receive-pack checks before a ref is written. receive-pack
- * leaves out these checks for commands of a proc-receive hook. Order and
- * messages follow update() of git's builtin/receive-pack.c.
+ * leaves out these checks for commands of a proc-receive hook, so the hook has
+ * to make them. Order and messages follow update() of git's
+ * builtin/receive-pack.c.
  *
  *	the name; the branch that is checked out; deletions;
  *	fast-forwards; the update hook
@@ -24,7 +25,7 @@ enum deny {
 	DENY_UPDATE_INSTEAD
 };
 
-/* Owns its strings; gd is borrowed. */
+/* Owns its strings, but gd is borrowed. */
 struct rules {
 	enum deny current, delete_current;
 	bool deny_deletes, deny_non_fast_forwards;

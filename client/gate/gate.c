@@ -15,8 +15,8 @@
  * transaction has only the other refs, in all phases alike: otherwise git would
  * be refused, or a call would not find the note of the call before.
  *
- * On a node of several, git changes no value of a ref (below), and the
- * daemon is not asked.
+ * On a node of several, git changes no value of a ref (below), so the daemon is
+ * not asked.
  *
  * What fails:
  *	prepared	git aborts the transaction, if refd.fallback does not
@@ -250,7 +250,7 @@ static bool group_gate_allows(const struct gitdir *gd, const struct text *input)
 #define GRACE_MS  5000
 /* A prepared session of refd, or a different git, may hold a ref for long. */
 #define LOCK_MS 10000
-/* More than any transaction of git; the shortest line has 84 bytes. */
+/* More than any transaction of git, where the shortest line has 84 bytes. */
 #define INPUT_BYTES_MAX ((size_t)1 << 30)
 
 struct gate_call {
@@ -281,7 +281,7 @@ static bool is_oid(const char *hex, size_t len, enum refd_object_format format,
 }
 
 /* "<old> SP <new> SP <ref>". The old value is only what git was asked for, so
- * the daemon is not told. Takes LINE apart. NULL: LINE has another form. */
+ * the daemon is not told. Takes LINE apart. NULL if LINE has another form. */
 static const char *take_names(char *line, struct refd_update *u)
 {
 	char *new = strchr(line, ' ');
@@ -345,7 +345,7 @@ static void drop_long(struct gate_call *g, const struct text *input,
 
 /* ---- a request ---- */
 
-/* Start of the process in clock ticks since the boot; 0: not known. */
+/* Start of the process in clock ticks since the boot, or 0 if not known. */
 static uint64_t started_at(pid_t pid)
 {
 	char *path = xasprintf("/proc/%ld/stat", (long)pid), *at = NULL;
@@ -353,7 +353,8 @@ static uint64_t started_at(pid_t pid)
 	uint64_t ticks = 0;
 	int field;
 
-	/* The name, in parentheses, may contain anything. */
+	/* The name, in parentheses, may contain anything, so the last
+	 * parenthesis counts. */
 	if (text_read_file(&t, path, SMALL_FILE_BYTES) == 0)
 		at = strrchr(t.data, ')');
 	for (field = 2; at && field < 22; field++)
@@ -422,7 +423,8 @@ static void set_why(struct gate_call *g, enum refd_status status,
 	    text && *text ? text : refd_status_text(status));
 }
 
-/* Git has not changed a ref with the status aborted. */
+/* Git has not changed a ref with the status aborted, so nothing is to be
+ * recorded. */
 static bool is_recorded(struct gate_call *g, const struct refd_answer *ans)
 {
 	size_t i;
@@ -469,7 +471,7 @@ static bool is_admitted(struct gate_call *g, const struct refd_answer *ans)
 
 /* ---- all lines, in requests of a permitted size ---- */
 
-/* The length of the lines for a request, whole lines. *NR is their number. */
+/* The length of the whole lines for a request, and their number, *NR. */
 static size_t take_some(const struct gate_call *g, const char *lines,
     size_t len, size_t *nr)
 {
@@ -584,7 +586,7 @@ static int admit(struct gate_call *g, const struct text *lines)
 	return refuse(g);
 }
 
-/* Git may not have synced the refs, or not the names. */
+/* Git may not have synced the refs, or not the names, so all is synced. */
 static const char *sync_alone(const struct gate_call *g)
 {
 	int fd = open(g->gd.common, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -603,7 +605,7 @@ static int warn(const struct gate_call *g, const struct text *why)
 	return EXIT_FAILED;
 }
 
-/* Git names HEAD too, if HEAD points to the branch. */
+/* Git names HEAD too, if HEAD points to the branch, so HEAD does not count. */
 static bool is_lone_deletion(const struct gate_call *g,
     const struct text *lines)
 {

@@ -27,7 +27,8 @@ int durable_sync_parent(const char *path)
 
 int durable_sync_fs(const char *path)
 {
-	/* A member of the group may have put a FIFO there. */
+	/* A member of the group may have put a FIFO there, so the open must not
+	 * wait. */
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	int err = 0;
 

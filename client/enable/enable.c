@@ -245,7 +245,7 @@ static bool do_all(const struct wishes *w)
 {
 	struct registry r = { 0 };
 	/* While the system's configuration enables a repository, disable fails
-	 * there. */
+	 * there, so the system's configuration comes first. */
 	bool ok = !is_system_enabled() || enable_system(NULL, 0, w);
 	struct many m = { .w = w };
 	size_t i;
@@ -264,7 +264,8 @@ static bool do_all(const struct wishes *w)
 	return ok;
 }
 
-/* DIR could not be enabled. A person may have meant what is below. */
+/* DIR could not be enabled. A person may have meant what is below, so the
+ * message names the first repository there. */
 static void say_below(const char *dir)
 {
 	const bool is_root = geteuid() == 0;
@@ -375,7 +376,8 @@ void enable_begin(struct wishes *w)
 	*w = rq.w;
 }
 
-/* An import can take minutes, and other commands need the list. */
+/* An import can take minutes, and other commands need the list, so the list is
+ * closed before. */
 bool enable_end(struct wishes *w)
 {
 	registry_close();
@@ -393,7 +395,8 @@ static int run(const struct command *c, int argc, char **argv, bool enables)
 	argc = cli_parse(c, &rq, argc, &argv);
 	check_options(c, &rq, argc, argv);
 	roots = resolve_roots(&rq.roots, enables);
-	/* A repair, also by the doctor, changes no socket. */
+	/* A repair, also by the doctor, changes no socket, so REFD_SOCKET
+	 * counts only for the other calls. */
 	if (!rq.socket && rq.what != ALL)
 		rq.socket = getenv("REFD_SOCKET");
 	needs_list = rq.what != LIST;

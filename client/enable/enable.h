@@ -32,10 +32,10 @@ struct wishes {
 extern const char *const enable_refs[2];
 /* Keys and values that make git durable beside refd, where they are unset. */
 extern const char *const enable_fsync[2][2];
-/* Keys that are set to false, where they are unset: `git pack-refs --auto` can
- * take updates of refd back, and the daemon packs refs (decision 023). Git runs
- * it for `git maintenance` by the first, and for `git gc --auto` by the
- * second. */
+/* Keys that are set to false, where they are unset, because `git pack-refs
+ * --auto` can take updates of refd back, and the daemon packs refs (decision
+ * 023). Git runs it for `git maintenance` by the first, and for `git gc --auto`
+ * by the second. */
 extern const char *const enable_no_packing[2];
 
 /* ---- repositories ---- */
@@ -50,8 +50,8 @@ bool enable_checked(const char *dir, const struct stat *was,
 
 /* ---- what would break (enable_check.c) ---- */
 
-/* A boolean of git. An invalid value counts as true: a hostile repository must
- * not end the work on other repositories. */
+/* A boolean of git. A hostile repository must not end the work on other
+ * repositories, so an invalid value counts as true. */
 bool enable_is_true(const struct gitconfig *config, const char *key);
 /* Whether refd serves repositories of this format. */
 bool enable_check_format(const struct site *site, const struct gitconfig *own);
@@ -68,8 +68,8 @@ void enable_warn_weak(const struct gitdir *gd, const struct gitconfig *all,
 
 /* ---- all repositories below a directory (enable_system.c) ---- */
 
-/* ROOTS: real paths with a slash at the end; none: the enabled roots. W is NULL
- * to disable. */
+/* ROOTS are real paths with a slash at the end, and none means the enabled
+ * roots. W is NULL to disable. */
 bool enable_system(const char **roots, size_t nr, const struct wishes *w);
 
 /* ---- the commands (enable.c) ---- */

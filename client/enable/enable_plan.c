@@ -104,19 +104,20 @@ static bool has_chained_hook(const struct enable_plan *p)
 	    hook_link_is_other(p->site.hooks);
 }
 
-/* The other hook stays in place: core.hooksPath leads to refd's hook, which
- * finds the other hook. */
+/* The other hook stays in place, because core.hooksPath leads to refd's hook,
+ * which finds the other hook. */
 static bool plan_past_other(struct enable_plan *p)
 {
 	settings_set(&p->wanted, HOOKS_PATH, p->w->hooks);
 	return shared_hooks_are_there(p->w->hooks);
 }
 
-/* With core.hooksPath, other repositories may use the same hooks: enable makes
- * no hook there, and accepts a present hook of refd. */
+/* With core.hooksPath, other repositories may use the same hooks, so enable
+ * makes no hook there, and accepts a present hook of refd. */
 static bool plan_shared_hook(struct enable_plan *p)
 {
-	/* refd may be installed in a different place by now. */
+	/* refd may be installed in a different place by now, so the path is set
+	 * again. */
 	if (settings_have(&p->before, HOOKS_PATH, p->hooks))
 		return plan_past_other(p);
 	if (hook_link_is_refd(p->hooks))
@@ -201,7 +202,7 @@ static bool plan_gate(struct enable_plan *p)
 }
 
 /* A gate stays until refd disable. On a node of several, the gate keeps git
- * from writing. */
+ * from writing, so each repository there gets a gate. */
 static bool wants_gate(const struct enable_plan *p)
 {
 	return p->w->gate || settings_have(&p->before, NOTE_GATE, NULL) ||
@@ -219,8 +220,8 @@ static bool wants_fsync(const struct enable_plan *p)
 	return p->w->fsync;
 }
 
-/* Without refd's own hook, git would refuse pushes for a value of others, too.
- * So both values go with the hook. */
+/* Without refd's own hook, git would refuse pushes for a value of others, too,
+ * so both values go with the hook. */
 static bool plan_config(struct enable_plan *p)
 {
 	const bool has_hook = settings_have(&p->wanted, NOTE_HOOK, NULL);
@@ -261,7 +262,8 @@ bool enable_plan_make(struct enable_plan *p)
 	p->by_system = is_enabled_above(p);
 	if (p->by_system)
 		return true;
-	/* Another command may have changed the record before the lock. */
+	/* Another command may have changed the record before the lock, so the
+	 * record is read again. */
 	if (!enable_check_writable(&p->site, false) || !site_lock(&p->site) ||
 	    !look_at_record(p) || !plan_hook(p) ||
 	    (wants_gate(p) && !plan_gate(p)))

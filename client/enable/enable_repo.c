@@ -130,10 +130,12 @@ struct enabling {
 
 /* ---- outside of the repository ---- */
 
-/* The first byte of a request. The rest is a path; of DAEMON, of the socket. */
+/* The first byte of a request. A path follows, which is the socket's after
+ * DAEMON. */
 enum request_for { LISTING = 'l', UNLISTING, IMPORT, DAEMON };
 
-/* A worker could have been tricked by the files that it read. */
+/* A worker could have been tricked by the files that it read, so this process
+ * looks at PATH itself. */
 static bool may_name(const struct enabling *e, const char *path)
 {
 	struct text why = { 0 };
@@ -196,7 +198,7 @@ static bool request(enum request_for what, const char *path)
 /* ---- enabling ---- */
 
 /* After a power loss, recovery takes `reference` in core.fsync for a proof that
- * no block of a reftable is missing. So older tables are durable before the
+ * no block of a reftable is missing, so older tables are durable before the
  * setting is there. */
 static bool sync_tables(const struct enable_plan *p)
 {
@@ -215,9 +217,9 @@ static bool sync_tables(const struct enable_plan *p)
 	return err == 0;
 }
 
-/* The record precedes each other change: after a kill, disable knows of the
- * change. The settings of an included record count at once, so there the hooks
- * come first. */
+/* The record precedes each other change, so that disable knows of the change
+ * after a kill. The settings of an included record count at once, so there the
+ * hooks come first. */
 static bool write_record(const struct enable_plan *p, bool is_first)
 {
 	if (is_first == (p->lines.nr != 0) ||
@@ -226,7 +228,7 @@ static bool write_record(const struct enable_plan *p, bool is_first)
 	return site_write(&p->site, &p->before, &p->wanted);
 }
 
-/* If the configuration names a missing hook, git refuses every push. So the
+/* If the configuration names a missing hook, git refuses every push, so the
  * hook comes first. */
 static bool make(const struct enable_plan *p)
 {
@@ -261,7 +263,8 @@ static bool ask_daemon(const struct enable_plan *p)
 	bool is_refused;
 
 	connect_choose(&socket, p->w->socket, &p->all, p->gd);
-	/* Pushes find the name in the repository. */
+	/* Pushes find the name in the repository, so the rule for such a name
+	 * counts. */
 	if (p->w->socket)
 		connect_guard(&socket, &p->all, p->gd);
 	probe = probe_daemon(&socket, p->gd,
@@ -323,7 +326,8 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
 	/* On a node of several, git writes no refs. */
 	if (ok && gd && p.makes_gate && !connect_is_in_group(gd))
 		connect_choose(&socket, w->socket, &p.all, gd);
-	/* A look is long, and the lock of the site keeps others out. */
+	/* A look is long, and the lock of the site keeps others out, so the
+	 * lock goes first. */
 	enable_plan_done(&p);
 	if (socket.path)
 		look_first(gd, socket.path);
@@ -455,7 +459,7 @@ static bool look(struct undoing *u)
 	return ok;
 }
 
-/* Another command may change all of it until the lock. */
+/* Another command may change all of it until the lock, so all is read again. */
 static bool look_again(struct undoing *u)
 {
 	settings_done(&u->record);
@@ -504,7 +508,8 @@ static bool is_enabled_above(const char *dir, const struct gitdir *gd)
 	return is;
 }
 
-/* For release(): the name of the socket goes with the rest. */
+/* The name of the socket goes with the rest, so release() gets the name
+ * before. */
 static void tell_daemon(const struct gitdir *gd)
 {
 	struct daemon_socket s = { 0 };
@@ -589,7 +594,8 @@ static int work(void *arg)
 	return ok ? 0 : 1;
 }
 
-/* The owner of the list may name any path. */
+/* The owner of the list may name any path, so an entry leads only to
+ * repositories of this owner. */
 static bool may_follow(const struct enabling *e)
 {
 	char *command;

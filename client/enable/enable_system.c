@@ -130,7 +130,8 @@ static bool breaks_hook(const struct site *site, const struct wishes *w)
 	return true;
 }
 
-/* Root looks as the owner, who may have put links in the place of files. */
+/* The owner may have put links in the place of files, so root looks as the
+ * owner. */
 static int look_here(void *arg)
 {
 	const struct root_look *look = arg;
@@ -308,7 +309,7 @@ static bool is_among(const char *root, const char **roots, size_t nr)
 	return false;
 }
 
-/* A root that is not in ROOTS; NULL: there is none. */
+/* A root that is not in ROOTS, or NULL if there is none. */
 static const char *other_root(const struct settings *record, const char **roots,
     size_t nr)
 {
@@ -396,7 +397,7 @@ static bool enable(const char **roots, size_t nr, const struct wishes *w)
 
 /* ---- and back ---- */
 
-/* Removes the line of ROOT; NULL: all lines. */
+/* Removes the line of ROOT, or all lines if ROOT is NULL. */
 static bool exclude(struct system *sy, const char *root)
 {
 	const bool made = settings_have(&sy->before, NOTE_CONFIG, NULL);

@@ -1,5 +1,5 @@
 /*
- * A member of the group can exchange the directory of hooks at any time. So all
+ * A member of the group can exchange the directory of hooks at any time, so all
  * changes are made beneath a descriptor of the directory.
  *
  * Failure modes: a kill leaves the new link under a name of its own, or the
@@ -131,7 +131,7 @@ static bool is_refds(int dir, const char *name, const char *target,
 	return is;
 }
 
-/* Has the user's hook both names? Then the making was interrupted. */
+/* Has the user's hook both names, because the making was interrupted? */
 static bool has_both_names(int dir, const struct hook_names *n)
 {
 	struct stat hook, chained;
@@ -228,7 +228,8 @@ static int take(int dir, const struct hook_names *n, const char *path)
 	const bool has_chained = is_there(dir, n->chained);
 	int r;
 
-	/* rename() does nothing with two names of a file. */
+	/* rename() does nothing with two names of a file, so one name is
+	 * removed. */
 	if (has_both_names(dir, n))
 		r = unlinkat(dir, n->chained, 0);
 	else if (has_chained)

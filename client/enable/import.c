@@ -69,7 +69,8 @@ static bool is_shared(const char *name)
 	    refd_refname_place(name, &id, &id_len, &bare) == REFD_PLACE_COMMON;
 }
 
-/* git for-each-ref prints only the end of a chain of symbolic refs. */
+/* git for-each-ref prints only the end of a chain of symbolic refs, so git is
+ * asked for the next link. */
 static char *target_of(const struct import *im, const char *name)
 {
 	char *dir, *target = NULL;
@@ -187,7 +188,7 @@ static void fail(const struct import *im, enum refd_status status,
 }
 
 /* *TEXT, borrowed, says why. The other refs of a failed transaction were only
- * aborted. */
+ * aborted, so they do not count. */
 static enum refd_status outcome(const struct refd_answer *ans,
     const char **text)
 {
@@ -309,7 +310,8 @@ static bool import_as_owner(const char *dir, const char *socket)
 {
 	struct import_job o = { .socket = socket };
 	const int seconds = (IMPORT_MS + GRACE_MS + CONNECT_MS) / 1000 + LIST_S;
-	/* The other nodes need the time, and not the owner. */
+	/* The other nodes need the time, and not the owner, so all of the time
+	 * is free. */
 	const struct work work = { .run = import,
 		.arg = &o,
 		.seconds = seconds,

@@ -1,8 +1,7 @@
 /*
  * The refs that a repository on a node had before its first update through
  * refd. No other node has these refs, so the daemon refuses other updates until
- * the refs are imported (daemon/group/group_repo.c).
- * Blocking; one thread.
+ * the refs are imported (daemon/group/group_repo.c). Blocking; one thread.
  */
 #ifndef CLIENT_ENABLE_IMPORT_H
 #define CLIENT_ENABLE_IMPORT_H

@@ -21,7 +21,8 @@
 /* 100,000 long paths. */
 #define LIST_BYTES (16 << 20)
 /* A command can hold the lock while it works on thousands of repositories. The
- * owner of the directory can hold the lock for ever. */
+ * owner of the directory can hold the lock for ever, so the wait has a
+ * limit. */
 #define LOCK_LOOKS   6000
 #define LOCK_LOOK_MS 100
 
@@ -66,7 +67,8 @@ char *registry_file(const char *name)
 	return dir ? xasprintf("%s/enabled/%s", dir, name) : NULL;
 }
 
-/* Makes missing parents, too. Only the owner may use the state directory. */
+/* Makes missing parents, too, but only the owner may use the state
+ * directory. */
 static int make_state(const char *state)
 {
 	char *dir = xstrdup(state), *at = dir;
@@ -84,7 +86,8 @@ static int make_state(const char *state)
 	return err;
 }
 
-/* WORK gives 0 or an errno. False, with *WHY: it failed, or was not done. */
+/* WORK gives 0 or an errno. False, with *WHY, if the work failed, or was not
+ * done. */
 static bool do_there(struct work work, struct text *why)
 {
 	int err = 0;

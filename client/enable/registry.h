@@ -19,11 +19,12 @@ struct registry {
 	size_t nr;
 };
 
-/* Makes the directory and locks the list until registry_close(). False, and a
- * warning: not possible; then nothing is listed. */
+/* Makes the directory and locks the list until registry_close(). False after a
+ * warning if this is not possible, and nothing is listed then. */
 bool registry_open(void);
 void registry_close(void);
-/* The path of a file beside the list; owned. NULL: no directory is known. */
+/* The path of a file beside the list, owned, or NULL if no directory is
+ * known. */
 char *registry_file(const char *name);
 
 /* A missing list is empty. False: unreadable; an error was printed. */
@@ -32,7 +33,7 @@ void registry_done(struct registry *r);
 /* After registry_read(): may an entry lead to a repository of UID? Always for
  * the owner of the list, and if the list is root's. */
 bool registry_leads_to(uid_t uid);
-/* No effect unless the list is open. A failure is a warning. */
+/* No effect unless the list is open. A failure is only a warning. */
 void registry_add(const char *path);
 void registry_remove(const char *path);
 

@@ -30,7 +30,7 @@ void settings_done(struct settings *s);
 void settings_copy(const struct settings *from, struct settings *to);
 bool settings_are_same(const struct settings *a, const struct settings *b);
 
-/* The value of KEY, borrowed; NULL: there is none. */
+/* The value of KEY, borrowed, or NULL if there is none. */
 const char *settings_get(const struct settings *s, const char *key);
 /* A NULL VALUE is any value, here and for settings_remove(). */
 bool settings_have(const struct settings *s, const char *key,
@@ -42,10 +42,11 @@ void settings_set(struct settings *s, const char *key, const char *value);
 
 void settings_remove(struct settings *s, const char *key, const char *value);
 
-/* More than refd writes. The work grows with the square of the bytes. */
+/* More than refd writes. The work grows with the square of the bytes, so a
+ * large file would take too long. */
 #define SETTINGS_BYTES 65536
 
-/* Appends the entries of TEXT. False: TEXT is not in git's syntax. */
+/* Appends the entries of TEXT. False if TEXT is not in git's syntax. */
 bool settings_parse(struct settings *s, const struct text *text);
 /* Appends S in git's syntax. */
 void settings_put(const struct settings *s, struct text *text);

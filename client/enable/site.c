@@ -75,9 +75,9 @@ static int keep_rights(int fd, const struct stat *st)
 /* ---- locks ---- */
 
 /* A file that is being replaced, under git's lock. The lock is a link to the
- * stage: so the lock of a killed refd differs from a lock of git. A running
- * refd holds flock(2) on the stage: root and the owner may work at the same
- * time. */
+ * stage, so the lock of a killed refd differs from a lock of git. Root and the
+ * owner may work at the same time, so a running refd holds flock(2) on the
+ * stage. */
 struct site_edit {
 	char *file, *lock, *stage;
 	int fd;
@@ -362,7 +362,8 @@ static int note_line(void *arg, const char *key, const char *value,
 	(void)line;
 	if (!value || !has_prefix(key, lower) || strcmp(value, s->path) != 0)
 		return 0;
-	/* The parser gives letters in lower case; refd writes a large one. */
+	/* The parser gives letters in lower case, but refd writes a large
+	 * one. */
 	name = xasprintf("includeIf.%s", key + strlen(lower));
 	settings_add(s->lines, name, value);
 	free(name);
@@ -540,7 +541,8 @@ bool site_include(const struct site *site, const char *key)
 	return true;
 }
 
-/* Git finds the lines that others have moved or written anew. */
+/* Others may have moved the lines or written them anew, so git looks for
+ * them. */
 bool site_unset(const struct site *site, const char *key, const char *value)
 {
 	const char *argv[] = { "git", "config", "--file", site->config,
@@ -552,7 +554,8 @@ bool site_unset(const struct site *site, const char *key, const char *value)
 		    site->config);
 		return false;
 	}
-	/* The hook that the setting names goes next. */
+	/* The hook that the setting names goes next, so the change must be on
+	 * disk. */
 	err = durable_sync_fs(site->config);
 	if (err)
 		say_error("%s: cannot sync %s: %s", site->name, site->config,

@@ -78,9 +78,9 @@ bool site_include(const struct site *site, const char *key);
 bool site_exclude(const struct site *site, const char *key, bool made);
 /* Removes VALUE of KEY from the configuration, by git. */
 bool site_unset(const struct site *site, const char *key, const char *value);
-/* The key of the line of a repository. The condition is always true: every
- * repository is below "/". Without it, "git config include.path FILE" of a user
- * would replace the line. */
+/* The key of the line of a repository. The condition is always true, because
+ * every repository is below "/". Without it, "git config include.path FILE" of
+ * a user would replace the line. */
 #define SITE_LINE "includeIf.gitdir:/.path"
 
 /* All values in the configuration, without refd's; a missing file has none. */

@@ -19,7 +19,8 @@ void system_site(struct site *site);
 char *system_key(const char *root);
 /* The roots in RECORD; *AT starts at 0. Borrowed; NULL: no more. */
 const char *system_next_root(const struct settings *record, size_t *at);
-/* The root that the git directory PATH is below; owned. NULL: none is. */
+/* The root that the git directory PATH is below, owned, or NULL if there is
+ * none. */
 char *system_root_of(const char *path);
 /* Are all roots of RECORD in LINES? */
 bool system_holds(const struct settings *record, const struct settings *lines);

@@ -126,8 +126,8 @@ static const char *cell_text(const struct columns_row *row, size_t i)
 	return row->cells[i].data ? row->cells[i].data : "";
 }
 
-/* Appends the rows; before the first rows the heading. Columns get wider with
- * later rows, never narrower. */
+/* Appends the rows, and before the first rows the heading. Columns get wider
+ * with later rows, never narrower. */
 static void columns_add(struct columns *c, const struct columns_row *rows,
     size_t nr, struct text *out)
 {
@@ -265,7 +265,7 @@ static const char *identity(const struct refd_record *rec, const char *name)
 }
 
 /* Neighbours mostly have the same account, and a look-up may ask a directory
- * service. */
+ * service, so the last account is kept. */
 static const char *account_name(uint32_t uid)
 {
 	static struct text name;

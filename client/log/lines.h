@@ -1,8 +1,8 @@
 /*
- * Changes for people. On a terminal: a table that fits, with a heading. In a
- * pipe or file: a line per change of seven fields, separated by tabs, with full
- * names and values, for grep and cut. Control characters and tabs in names
- * become "?". One thread; nothing is flushed.
+ * Changes for people. On a terminal, a table that fits, with a heading. In a
+ * pipe or file, a line per change of seven fields, separated by tabs, with full
+ * names and values, for grep and cut. A control character or a tab in a name
+ * would break a line, so both become "?". One thread; nothing is flushed.
  */
 #ifndef CLIENT_LOG_LINES_H
 #define CLIENT_LOG_LINES_H
@@ -46,7 +46,7 @@ struct lines {
 	struct columns columns; /* .width is set for a table */
 };
 
-/* Appends the changes of ANS. NOW_MS: since 1970. */
+/* Appends the changes of ANS. NOW_MS is the present time since 1970. */
 void lines_add(struct lines *l, const struct refd_answer *ans, uint64_t now_ms,
     struct text *out);
 

@@ -288,7 +288,7 @@ static void require_matches(const struct log_run *a, struct refd *r)
 		    refd_txid_hex(&req.txid, id));
 }
 
-/* Sets the limit of the next answer. False: no more changes are wanted. */
+/* Sets the limit of the next answer. False if no more changes are wanted. */
 static bool want_some(struct log_run *a)
 {
 	a->req.select.limit = 0;
@@ -367,7 +367,7 @@ static void keep_foreign(const struct log_run *a, struct refd_answer *ans)
 	ans->nr_changes = nr;
 }
 
-/* Prints the next answer. False: it was the last answer. */
+/* Prints the next answer. False if this was the last answer. */
 static bool log_some(struct log_run *a, struct refd *r)
 {
 	struct refd_answer ans;

@@ -14,7 +14,7 @@ struct when_position {
 	struct refd_position at;
 };
 
-/* "[<journal>:]<lsn>[.<nr>]"; false for anything else. */
+/* "[<journal>:]<lsn>[.<nr>]", or false for anything else. */
 bool when_position(const char *s, struct when_position *p);
 /*
  * Parses a time: "@<seconds>", ISO 8601, "2 hours ago", "yesterday", "now".

@@ -72,7 +72,7 @@ bool child_succeeds(const char *const argv[])
 
 /* ---- output ---- */
 
-/* A pipe from the child. END is -1 after the end of the output. */
+/* A pipe from the child, where END is -1 after the end of the output. */
 struct stream_end {
 	int end;
 	struct text *to;
@@ -97,7 +97,7 @@ static void close_stream(struct stream_end *s)
 	s->end = -1;
 }
 
-/* Takes all that is there now. False: more than allowed. */
+/* Takes all that is there now. False if there is more than allowed. */
 static bool pull(struct stream_end *s)
 {
 	char buf[16384];

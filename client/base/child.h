@@ -22,7 +22,7 @@
 int child_run(const char *const argv[]);
 /* The same; the output of the child is discarded. */
 int child_status(const char *const argv[]);
-/* Does the child end with 0? The output is discarded. */
+/* Does the child, whose output is discarded, end with 0? */
 bool child_succeeds(const char *const argv[]);
 /* As child_run(); appends the standard output to OUT. */
 int child_capture(const char *const argv[], struct text *out);
@@ -52,7 +52,7 @@ int child_read(struct launch *l, const struct child_output *o);
 int child_hook(const char *const argv[], const char *dir, char *const env[],
     const struct text *in);
 
-/* A hook with a separate process group. The pipes do not block here. */
+/* A hook with a separate process group, and pipes that do not block here. */
 struct partner {
 	struct launched child;
 	int to, from, err;

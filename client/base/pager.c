@@ -31,7 +31,7 @@ static const char *pager_command(void)
 	return command ? command : "less";
 }
 
-/* As git: only a command with special characters needs a shell. So a missing
+/* As git: only a command with special characters needs a shell, so a missing
  * program is noticed here. 0 or negative errno. */
 static int start(const char *command, int *to)
 {

@@ -31,7 +31,7 @@ void tree_check(int r, const char *what, int dirfd, const char *name)
 		    strerror(err));
 }
 
-/* The open of a FIFO must not wait. -1: NAME is missing. */
+/* The open of a FIFO must not wait. -1 if NAME is missing. */
 static int try_open(int dirfd, const char *name, int flags)
 {
 	int fd = openat(dirfd, name,
@@ -97,8 +97,8 @@ void tree_sync(int dirfd)
 	tree_check(syncfs(dirfd), "sync", dirfd, ".");
 }
 
-/* The list is whole before FN changes the directory: some file systems show a
- * name twice that was exchanged meanwhile. */
+/* Some file systems show a name twice that was exchanged meanwhile, so the list
+ * is whole before FN changes the directory. */
 void tree_each(int from, tree_fn *fn, void *arg)
 {
 	DIR *dir = fdopendir(tree_open(from, "."));
@@ -160,7 +160,7 @@ static void descend(struct tree *t, int fd, const char *name)
 }
 
 /* A process that was killed together with its parent may still write for a
- * moment. */
+ * moment, so a directory that is not empty is walked again. */
 static void remove_name(struct tree *t, int from, const char *name, bool is_dir)
 {
 	int r = unlinkat(from, name, is_dir ? AT_REMOVEDIR : 0);

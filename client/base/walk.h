@@ -24,11 +24,11 @@ struct walk_at {
 	int err;
 };
 
-/* WALK_PAST: not into the directory. If the directory cannot be shown as a
- * whole, it comes again with ERR. */
+/* WALK_PAST means not into the directory. A directory that cannot be shown as a
+ * whole comes again with ERR. */
 typedef enum walk_next walk_fn(void *arg, const struct walk_at *at);
 
-/* The start DIR comes first. 0; or a negative errno: DIR cannot be opened. */
+/* The start DIR comes first. 0, or a negative errno if DIR cannot be opened. */
 int walk_below(const char *dir, walk_fn *fn, void *arg);
 
 #endif

@@ -148,7 +148,8 @@ static void move_name(void *arg, int from, const char *name)
 	    "move", from, name);
 }
 
-/* The sum changes with every write to the refs. A lock: somebody writes. */
+/* The sum changes with every write to the refs. A lock means that somebody
+ * writes. */
 static struct tree state(const struct migration *m, enum ref_storage format)
 {
 	struct tree t = { .task = TREE_SUM };

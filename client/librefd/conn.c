@@ -176,8 +176,8 @@ static int make_room(struct refd_conn *conn)
 	return 0;
 }
 
-/* The caller must take waiting packets first: nothing is read into a full
- * buffer. */
+/* Nothing is read into a full buffer, so the caller must take waiting packets
+ * first. */
 static int read_some(struct refd_conn *conn)
 {
 	ssize_t n;

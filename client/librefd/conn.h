@@ -2,11 +2,11 @@
  * A connection to the daemon's socket: bytes out, packets in.
  *
  * One thread at a time. Only open and pump block, and only until their deadline
- * (clock_now_ms(); CLOCK_FOREVER: no limit). While there are
- * unsent bytes, pump also reads: if both sides only wrote, they would wait for
- * each other. Errors are negative errnos; after an error the connection is
- * unusable. The end of the connection is reported only after all received bytes
- * were read.
+ * (clock_now_ms(); CLOCK_FOREVER: no limit). If both sides only wrote, they
+ * would wait for each other, so pump also reads while there are unsent bytes.
+ * Errors are negative errnos, and after an error the connection is unusable.
+ * The end of the connection is reported only after all received bytes were
+ * read.
  */
 #ifndef CLIENT_LIBREFD_CONN_H
 #define CLIENT_LIBREFD_CONN_H

@@ -32,8 +32,8 @@ void refd_flight_free(struct flight *f)
 	free(f);
 }
 
-/* State of a request after its connection is lost. ALL_SENT: the daemon may
- * have received the whole request. */
+/* State of a request after its connection is lost. With ALL_SENT, the daemon
+ * may have received the whole request. */
 static enum flight_state lost_state(enum refd_verb verb, bool all_sent)
 {
 	/* A daemon that has ended has nothing left to finish. The next one was

@@ -8,18 +8,18 @@
  *	                 +---------+- PENDING
  *
  * LATER: this user or this repository has too much in the daemon, and the
- * daemon said when to come again. The request is sent again at this time, until
- * its own deadline.
+ * daemon said when to come again. So the request is sent again at this time,
+ * until its own deadline.
  *
  * LOST: the connection broke after the daemon may have received the whole
- * request. The request is not sent again until the daemon answers that it never
- * saw the request. A request that was not sent completely, or that can be
+ * request, so the request is not sent again until the daemon answers that it
+ * never saw the request. A request that was not sent completely, or that can be
  * repeated safely (ping, look-up, ...), goes back to UNSENT.
  *
- * A session ends with its connection. A lost session, its abort, and a commit
- * that was not sent completely are OVER: nothing was done. Only a commit that
- * may have arrived is LOST. If the daemon never saw the commit, the commit is
- * OVER, too, and never sent again.
+ * A session ends with its connection, so a lost session, its abort, and a
+ * commit that was not sent completely are OVER: nothing was done. Only a commit
+ * that may have arrived is LOST. If the daemon never saw the commit, the commit
+ * is OVER, too, and never sent again.
  *
  * One thread at a time; nothing blocks. Functions return 0 or a negative errno:
  * -ENOMEM; -EINVAL for a request that does not fit the protocol; -EPROTO for an

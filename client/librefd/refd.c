@@ -174,8 +174,8 @@ static int connection_broke(struct refd *r, int err, uint64_t deadline)
 
 /*
  * One step: connects if necessary, writes, reads, and assigns answers. Also
- * returns 0 if only time has passed, or if the connection broke: the next step
- * connects again.
+ * returns 0 if only time has passed, or if the connection broke, because the
+ * next step connects again.
  */
 static int turn(struct refd *r, uint64_t deadline)
 {

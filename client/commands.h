@@ -1,4 +1,5 @@
-/* All commands of refd, for main.c. A file that defines one includes this. */
+/* All commands of refd, for main.c, so a file that defines a command includes
+ * this. */
 #ifndef CLIENT_COMMANDS_H
 #define CLIENT_COMMANDS_H
 

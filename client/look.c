@@ -101,8 +101,8 @@ static void connect_looks(struct look_run *l)
 	l->r = question_connect(l->q.socket, l->after > 0 ? BACK_MS : 0);
 }
 
-/* Git holds a ref, other looks of the user wait, or the daemon starts again:
- * all of this passes. */
+/* Git holds a ref, other looks of the user wait, or the daemon starts again.
+ * All of this passes, so the request is sent again. */
 static void ask(struct look_run *l, const char *dir, struct refd_request *req,
     struct refd_answer *ans)
 {

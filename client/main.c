@@ -187,8 +187,8 @@ int main(int argc, char **argv)
 	const char *name;
 	int rc;
 
-	/* write(2) must report a closed pipe: a hook may end before it has read
-	 * everything. cli_flush() handles standard output. */
+	/* A hook may end before it has read everything, so write(2) must report
+	 * a closed pipe. cli_flush() handles standard output. */
 	signal(SIGPIPE, SIG_IGN);
 	if (hook_is_run(argc, argv, &rc))
 		return rc;

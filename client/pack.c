@@ -4,8 +4,8 @@
  * Happy path: one request, one answer, as soon as the refs are packed. Refs
  * that others write meanwhile stay loose, and are counted.
  *
- * Failures: a refusal or an unavailable daemon ends the program. Refs that were
- * packed before a failure stay packed.
+ * Failures: a refusal or an unavailable daemon ends the program, but refs that
+ * were packed before a failure stay packed.
  */
 #include <stdio.h>
 #include <string.h>

@@ -15,10 +15,10 @@
  *	refd_free(r);
  *
  * If the connection is lost during a transaction, refd_wait() connects again,
- * waits while the daemon recovers, and asks by the transaction id. It sends the
- * transaction again only after "never-seen", the only answer that excludes any
- * effect. If the outcome can't be found before the deadline, the answer's
- * outcome is "unknown", which must never be treated as a failure.
+ * waits while the daemon recovers, and asks by the transaction id. Only the
+ * answer "never-seen" excludes any effect, so the transaction is sent again
+ * only after this answer. If the outcome can't be found before the deadline,
+ * the answer's outcome is "unknown", which must never be treated as a failure.
  *
  * A session holds its locks between two requests:
  *
@@ -34,8 +34,8 @@
  * sent again, and neither is a commit on another connection. If the connection
  * is lost after all of a commit was sent, the library asks for the outcome by
  * the id, as for a transaction; never-seen then also becomes REFD_ABORTED. For
- * a commit or abort, only the txid is sent. The updates in the copy serve to
- * return a result for each of them.
+ * a commit or abort, only the txid is sent, so the updates in the copy only
+ * serve to return a result for each of them.
  */
 #ifndef CLIENT_REFD_H
 #define CLIENT_REFD_H
@@ -45,10 +45,11 @@
 
 struct refd;
 
-/* PATH is copied. NULL only when out of memory. */
+/* PATH is copied. Returns NULL only when out of memory. */
 struct refd *refd_new(const char *socket_path);
 void refd_free(struct refd *r);
-/* Describes the last failed call. Owned by R, valid until its next call. */
+/* Describes the last failed call. R owns the text, which is valid until its
+ * next call. */
 const char *refd_error(const struct refd *r);
 
 /*
@@ -64,13 +65,12 @@ void refd_accept_only(struct refd *r, uint32_t owner);
  * said that the daemon serves. timeout_ms < 0: no limit. -ENOENT,
  * -ECONNREFUSED: no daemon. -ETIMEDOUT. -EPROTO: not a refd, or a refd with
  * another version of the protocol. -EACCES: the socket may not be opened, or
- * see refd_accept_only().
- * -EPERM: the daemon denies this peer. -EBUSY: the connection was turned away;
- * a later attempt may succeed. -EHOSTDOWN: the daemon cannot start;
- * refd_error() has the daemon's reason. */
+ * see refd_accept_only(). -EPERM: the daemon denies this peer. -EBUSY: the
+ * connection was turned away; a later attempt may succeed. -EHOSTDOWN: the
+ * daemon cannot start; refd_error() has the daemon's reason. */
 int refd_connect(struct refd *r, int timeout_ms);
-/* The last hello; NULL before the first. The caller should check the state: a
- * daemon that recovers or drains refuses new transactions. */
+/* The last hello; NULL before the first. A daemon that recovers or drains
+ * refuses new transactions, so the caller should check the state. */
 const struct refd_hello *refd_hello(const struct refd *r);
 
 /* Begins a transaction, or any other request. REQ is borrowed until refd_wait()

@@ -20,8 +20,8 @@
 #include "proto/lib/clock.h"
 #include "proto/lib/interrupt.h"
 
-/* Bytes that tell of restored refs: some 300,000 refs. If an owner damages more
- * refs, history hears of none of them. */
+/* Bytes that tell of restored refs, enough for some 300,000 refs. If an owner
+ * damages more refs, history hears of none of them. */
 #define RESTORED_MAX (64 << 20)
 #define CONFIRM_MS   10000
 /* Of the work for one repository. */

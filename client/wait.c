@@ -37,7 +37,7 @@ static struct log_token parse_token(const char *s)
 	return token;
 }
 
-/* *APPLIED: how far the refs are; 0: not known yet. */
+/* *APPLIED tells how far the refs are, or is 0 if this is not known yet. */
 static bool has_token(struct refd *r, const struct log_token *token,
     uint64_t *applied)
 {

@@ -65,7 +65,8 @@ size_t refd_answer_decoder_bytes(const struct refd_answer_decoder *dec,
 	return dec->bytes;
 }
 
-/* Copies S into the arena. NULL with *WHY if S contains NUL. */
+/* Copies S into the arena. A string would end at a NUL, so S with a NUL gives
+ * NULL, and *WHY. */
 static char *keep(struct refd_answer *ans, struct refd_slice s,
     const char **why)
 {
@@ -125,7 +126,8 @@ static const char *read_begin(struct refd_answer_decoder *dec,
 		return malformed;
 	if (!refd_slice_answer_kind(rest, &ans->kind))
 		return "an answer of an unknown kind";
-	/* Only REFUSED may have the id 0: the server could not read the id. */
+	/* The server may be unable to read the id of a request, so REFUSED, and
+	 * only REFUSED, may have the id 0. */
 	if (ans->request_id == 0 && ans->kind != REFD_ANSWER_REFUSED)
 		return malformed;
 	ans->arena = refd_arena_new();

@@ -1,7 +1,7 @@
 /*
  * The memory of one decoded message: strings with a common lifetime, and one
- * array that grows. For proto/, and for builders of answers that own their
- * memory.
+ * array that grows, so that 100,000 refs need no malloc for each name. For
+ * proto/, and for builders of answers that own their memory.
  *
  * One owner at a time; nothing blocks. All returned memory is borrowed from the
  * arena until refd_arena_free().
@@ -26,7 +26,7 @@ void *refd_arena_zalloc(struct refd_arena *arena, size_t size);
  * appending is linear in total. On failure the array stays unchanged.
  */
 void *refd_arena_array(struct refd_arena *arena, size_t nr, size_t size);
-/* Bytes allocated for ARENA, used or not; 0 for NULL. */
+/* Bytes allocated for ARENA, used or not, or 0 for NULL. */
 size_t refd_arena_bytes(const struct refd_arena *arena);
 
 #endif

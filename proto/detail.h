@@ -1,7 +1,8 @@
 /*
- * Details: a detail is a word with arguments, and says why a ref failed in
- * cases for which git has a sentence. The daemon sends the detail; a client
- * that talks to people has the sentence.
+ * A detail is a word with arguments, and says why a ref failed in cases for
+ * which git has a sentence. This sentence depends on the version of git and on
+ * the client's path of the repository. So the daemon sends the detail, and a
+ * client that talks to people has the sentence.
  *
  * A detail replaces the text for people: REFD_DETAIL_MARK, the word, and the
  * arguments, with a mark before every argument. On the wire the marks are NUL
@@ -16,7 +17,7 @@
 #include <stddef.h>
 
 /* X(symbol, word): PROTOCOL.md lists the arguments. The words are permanent on
- * the wire and in the journal: new words may be added, but none changes. */
+ * the wire and in the journal, so new words may be added, but none changes. */
 #define REFD_DETAIL_TABLE(X)                                                   \
 	X(DIFFERS, "differs")                                                  \
 	X(SYMREF_DIFFERS, "symref-differs")                                    \
@@ -50,14 +51,15 @@ enum refd_detail_kind {
 #define X(symbol, word) REFD_DETAIL_##symbol,
 	REFD_DETAIL_TABLE(X)
 #undef X
-	/* A detail of a newer daemon: use the usual text of the status. */
+	/* A newer daemon may have a detail that this client does not know, so
+	 * the usual text of the status is used. */
 	REFD_DETAIL_UNKNOWN
 };
 
 #define REFD_DETAIL_MARK '\1'
 #define REFD_DETAIL_ARGS 3
 
-/* Borrowed from the text. A missing argument is empty. */
+/* Borrowed from the text, and empty if an argument is missing. */
 struct refd_detail {
 	enum refd_detail_kind kind;
 	struct refd_detail_arg {
@@ -66,8 +68,9 @@ struct refd_detail {
 	} args[REFD_DETAIL_ARGS];
 };
 
-/* Allocated; NULL when out of memory. The arguments end with a NULL. A mark in
- * an argument becomes a question mark. */
+/* Allocated, or NULL when out of memory. The arguments end with a NULL. A mark
+ * in an argument would end this argument, so the mark becomes a question
+ * mark. */
 char *refd_detail_make(enum refd_detail_kind kind,
     const char *const args[REFD_DETAIL_ARGS]);
 /* Returns false if TEXT, which may be NULL, is no detail but a text for

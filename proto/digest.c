@@ -47,7 +47,8 @@ uint64_t refd_digest_begin(const struct refd_request *req)
 		h = hash_byte(h, req->object_format);
 	if (req->gate != REFD_GATE_NONE)
 		h = hash_byte(h, 0x30 + req->gate);
-	/* The answer to a weaker mode promises too little. */
+	/* The answer to a weaker mode promises too little, so the mode
+	 * counts. */
 	if (req->durability != REFD_DURABILITY_DEFAULT)
 		h = hash_byte(h, 0x40 + req->durability);
 	if (req->level.kind != REFD_LEVEL_DEFAULT) {

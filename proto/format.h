@@ -1,8 +1,8 @@
 /*
  * The extensions of git's repository format, as far as refd serves them. Git
  * reads "extensions.*" from the file "config" of the common directory
- * (check_repo_format() of git's setup.c). Client and daemon decide by the one
- * table in format.c.
+ * (check_repo_format() of git's setup.c). Client and daemon have to decide
+ * alike, so both use the one table in format.c.
  *
  * Pure; any thread; nothing blocks or allocates.
  */

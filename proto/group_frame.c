@@ -1,6 +1,6 @@
 /*
  * One function describes the body of each frame, for reading, writing and
- * counting. So the two directions cannot differ.
+ * counting, so the two directions cannot differ.
  */
 #include "proto/group_frame.h"
 

@@ -1,6 +1,8 @@
 /*
  * The frames between the daemon and refd-group, on the socket
- * <state>/group.sock (docs/group-internals.md).
+ * <state>/group.sock (docs/decisions/026-group-log.md). libpq would bring the
+ * network, TLS and look-ups of names into the process with all rights on the
+ * repositories, so refd-group is a program of its own.
  *
  * A frame has a length (4 bytes: the bytes of type and body), a type (1 byte),
  * and a body. Numbers are little-endian. A string or an array begins with its
@@ -105,10 +107,10 @@ struct group_frame {
 			uint64_t number; /* chosen by the daemon */
 			uint8_t repo[GROUP_UUID_BYTES];
 			struct group_bytes path; /* as in a row */
-			/* The leader has just made the uuid. No node has the
+			/* The leader has just made the uuid, so no node has the
 			 * repository at another path. */
 			bool is_new;
-			/* This node needs the objects itself. Otherwise other
+			/* This node needs the objects itself, otherwise other
 			 * nodes shall hold them. */
 			bool is_fetch;
 			enum refd_object_format object_format;
@@ -116,8 +118,8 @@ struct group_frame {
 			 * null. */
 			const struct refd_oid *oids;
 			size_t nr_oids;
-			/* Objects that followers have, for the negotiation.
-			 * Can be none. */
+			/* Objects that followers have, for the negotiation, or
+			 * none. */
 			const struct refd_oid *bases;
 			size_t nr_bases;
 		} hold;
@@ -204,7 +206,7 @@ bool group_frame_is_name(const char *name);
 /* Is PATH a path below a root: 1 to GROUP_PATH_MAX bytes without NUL, whose
  * components are not empty, "." or ".."? */
 bool group_frame_is_path(struct group_bytes path);
-/* Copies TEXT as a reason: cut, and spaces for control characters. */
+/* Copies TEXT as a reason, cut, and with spaces for control characters. */
 void group_frame_reason(char reason[GROUP_TEXT_MAX + 1], const char *text);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Hello, the first message of the server. Only hello can be extended without a
- * new version: a client ignores a line that begins with an unknown word.
+ * Hello, the first message of the server. A client ignores a line of hello that
+ * begins with an unknown word, so hello can be extended without a new version,
+ * and no other message can.
  */
 #include "proto/wire.h"
 

@@ -8,12 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 0 to 15, of either case; -1 for any other byte. */
+/* 0 to 15 for a digit of either case, or -1 for any other byte. */
 int refd_hex_digit(char c);
-/* NR bytes from the first 2 * NR digits of HEX; 0 or -1, with BYTES half
- * written. Never reads past a NUL. */
+/* NR bytes from the first 2 * NR digits of HEX. Returns 0, or -1 with BYTES
+ * half written. Never reads past a NUL. */
 int refd_hex_parse(const char *hex, uint8_t *bytes, size_t nr);
-/* 2 * NR lower-case digits and a NUL; returns HEX. */
+/* Writes 2 * NR lower-case digits and a NUL, and returns HEX. */
 char *refd_hex_put(const uint8_t *bytes, size_t nr, char *hex);
 
 #endif

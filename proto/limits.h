@@ -1,7 +1,7 @@
 /*
  * All limits of the wire and of one transaction. A request beyond a limit is
- * answered with a status (proto/status.h); nothing is cut silently. Sizes are
- * in bytes. The name of a time ends with its unit.
+ * answered with a status (proto/status.h), so nothing is cut silently. Sizes
+ * are in bytes, and the name of a time ends with its unit.
  */
 #ifndef PROTO_LIMITS_H
 #define PROTO_LIMITS_H
@@ -14,10 +14,11 @@
 #define REFD_REQUESTS_MAX     256 /* in flight on one connection */
 #define REFD_HEADERS_MAX      64  /* header packets of one request */
 
-/* Messages of the daemon, with the length digits of their packets. A client
- * hangs up on a server that sends more. Results have further bytes for each
- * update of the request. All other answers are far below, because the daemon
- * limits locks, pages of history and texts. */
+/* Messages of the daemon, with the length digits of their packets. A broken
+ * server would otherwise fill the memory of a client, so a client hangs up on a
+ * server that sends more. Results have further bytes for each update of the
+ * request. All other answers are far below, because the daemon limits locks,
+ * pages of history and texts. */
 #define REFD_HELLO_BYTES_MAX  (64 * 1024)
 #define REFD_ANSWER_BYTES     (8 * 1024 * 1024)
 #define REFD_RESULT_BYTES     (10 * 1024)

@@ -3,9 +3,10 @@
  * pkt-lines. proto/PROTOCOL.md is normative; this file implements it.
  *
  * Pure functions over bytes: any thread, nothing blocks, nothing logs. A
- * decoder takes one packet at a time. The packet is checked against
- * proto/limits.h before memory is allocated for the content. An unknown verb,
- * header key or update command is an error, and is never ignored.
+ * decoder takes one packet at a time. A client must not choose how much memory
+ * the daemon uses, so the packet is checked against proto/limits.h before
+ * memory is allocated for the content. An unknown verb, header key or update
+ * command is an error, and is never ignored.
  *
  * Encoding a decoded message gives the same bytes. Decoding an encoded message
  * gives the same fields, except that an empty text becomes NULL, and an old
@@ -35,7 +36,7 @@ enum refd_action {
 	REFD_SYMREF_VERIFY
 };
 
-/* From the weakest to the strongest; journal and batch promise the same. */
+/* From the weakest to the strongest, but journal and batch promise the same. */
 enum refd_durability {
 	REFD_DURABILITY_DEFAULT, /* the daemon's own */
 	REFD_DURABILITY_NONE,
@@ -64,7 +65,7 @@ struct refd_level {
 	uint32_t nodes; /* HELD and APPLIED: 1 to REFD_LEVEL_NODES_MAX */
 };
 
-/* The update of one ref in a transaction. Strings are NUL-terminated. */
+/* The update of one ref in a transaction, with NUL-terminated strings. */
 struct refd_update {
 	enum refd_action action;
 	bool no_deref;
@@ -140,7 +141,8 @@ enum refd_gate {
 	REFD_GATE_PREPARED,
 	REFD_GATE_COMMITTED,
 	REFD_GATE_ABORTED,
-	/* Not on the wire: the daemon has found a change on the disk. */
+	/* Not on the wire, because the daemon has found a change on the
+	 * disk. */
 	REFD_GATE_SEEN
 };
 
@@ -152,9 +154,9 @@ struct refd_identity {
  * Any thread. */
 const char *refd_identity_person(const struct refd_identity *list, size_t nr);
 
-/* A position in history. As a beginning: behind record LSN or, if NR is not 0,
- * behind change NR of this record. As an end: in front of the record or
- * change. */
+/* A position in history. As a beginning, a position is behind record LSN or, if
+ * NR is not 0, behind change NR of this record. As an end, the position is in
+ * front of the record or change. */
 struct refd_position {
 	uint64_t lsn;
 	uint32_t nr;
@@ -162,12 +164,12 @@ struct refd_position {
 
 #define REFD_JOURNAL_ID_BYTES 16
 
-/* Conditions for the changes in an answer; zeroes select everything. */
+/* Conditions for the changes in an answer, where zeroes select everything. */
 struct refd_selection {
 	const char *patterns[REFD_PATTERNS_MAX]; /* at least one matches */
 	size_t nr_patterns;
-	/* The peer's uid; the value of an identity variable, or its first word.
-	 * If both are given, one match is enough. */
+	/* The peer's uid, and the value of an identity variable or its first
+	 * word. One match is enough if both are given. */
 	bool has_uid;
 	uint32_t uid;
 	const char *user;
@@ -188,7 +190,8 @@ struct refd_selection {
 
 /*
  * A request owns all memory that it points to. A caller may fill in borrowed
- * strings for encoding, and must then not call refd_request_done().
+ * strings for encoding. refd_request_done() would free these strings, so such a
+ * caller must not call it.
  */
 struct refd_request {
 	enum refd_verb verb;
@@ -204,7 +207,7 @@ struct refd_request {
 
 	struct refd_selection select; /* LOG and WATCH only */
 
-	/* TRANSACTION and SESSION only; deadline_ms also in WATCH. */
+	/* Only of TRANSACTION and SESSION, but deadline_ms also of WATCH. */
 	bool atomic;
 	bool create_reflog;
 	bool push;           /* from the hook: refs/ names only */
@@ -247,14 +250,14 @@ void refd_request_encode(const struct refd_request *req, struct pkt_buf *out);
 struct refd_request_decoder;
 struct refd_request_decoder *refd_request_decoder_new(void);
 void refd_request_decoder_free(struct refd_request_decoder *dec);
-/* Bytes allocated for DEC and for the request so far; 0 for NULL. */
+/* Bytes allocated for DEC and for the request so far, or 0 for NULL. */
 size_t refd_request_decoder_bytes(const struct refd_request_decoder *dec);
 
 enum refd_decoded {
 	REFD_DECODE_MORE, /* needs further packets */
 	REFD_DECODE_DONE, /* the message is complete */
-	/* The request is refused, but the framing is intact: the decoder skips
-	 * packets up to the flush, then returns REFUSED once. */
+	/* The request is refused, but the framing is intact, so the decoder
+	 * skips packets up to the flush, then returns REFUSED once. */
 	REFD_DECODE_REFUSED,
 	REFD_DECODE_FATAL /* out of step or bad answer: hang up */
 };
@@ -346,17 +349,17 @@ struct refd_answer {
 	uint32_t request_id;
 	struct refd_txid txid; /* RESULTS, PREPARED, PENDING, ... */
 
-	/* RESULTS and PREPARED may be encoded in parts. is_continued: parts
-	 * came before this part. goes_on: more parts follow. */
+	/* RESULTS and PREPARED may be encoded in parts. With is_continued,
+	 * parts came before this part, and with goes_on more parts follow. */
 	bool is_continued, goes_on;
 	struct refd_result *results; /* in input order */
 	size_t nr_results;
 	enum refd_object_format object_format; /* of the found values */
-	/* Of the transaction. If higher than nr_results, the other updates
-	 * never happened. */
+	/* Of the transaction. If this is higher than nr_results, the other
+	 * updates never happened. */
 	size_t nr_updates;
 	enum refd_outcome outcome;
-	/* RESULTS: the LSN of the token; the id of the token is in journal. 0:
+	/* RESULTS: the LSN of the token, whose id is in journal, or 0 if
 	 * nothing is recorded. */
 	uint64_t lsn;
 	bool rewrites_packed; /* PREPARED: also rewrites packed-refs */
@@ -396,12 +399,12 @@ size_t refd_answer_bytes_max(size_t nr_updates);
 struct refd_answer_decoder;
 struct refd_answer_decoder *refd_answer_decoder_new(void);
 void refd_answer_decoder_free(struct refd_answer_decoder *dec);
-/* The bytes of the answer so far. *REQUEST_ID: of the request, or 0. The caller
- * knows the request, and therefore the longest answer. */
+/* The bytes of the answer so far, and the *REQUEST_ID of the request, or 0. The
+ * caller knows the request, and therefore the longest answer. */
 size_t refd_answer_decoder_bytes(const struct refd_answer_decoder *dec,
     uint32_t *request_id);
-/* Never returns REFUSED: a client can't continue with a server that it
- * misunderstands. */
+/* A client can't continue with a server that it misunderstands, so this never
+ * returns REFUSED. */
 enum refd_decoded refd_answer_decode(struct refd_answer_decoder *dec,
     const struct pkt *pkt, struct refd_answer *ans, const char **why);
 
@@ -427,10 +430,10 @@ struct refd_hello {
 void refd_hello_encode(const struct refd_hello *hello, struct pkt_buf *out);
 
 /*
- * Zero-initialised is ready; also ready again after DONE. Holds nothing to
- * free. The decoder ignores lines with unknown words. *HELLO is complete only
- * with DONE. The decoder accepts any version; the caller must check it
- * (PROTOCOL.md, "Versions").
+ * Zero-initialised is ready, and so is a decoder after DONE. Holds nothing to
+ * free. The decoder ignores lines with unknown words, and *HELLO is complete
+ * only with DONE. The decoder accepts any version, so the caller must check the
+ * version (PROTOCOL.md, "Versions").
  */
 struct refd_hello_decoder {
 	bool begun;

@@ -1,6 +1,6 @@
 /*
  * Object ids: SHA-1 with 20 bytes, or SHA-256 with 32 bytes. In an id of SHA-1
- * the last 12 bytes are zero, always. So ids compare alike in both formats. The
+ * the last 12 bytes are always zero, so ids compare alike in both formats. The
  * null oid is all zeroes. Only text and files need the format. Pure functions;
  * any thread.
  */
@@ -32,12 +32,12 @@ size_t refd_object_format_bytes(enum refd_object_format format);
 /* 40 or 64 */
 size_t refd_object_format_hex(enum refd_object_format format);
 
-/* HEX must begin with the hex digits of an id of FORMAT, of either case; more
- * may follow. Returns 0 or -1; *OID is unchanged on failure. Never reads past a
+/* HEX must begin with the hex digits of an id of FORMAT, of either case, and
+ * more may follow. Returns 0, or -1 with *OID unchanged. Never reads past a
  * NUL. */
 int refd_oid_parse(const char *hex, enum refd_object_format format,
     struct refd_oid *oid);
-/* Writes lower-case digits and a NUL; returns HEX. */
+/* Writes lower-case digits and a NUL, and returns HEX. */
 char *refd_oid_hex(const struct refd_oid *oid, enum refd_object_format format,
     char hex[REFD_OID_MAX_HEX + 1]);
 bool refd_oid_is_null(const struct refd_oid *oid);

@@ -29,7 +29,7 @@ bool refd_pattern_is_name(const char *pattern)
 
 /*
  * Set of places in the name where the pattern read so far can end: bit i stands
- * for the place in front of byte i. The pattern is read once. So the time is
+ * for the place in front of byte i. The pattern is read once, so the time is
  * the length of the pattern times nr_words, for any number of stars.
  */
 struct places {

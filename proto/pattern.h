@@ -12,8 +12,8 @@
  * "/" at the end, a pattern matches the beginning of a name. Otherwise the
  * pattern is the name. The time is proportional to the length of the pattern
  * times the length of the name: some microseconds, for any number of stars. A
- * name longer than twice REFD_REFNAME_MAX is not a ref, and no pattern with "*"
- * or "?" matches it. */
+ * name longer than twice REFD_REFNAME_MAX is not a ref, so no pattern with "*"
+ * or "?" matches the name. */
 bool refd_pattern_matches(const char *pattern, const char *name);
 /* Is PATTERN a name, without "*", "?" and final "/"? */
 bool refd_pattern_is_name(const char *pattern);

@@ -1,7 +1,7 @@
 /*
  * pkt-line framing, as in gitprotocol-common(5): four hex digits of length,
- * including the digits, then the payload. 0000 is flush, 0001 is delim. 0002,
- * 0003 and 0004 are refused.
+ * including the digits, then the payload. 0000 is flush, and 0001 is delim.
+ * 0002, 0003 and 0004 are refused.
  *
  * Pure functions over bytes; any thread; nothing blocks. Only struct pkt_buf
  * allocates, and its failures are sticky (see pkt_buf_failed).
@@ -30,7 +30,7 @@ struct pkt {
  */
 long pkt_parse(const char *data, size_t len, struct pkt *pkt);
 
-/* A growing output buffer. Zero-initialised is empty. */
+/* A growing output buffer, which is empty when zero-initialised. */
 struct pkt_buf {
 	char *data;
 	size_t len, size;

@@ -17,7 +17,7 @@ static const char malformed[] = "malformed answer";
 
 /* ---- decoding; functions return NULL, or the reason for rejecting ---- */
 
-/* Copies S into the arena. S must not contain NUL. */
+/* Copies S, which must not contain NUL, into the arena. */
 static const char *keep(struct refd_answer *ans, struct refd_slice s,
     const char **copy)
 {
@@ -145,7 +145,7 @@ static const char *read_change(struct refd_records_decoder *dec,
 	return why;
 }
 
-/* One packet of a record. The packets must come in their order. */
+/* One packet of a record, whose packets must come in their order. */
 static const char *read_line(struct refd_records_decoder *dec,
     struct refd_answer *ans, struct refd_slice key, struct refd_slice rest)
 {

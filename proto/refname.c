@@ -19,7 +19,7 @@ static bool ends_with_lock(const char *at, size_t len)
 	return len >= 5 && memcmp(at + len - 5, ".lock", 5) == 0;
 }
 
-/* Bytes that need a look: most bytes need none. */
+/* Most bytes need no look, so this table has those that do. */
 enum byte_class { NO_LOOK, FORBIDDEN, AFTER_DOT, AFTER_AT };
 
 static const unsigned char looks[256] = {
@@ -89,7 +89,7 @@ static bool has_root_syntax(const char *name)
 	return at > name && *at == '\0';
 }
 
-/* git writes several lines into these files, and refuses them as refs since
+/* git writes several lines into these files, so git refuses them as refs since
  * 2.46. */
 static bool is_pseudoref(const char *name)
 {
@@ -177,7 +177,7 @@ bool refd_refname_may_write(const char *name)
 	    !refd_refname_is_reserved(name);
 }
 
-/* Every component names an entry below its parent: the path can't leave the
+/* Every component names an entry below its parent, so the path can't leave the
  * directory, and has only one spelling. */
 static bool path_is_safe(const char *path)
 {
@@ -205,7 +205,8 @@ bool refd_refname_may_delete(const char *name)
 	name = bare_name(name);
 	if (starts_with(name, "refs/"))
 		return path_is_safe(name + strlen("refs/"));
-	/* git creates A-B, and then can't delete it. */
+	/* git creates A-B, and then can't delete it, so refd does not delete it
+	 * either. */
 	return has_root_syntax(name) && strchr(name, '-') == NULL &&
 	    !is_pseudoref(name);
 }

@@ -1,7 +1,7 @@
 /*
  * Names that git would accept: check_refname_format() and refname_is_safe() of
- * git's refs.c, ported rule by rule. libgit2's check differs in both
- * directions. Pure functions; any thread.
+ * git's refs.c. libgit2's check differs in both directions, so git's rules are
+ * ported one by one. Pure functions; any thread.
  */
 #ifndef PROTO_REFNAME_H
 #define PROTO_REFNAME_H
@@ -19,9 +19,9 @@ bool refd_refname_is_kept(const char *name);
  * DEL, space ~ ^ : ? * [ \, no "." or "/" at the end. */
 bool refd_refname_format_ok(const char *name);
 
-/* Beyond REFD_REFNAME_MAX or REFD_COMPONENT_MAX. git may hold such a ref: in
- * reftables, in packed-refs, or in a deep directory. The clients leave the ref
- * to git (client/request/unserved.h). */
+/* Beyond REFD_REFNAME_MAX or REFD_COMPONENT_MAX. git may hold such a ref, in
+ * reftables, in packed-refs, or in a deep directory, so the clients leave the
+ * ref to git (client/request/unserved.h). */
 bool refd_refname_is_too_long(const char *name);
 
 /*
@@ -37,7 +37,7 @@ bool refd_refname_is_too_long(const char *name);
  */
 bool refd_refname_may_write(const char *name);
 
-/* config, index, objects, packed-refs, ...: git or a tool could take a ref with
+/* config, index, objects, packed-refs, ...: git or a tool would take a ref with
  * this name for its own file. The file need not exist yet. */
 bool refd_refname_is_reserved(const char *name);
 
@@ -53,7 +53,7 @@ bool refd_refname_may_delete(const char *name);
 /* As receive-pack's update(): "refs/", and behind it a valid format with at
  * least two components. Otherwise the error is "funny refname". */
 bool refd_refname_may_push(const char *name);
-/* The same for a deletion: one component is enough. */
+/* The same for a deletion, for which one component is enough. */
 bool refd_refname_may_push_deletion(const char *name);
 
 /* As git's is_root_ref(): a ref beside refs/ that git lists and migrates: HEAD,

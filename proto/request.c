@@ -197,7 +197,8 @@ static const struct refd_refusal *read_flush(struct refd_request_decoder *dec)
 	return refd_request_headers_complete(&dec->req, dec->headers_seen);
 }
 
-/* Frees the request at once, and keeps only its ids. */
+/* The rest of a refused request is skipped, so the request is freed at once,
+ * and only its ids stay. */
 static void refuse(struct refd_request_decoder *dec,
     const struct refd_refusal *refusal)
 {

@@ -39,7 +39,8 @@ static const struct refd_refusal *set_txid(struct refd_request *req,
 
 	if (!refd_slice_txid(value, &req->txid))
 		return &bad;
-	/* To select any transaction, the client omits the header. */
+	/* To select any transaction, the client omits the header, so zeroes are
+	 * malformed. */
 	if (verb_selects(req->verb) && refd_txid_is_null(&req->txid))
 		return &bad;
 	return NULL;
@@ -65,7 +66,8 @@ static const struct refd_refusal *set_common_dir(struct refd_request *req,
 	if (value.data == NULL || !refd_slice_u64(dev, &req->common_dev) ||
 	    !refd_slice_u64(value, &req->common_ino))
 		return &bad;
-	/* If the client does not know the common dir, it omits the header. */
+	/* A client that does not know the common dir omits the header, so
+	 * zeroes are malformed. */
 	if (verb_selects(req->verb) && req->common_dev == 0 &&
 	    req->common_ino == 0)
 		return &bad;
@@ -218,7 +220,8 @@ static const struct refd_refusal *set_shared(struct refd_request *req,
 	    &req->shared_repository);
 }
 
-/* A lock can't be waited for longer than the answer. */
+/* A lock can't be waited for longer than the answer, so the limit is that of a
+ * deadline. */
 static const struct refd_refusal *read_timeout(struct refd_slice value,
     bool *has, uint32_t *ms)
 {
@@ -299,7 +302,8 @@ static const struct header {
 	{ "durability", TXN, 0, false, false, set_durability },
 	{ "level", TXN, 0, false, false, set_level },
 	{ "deadline", TXN | WATCH, 0, false, false, set_deadline },
-	/* Required: with a default of 0, all users could write the files. */
+	/* Required, because with a default of 0 all users could write the
+	 * files. */
 	{ "umask", TXN, TXN, false, false, set_umask },
 	{ "message", TXN, 0, false, false, set_message },
 	{ "committer", TXN, 0, false, false, set_committer },

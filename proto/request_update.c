@@ -1,7 +1,7 @@
 /*
  * The update packets of a request, like git update-ref --stdin -z: a command, a
  * space, and fields separated by NUL. The encoder and the decoder use one
- * table.
+ * table, so they cannot differ.
  */
 #include "proto/wire.h"
 
@@ -159,7 +159,7 @@ const struct refd_refusal *refd_update_decode(struct refd_request *req,
 	return append(req, &p);
 }
 
-/* A NUL, and FIELD. Returns the new number of PARTS. */
+/* Adds a NUL, and FIELD. Returns the new number of PARTS. */
 static size_t add_field(const char **parts, size_t nr, const char *field)
 {
 	parts[nr] = NULL;

@@ -1,6 +1,6 @@
 /*
  * Statuses of a ref and outcomes of a transaction. The codes are on the wire
- * and in the journal forever: codes may be added, but never renumbered.
+ * and in the journal forever, so codes may be added, but never renumbered.
  *
  * Pure tables; any thread; nothing blocks or allocates.
  */
@@ -48,14 +48,14 @@ enum refd_status {
 	REFD_PENDING = 255
 };
 
-/* The number of codes; they count from 0 without a gap. */
+/* The number of codes, which count from 0 without a gap. */
 enum {
 #define X(symbol, code, retry, name, text) +1
 	REFD_STATUSES = REFD_STATUS_TABLE(X)
 #undef X
 };
 
-/* Wire name, human text; never NULL ("pending" for REFD_PENDING). */
+/* Wire name and human text, never NULL ("pending" for REFD_PENDING). */
 const char *refd_status_name(enum refd_status status);
 const char *refd_status_text(enum refd_status status);
 bool refd_status_may_retry(enum refd_status status);
@@ -78,7 +78,7 @@ enum refd_outcome {
 
 const char *refd_outcome_name(enum refd_outcome outcome);
 int refd_outcome_from_name(const char *name, enum refd_outcome *outcome);
-/* From counts of refs; no refs at all is COMMITTED. */
+/* From counts of refs, where no refs at all is COMMITTED. */
 enum refd_outcome refd_outcome_of(size_t nr, size_t ok, size_t unknown);
 
 #endif

@@ -19,7 +19,7 @@ int refd_txid_make(struct refd_txid *id)
 
 	/* The kernel gives such a small number of bytes completely or not at
 	 * all. EINTR is possible only early in a boot, before the kernel's pool
-	 * is ready. */
+	 * is ready, so the loop ends. */
 	do
 		n = getrandom(made.bytes, sizeof(made.bytes), 0);
 	while (n < 0 && errno == EINTR);

@@ -1,9 +1,9 @@
 /*
  * Transaction ids: 128 bits, made by the client. The first 48 bits are the
- * birth time in milliseconds since the epoch: ids sort by age, and an expired
- * id is recognised without a look-up. The other 80 bits are random. Text: 32
- * lower-case hex digits. Any thread. Only refd_txid_make() may block, early in
- * a boot, until the kernel has random bits.
+ * birth time in milliseconds since the epoch, so ids sort by age, and an
+ * expired id is recognised without a look-up. The other 80 bits are random.
+ * Text: 32 lower-case hex digits. Any thread. Only refd_txid_make() may block,
+ * early in a boot, until the kernel has random bits.
  */
 #ifndef PROTO_TXID_H
 #define PROTO_TXID_H
@@ -18,7 +18,7 @@ struct refd_txid {
 	uint8_t bytes[REFD_TXID_BYTES];
 };
 
-/* Reads the wall clock and getrandom(2). 0 or negative errno. */
+/* Reads the wall clock and getrandom(2). Returns 0 or a negative errno. */
 int refd_txid_make(struct refd_txid *id);
 /* Exactly 32 hex digits; 0 or -1. */
 int refd_txid_parse(const char *hex, struct refd_txid *id);

@@ -175,7 +175,7 @@ char *refd_token_text(const uint8_t journal[REFD_JOURNAL_ID_BYTES],
 	return text;
 }
 
-/* The marks of a detail are NUL. The first mark follows an empty text. */
+/* The marks of a detail are NUL, and the first mark follows an empty text. */
 static bool is_detail(struct refd_slice s)
 {
 	return s.len > 1 && s.data[0] == '\0' && s.data[1] != '\0' &&

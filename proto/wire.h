@@ -2,9 +2,9 @@
  * Shared by the decoders of proto/: slices of a packet, the strict spelling of
  * numbers and ids, and the two longer parts of a request. Private to proto/.
  *
- * Every value has one spelling on the wire, so equal messages have equal bytes:
- * the decoders accept exactly what the encoders write. Any thread; nothing
- * blocks.
+ * Every value has one spelling on the wire, because the decoders accept exactly
+ * what the encoders write. So equal messages have equal bytes. Any thread;
+ * nothing blocks.
  */
 #ifndef PROTO_WIRE_H
 #define PROTO_WIRE_H
@@ -15,8 +15,8 @@
 
 #include "proto/message.h"
 
-/* Part of a packet; borrowed, not terminated. If data is NULL, nothing is left,
- * not even an empty field. */
+/* Part of a packet, borrowed and not terminated. If data is NULL, nothing is
+ * left, not even an empty field. */
 struct refd_slice {
 	const char *data;
 	size_t len;
@@ -28,7 +28,7 @@ bool refd_slice_has_nul(struct refd_slice s);
  * Returns false, with *FIELD unchanged, if nothing was left. */
 bool refd_slice_cut(struct refd_slice *s, char separator,
     struct refd_slice *field);
-/* Copies S, terminated, into WORD. False if it does not fit. */
+/* Copies S, terminated, into WORD. False if S does not fit. */
 bool refd_slice_word(struct refd_slice s, char *word, size_t size);
 
 /* Decimal digits without a sign or a leading zero. */
@@ -38,8 +38,8 @@ bool refd_slice_u32(struct refd_slice s, uint32_t *number);
  * for a txid. */
 bool refd_slice_oid(struct refd_slice s, enum refd_object_format format,
     struct refd_oid *oid);
-/* An oid of either length. The first oid sets FORMAT; all other oids must have
- * the same format. */
+/* An oid of either length. The first oid sets FORMAT, and all other oids must
+ * have the same format. */
 bool refd_slice_any_oid(struct refd_slice s, bool *has_format,
     enum refd_object_format *format, struct refd_oid *oid);
 bool refd_slice_txid(struct refd_slice s, struct refd_txid *id);
@@ -56,7 +56,7 @@ bool refd_slice_token(struct refd_slice s, uint8_t id[REFD_JOURNAL_ID_BYTES],
     uint64_t *lsn);
 bool refd_txid_is_null(const struct refd_txid *id);
 
-/* The text of a result or change: for people, or a detail (detail.h). For an
+/* The text of a result or change, for people, or a detail (detail.h). For an
  * empty text, COPY stays unset. Returns NULL, or the reason for rejecting. */
 const char *refd_slice_text(struct refd_slice s, struct refd_arena *arena,
     const char **copy);
@@ -76,7 +76,7 @@ struct refd_refusal {
 
 extern const struct refd_refusal refd_refusal_no_memory;
 
-/* Appends "<NAME>=<value>" to LIST, which has NR elements; copies into
+/* Appends "<NAME>=<value>" to LIST, which has NR elements, and copies into
  * ARENA. */
 const struct refd_refusal *refd_identity_decode(struct refd_arena *arena,
     struct refd_identity *list, size_t *nr, struct refd_slice s);
@@ -110,7 +110,7 @@ void refd_request_headers_encode(const struct refd_request *req,
 bool refd_verb_has_updates(enum refd_verb verb);
 bool refd_verb_has_txid(enum refd_verb verb);
 
-/* Appends one update packet to REQ's updates. NULL, or the reason for
+/* Appends one update packet to REQ's updates. Returns NULL, or the reason for
  * refusing. */
 const struct refd_refusal *refd_update_decode(struct refd_request *req,
     struct refd_slice packet, bool no_deref);
@@ -131,7 +131,7 @@ struct refd_records_decoder {
 	unsigned seen;   /* of the record's packets */
 	bool has_format; /* the record has an oid */
 };
-/* Decodes one packet of the body. NULL, or the reason for rejecting. */
+/* Decodes one packet of the body. Returns NULL, or the reason for rejecting. */
 const char *refd_records_decode(struct refd_records_decoder *dec,
     struct refd_answer *ans, struct refd_slice packet);
 bool refd_records_may_end(const struct refd_records_decoder *dec);

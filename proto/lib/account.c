@@ -9,7 +9,8 @@
 
 #define NOBODY 65534
 
-/* getgrouplist(3) tells the wanted number if there is too little room. */
+/* getgrouplist(3) tells the wanted number if there is too little room, so the
+ * next call has enough. */
 static int find_groups(struct account *a, gid_t gid)
 {
 	int nr = 16, room;

@@ -22,8 +22,9 @@ struct account {
 /*
  * The account UID, for work in a directory with the group DIR_GID. New files
  * get this group if the account is a member, as from git, and else the
- * account's own group. An account without a name has the group nobody only: no
- * entry says that the account is a member of another group. 0 or -ENOMEM.
+ * account's own group. An account without a name has the group nobody only,
+ * because no entry says that the account is a member of another group. 0 or
+ * -ENOMEM.
  */
 int account_find(struct account *a, uid_t uid, gid_t dir_gid);
 void account_done(struct account *a);

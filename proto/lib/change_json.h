@@ -9,8 +9,8 @@
 
 #include "proto/message.h"
 
-/* "<journal>:<lsn>.<nr>"; NR 0: behind the record, "<journal>:<lsn>". Returns
- * TEXT. The journal is the journal of ANS. */
+/* "<journal>:<lsn>.<nr>", or "<journal>:<lsn>" behind the record if NR is 0.
+ * The journal is the journal of ANS. Returns TEXT. */
 #define CHANGE_JSON_POSITION_MAX (REFD_TOKEN_MAX + 11)
 char *change_json_position(const struct refd_answer *ans, uint64_t lsn,
     uint32_t nr, char text[CHANGE_JSON_POSITION_MAX + 1]);

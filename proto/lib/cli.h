@@ -51,7 +51,7 @@ void cli_say(enum cli_kind kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void cli_die(int code, const char *fmt, ...) PRINTF_LIKE(2, 3)
     __attribute__((noreturn));
 #define die(...) cli_die(EXIT_FATAL, __VA_ARGS__)
-/* Flushes standard output. A failure ends the program: by SIGPIPE if the reader
+/* Flushes standard output. A failure ends the program, by SIGPIPE if the reader
  * is gone, otherwise with EXIT_FATAL. */
 void cli_flush(void);
 
@@ -73,8 +73,8 @@ void *xroom(void *items, size_t nr, size_t *size, size_t each);
 char *xstrdup(const char *s);
 char *xasprintf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
-/* A growing string. Empty when zero-initialised. DATA is owned, and ends with
- * a NUL once anything was added. */
+/* A growing string, which is empty when zero-initialised. DATA is owned, and
+ * ends with a NUL once anything was added. */
 struct text {
 	char *data;
 	size_t len, size;
@@ -114,7 +114,7 @@ int text_read_regular(struct text *t, const char *path, size_t max);
 int text_read_config(const char *path, config_entry_fn *fn, void *arg,
     struct text *why);
 
-/* A non-negative decimal number of at most MAX; false for anything else. */
+/* A non-negative decimal number of at most MAX, or false for anything else. */
 bool cli_number(const char *s, uint64_t max, uint64_t *number);
 bool has_prefix(const char *s, const char *prefix);
 /* A string that occurs twice, or NULL. */

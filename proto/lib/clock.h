@@ -22,7 +22,7 @@ static inline uint64_t clock_read_ms(clockid_t clock)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-/* For waits and pauses: nobody can set this clock. */
+/* Nobody can set this clock, so waits and pauses use this clock. */
 static inline uint64_t clock_now_ms(void)
 {
 	return clock_read_ms(CLOCK_MONOTONIC);
@@ -34,7 +34,7 @@ static inline uint64_t clock_wall_ms(void)
 	return clock_read_ms(CLOCK_REALTIME);
 }
 
-/* TIMEOUT_MS from now; negative: no limit. */
+/* TIMEOUT_MS from now, without a limit if TIMEOUT_MS is negative. */
 static inline uint64_t clock_deadline_ms(int timeout_ms)
 {
 	if (timeout_ms < 0)

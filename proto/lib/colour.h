@@ -11,7 +11,7 @@
 
 #include "proto/lib/command.h"
 
-/* X(meaning, sequence). The sequences are those of git's own output. */
+/* X(meaning, sequence), with the sequences of git's own output. */
 #define COLOUR_TABLE(X)                                                        \
 	X(PLAIN, "")                                                           \
 	X(HEADING, "\033[1m")  /* of columns and sections */                   \

@@ -1,11 +1,11 @@
 /*
  * The declaration of a command, and the parser of its command line. The help,
  * the completion of the shells and the check of the manual pages come from the
- * same declaration.
+ * same declaration, so all of them agree.
  *
  * Messages of the parser are git's, and then name similar options.
- * getopt_long() keeps static state, so one
- * thread at a time. Nothing blocks or prints.
+ * getopt_long() keeps static state, so one thread at a time. Nothing blocks or
+ * prints.
  */
 #ifndef PROTO_LIB_COMMAND_H
 #define PROTO_LIB_COMMAND_H
@@ -24,8 +24,8 @@ enum command_kind {
 	COMMAND_END     /* as "--" */
 };
 
-/* The values of an option that may be repeated. Borrows the strings; owns the
- * array: command_list_done(). */
+/* The values of an option that may be repeated. Borrows the strings, and owns
+ * the array, so call command_list_done(). */
 struct command_list {
 	const char **items;
 	size_t nr;
@@ -83,7 +83,7 @@ struct command {
 	const char *outcome;   /* of the example, in a sentence; or NULL */
 	const char *manual;    /* "refd-log(1)" */
 	int least, most;       /* number of arguments; MOST 0: LEAST */
-	/* Scripts that know git read the messages. Their prefixes are git's,
+	/* Scripts that know git read the messages, so their prefixes are git's,
 	 * and the parser suggests no other option. */
 	bool is_like_git;
 	const struct command_option *options;
@@ -112,7 +112,7 @@ enum command_result command_parse(const struct command *c, void *values,
 #define COMMAND_HELP_MAX 8192
 
 /* The help: usage, purpose, options, example and manual page. HEAD replaces the
- * usage; or NULL. Ends with a newline, and is cut at SIZE bytes. */
+ * usage, or is NULL. Ends with a newline, and is cut at SIZE bytes. */
 void command_help(const struct command *c, const char *head, char *buf,
     size_t size);
 /* For errors: the usage, and how to get the help. */

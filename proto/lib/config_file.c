@@ -12,7 +12,8 @@ struct parser {
 	const char *at, *end;
 	unsigned line, begin; /* first line of the entry being read */
 	const char *why;
-	/* One block for both; they never need more room than the text. */
+	/* One block for both, because they never need more room than the
+	 * text. */
 	char *key, *value;
 	size_t key_len, section_len;
 };
@@ -217,7 +218,7 @@ int config_file_parse(const char *text, size_t len, config_entry_fn *fn,
 
 	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
 		p.at += 3;
-	/* "[a]b" gives "a.b": a key is never longer than its text. */
+	/* "[a]b" gives "a.b", so a key is never longer than its text. */
 	p.key = malloc(2 * (len + 2));
 	if (p.key == NULL)
 		return -ENOMEM;

@@ -12,7 +12,7 @@
 #define DAY    (24 * HOUR)
 #define WEEK   (7 * DAY)
 
-/* From small to large; the plural has the same factor. */
+/* From small to large, where the plural has the same factor. */
 struct unit {
 	const char *name, *plural;
 	uint64_t factor;

@@ -15,10 +15,11 @@ enum config_units {
 	CONFIG_UNITS_SIZE  /* in bytes */
 };
 
-/* False, and *VALUE untouched: no number with a unit, or more than fits. */
+/* False, with *VALUE untouched, if TEXT is no number with a unit, or more than
+ * fits. */
 bool config_units_parse(enum config_units units, const char *text,
     uint64_t *value);
-/* In the largest unit without a remainder. Owned by the caller; NULL: out of
+/* In the largest unit without a remainder. Owned by the caller, or NULL without
  * memory. */
 char *config_units_text(enum config_units units, uint64_t value);
 /* The forms to write, for a message. */

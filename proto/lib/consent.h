@@ -10,7 +10,7 @@ enum consent {
 
 /* Prints QUESTION and " [y/N] " to standard error and reads a line. */
 enum consent consent_ask(const char *question);
-/* From now on, ASK gets the questions: this process has no terminal. */
+/* From now on, ASK gets the questions, because this process has no terminal. */
 void consent_relay(enum consent (*ask)(const char *question));
 
 #endif

@@ -74,7 +74,7 @@ static const char *find_path(const char *text, const char *path)
 	return NULL;
 }
 
-/* TEXT with TO for each path FROM; owned. NULL: no memory. */
+/* TEXT with TO for each path FROM, owned, or NULL without memory. */
 static char *finding_replace_path(const char *text, const char *from,
     const char *to)
 {
@@ -121,7 +121,8 @@ static const char *remedy_repo(const char *repo)
 	    "";
 }
 
-/* REPO "": TEXT is about many repositories. Owned; NULL: no memory. */
+/* With REPO "", TEXT is about many repositories. Owned, or NULL without
+ * memory. */
 static char *fill_in(const char *text, const char *repo)
 {
 	return finding_replace_path(text, FINDING_REPOSITORY,
@@ -456,7 +457,7 @@ enum { TOLD_FINDING = 1, TOLD_CHECKED };
 #define TOLD_MAX    60000
 #define TOLD_STRING 12000 /* bytes of a string, of which there are five */
 
-/* *LEN is the end of BUF. A string that is too long is cut. */
+/* *LEN is the end of BUF, and a string that is too long is cut. */
 static void put(char buf[TOLD_MAX], size_t *len, const char *s)
 {
 	size_t n = strnlen(s, TOLD_STRING - 1);

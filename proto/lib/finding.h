@@ -8,7 +8,7 @@
  *	end	a list of the checked objects, and the counts
  *
  * Findings are equal if id, text and repair are equal. A text may name its
- * repository by path: the path does not count. With -v, and as JSON, each
+ * repository by path, so the path does not count. With -v, and as JSON, each
  * finding is printed by itself.
  *
  * The output of a server with 10,000 repositories is therefore short if one
@@ -439,7 +439,7 @@ struct finding {
 	const char *repair;
 };
 
-/* A finding in memory. finding.text has "<repository>" instead of the path. */
+/* A finding in memory, whose text has "<repository>" instead of the path. */
 struct finding_held {
 	struct finding finding;
 	size_t number; /* in order of findings_add() */
@@ -469,7 +469,7 @@ struct findings {
 
 enum finding_repair finding_repair(enum finding_id id);
 
-/* Copies FINDING. Without memory, the finding is printed at once. */
+/* Copies FINDING, or prints it at once if there is no memory. */
 void findings_add(struct findings *f, const struct finding *finding);
 /* Is this finding of this object in memory? FILE or REPO may be "". */
 bool findings_have(const struct findings *f, enum finding_id id,
@@ -485,7 +485,7 @@ void findings_checked(struct findings *f, bool is_repository, const char *line);
  * REPO is NULL. False: DATA is something else, or malformed. */
 bool findings_hear(struct findings *f, const char *repo, const char *data,
     size_t len);
-/* Shows that NAME of REPO is being checked. NAME may be "". */
+/* Shows that NAME of REPO, which may be "", is being checked. */
 void findings_progress(const struct findings *f, const char *repo,
     const char *name);
 /* Prints the findings in memory, and the end, with the number of checked

@@ -1,10 +1,10 @@
 /*
- * core.fsync as git reads it (parse_fsync_components() in its config.c): words
- * between commas, blanks before one left out and any other a part of it, each
- * the beginning of a name, or of several. What is taken away with a "-" is
- * taken away from git's default alone, as is all of it by "none", and neither
- * refs nor loose objects are in that; so only what is added counts here. A "-"
- * with nothing behind it ends the list.
+ * core.fsync as git reads the setting (parse_fsync_components() in git's
+ * config.c). The words stand between commas, and blanks in front of a word are
+ * left out. Each word is the beginning of a name, or of several names. A word
+ * with "-", or "none", takes away from git's default alone. This default has
+ * neither refs nor loose objects, so only added words count here. A "-" with
+ * nothing behind ends the list.
  */
 #include "proto/lib/fsync.h"
 

@@ -1,6 +1,6 @@
 /*
- * Writes JSON to a stream, without blanks. A string may have any bytes: see
- * PRINT_AS_JSON in proto/lib/print.h.
+ * Writes JSON to a stream, without blanks. A string may have any bytes, as
+ * PRINT_AS_JSON in proto/lib/print.h replaces those that are not UTF-8.
  *
  * One owner; may block as the stream does. The caller checks the stream.
  */

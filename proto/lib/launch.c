@@ -11,8 +11,9 @@
  * Failures: the child tells the errno through a pipe that exec closes, and
  * ends. The parent then reports that nothing runs.
  *
- * Only functions that are safe after a fork of a process with threads stand
- * there. Memory, and the look-up of the account, come before the fork.
+ * Another thread may hold a lock at the fork, so only functions that are safe
+ * after such a fork stand there. Memory, and the look-up of the account, come
+ * before the fork.
  */
 #include "proto/lib/launch.h"
 #include "proto/lib/clock.h"
@@ -40,7 +41,7 @@ extern char **environ;
  * that hangs can delay the end for ever. */
 #define END_MS 5000
 /* A child of another account can be stopped by this account before it has
- * begun, or wait for the disk of its program. */
+ * begun, or wait for the disk of its program, so the beginning has a limit. */
 #define BEGIN_MS 10000
 /* Between two looks at a child without a descriptor of its process. */
 #define LOOK_MS 5
@@ -59,7 +60,7 @@ struct launch_environment {
 	char *home, *user, *logname;
 };
 
-/* For every child. A name with '=' is whole, others are beginnings. */
+/* For every child. A name with '=' is whole, and others are beginnings. */
 static const char *const for_all[] = { "PATH=", "LANG=", "LANGUAGE=", "LC_",
 	"TZ=", "GIT_CONFIG_SYSTEM=", "GIT_CONFIG_NOSYSTEM=", "GIT_EXEC_PATH=",
 	"REFD_SOCKET=", "REFD_STATE=", NULL };
@@ -165,7 +166,8 @@ static int or_errno(int r)
 }
 
 /* What this process ignores for itself, such as SIGPIPE, is no concern of the
- * child. The user decided about the others before this process began. */
+ * child. The user decided about the others before this process began, so a
+ * program of the user's terminal keeps them. */
 static void reset_signals(enum launch_kind kind)
 {
 	struct sigaction act = { .sa_handler = SIG_DFL };
@@ -181,7 +183,8 @@ static void reset_signals(enum launch_kind kind)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The keys of root's session would belong to the other user. */
+/* The keys of root's session would belong to the other user, so the child joins
+ * a new session of keys. */
 static int become(const struct account *as)
 {
 	syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
@@ -193,8 +196,9 @@ static int become(const struct account *as)
 }
 
 /* git does not start in a directory that is closed to its user, and root may
- * stand in such a directory. Another account gets no directory that its own
- * rights do not reach: a directory is a way to the files below. */
+ * stand in such a directory, so the child then begins in the root directory. A
+ * directory is a way to the files below, so another account gets no directory
+ * that its own rights do not reach. */
 static int change_directory(const struct launch *l, bool is_other)
 {
 	char here[PATH_MAX];
@@ -222,8 +226,9 @@ static int move_up(int fd, int null_flags)
 	return moved;
 }
 
-/* A sandbox of containers may know no close_range(2). The directory is listed
- * without memory, which another thread may have locked at the fork. */
+/* A sandbox of containers may know no close_range(2). Another thread may have
+ * locked the heap at the fork, so the directory is listed without memory of the
+ * heap. */
 static int close_listed(int first, int last)
 {
 	struct {
@@ -308,8 +313,8 @@ static int prepare(const struct launch *l, pid_t parent, int *report)
 		r = or_errno(setpgid(0, 0));
 	if (r == 0 && is_other)
 		r = become(l->as);
-	/* After the change of ids, which clears both. A function may block the
-	 * signal while a file is half replaced. */
+	/* The change of ids clears both, so both come after it. A function may
+	 * block the signal while a file is half replaced. */
 	if (r == 0 && (l->kind == LAUNCH_ALONE || l->run != NULL)) {
 		r = or_errno(prctl(PR_SET_PDEATHSIG,
 		    l->kind == LAUNCH_ALONE && l->run != NULL ? SIGTERM :
@@ -382,7 +387,8 @@ static bool begins_within(int report, uint64_t end)
 	return r != 0;
 }
 
-/* The child must hold the only end for writing. */
+/* The end of the pipe tells that the program runs, so the child must hold the
+ * only end for writing. */
 static int await_begin(struct launched *c, int ends[2])
 {
 	uint64_t end = clock_deadline_ms(BEGIN_MS);
@@ -407,7 +413,8 @@ static int await_begin(struct launched *c, int ends[2])
 	return err;
 }
 
-/* execve(2) takes arguments that are not const. The first place is free. */
+/* execve(2) takes arguments that are not const, so they are copied. The first
+ * place is free. */
 static char **copy_arguments(const char *const argv[])
 {
 	size_t nr = 0;
@@ -429,7 +436,8 @@ static int start(struct launched *c, const struct launch *l, char **args,
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	/* The child must not write this process's output again. */
+	/* The child would write this process's output again, so the output is
+	 * flushed before the fork. */
 	if (l->run != NULL)
 		fflush(NULL);
 	c->pid = fork();

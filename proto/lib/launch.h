@@ -9,8 +9,8 @@
  * of the account before the first instruction. The child ends with this
  * process.
  *
- * A process of root never changes its own ids: the owner of a repository could
- * stop or kill the process, and read its memory.
+ * The owner of a repository could stop or kill a process that has the owner's
+ * ids, and read its memory, so a process of root never changes its own ids.
  *
  * One thread, except where a function says otherwise.
  */
@@ -42,7 +42,7 @@ enum launch_kind {
 	LAUNCH_TERMINAL
 };
 
-/* A further descriptor: FROM here is TO in the child. */
+/* A further descriptor, which is FROM here, and TO in the child. */
 struct launch_fd {
 	int from, to;
 };

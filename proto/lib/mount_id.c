@@ -15,8 +15,8 @@
 #define STATX_MNT_ID_UNIQUE 0x00004000U
 #endif
 
-/* One call for all kernels: a kernel that knows both bits returns the unique
- * id, and an older kernel ignores the unknown bit. */
+/* A kernel that knows both bits returns the unique id, and an older kernel
+ * ignores the unknown bit, so one call serves all kernels. */
 int mount_id_of(int dirfd, const char *path, enum mount_id_kind kind,
     uint64_t *id)
 {

@@ -1,7 +1,8 @@
 /*
  * Normal path: root resolves a path once, name by name, and notes who could
  * have led the path elsewhere. The worker resolves the path again. By then only
- * the owner can have changed the way, and the worker has the owner's rights.
+ * the owner can have changed the way, and the worker has the owner's rights, so
+ * a change gives the owner no new rights.
  */
 #include "proto/lib/owned.h"
 
@@ -31,7 +32,7 @@ struct way {
 };
 
 /* Root's group is trusted. An access control list shows as rights of the group,
- * and may name any user. */
+ * and may name any user, so a directory with such a list is open. */
 static bool is_group_open(const char *dir, const struct stat *st)
 {
 	if (!(st->st_mode & 0020))
@@ -153,7 +154,7 @@ static int step(struct path_walk *w, const char *name)
 	return err;
 }
 
-/* Takes the first name from the rest. False: there is none. */
+/* Takes the first name from the rest. False if there is none. */
 static bool take_name(struct path_walk *w, char name[PATH_MAX])
 {
 	size_t len = strcspn(w->rest, "/");

@@ -15,9 +15,9 @@
 
 #define PAGES_FROM ((size_t)256 << 10) /* smaller pieces are of the heap */
 
-/* PIECE had BEFORE bytes, and has SIZE from now on, which is more; NULL and 0:
- * a new piece. Returns the piece, perhaps moved. NULL: out of memory, and PIECE
- * is unchanged. */
+/* PIECE had BEFORE bytes, and has SIZE from now on, which is more. NULL and 0
+ * make a new piece. Returns the piece, perhaps moved, or NULL without memory,
+ * and PIECE is then unchanged. */
 static inline void *pages_grow(void *piece, size_t before, size_t size)
 {
 	char *grown;

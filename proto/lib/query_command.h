@@ -1,7 +1,8 @@
 /*
- * The command of a shell that asks for the outcome of a transaction. It names
- * the daemon that got the transaction: any other daemon answers "never-seen",
- * and after that answer a client may do the work again (PROTOCOL.md).
+ * The command of a shell that asks for the outcome of a transaction. Any other
+ * daemon would answer "never-seen", and after that answer a client may do the
+ * work again (PROTOCOL.md). So the command names the daemon that got the
+ * transaction.
  *
  * Pure.
  */
@@ -15,7 +16,7 @@
 #include "proto/lib/shell_word.h"
 #include "proto/txid.h"
 
-/* SOCKET is that of the request. Owned; NULL: out of memory. */
+/* SOCKET is that of the request. Owned, or NULL without memory. */
 static inline char *query_command(const char *socket,
     const struct refd_txid *txid)
 {

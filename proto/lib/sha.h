@@ -1,7 +1,7 @@
 /*
  * The check sums of git in parts (FIPS 180-4): SHA-1 or SHA-256, by the object
- * format of the repository. SHA-1 is for damage by disks, not for attacks:
- * collisions are not detected.
+ * format of the repository. SHA-1 is for damage by disks, and not for attacks,
+ * because collisions are not detected.
  *
  * Pure; any thread.
  */

@@ -1,7 +1,7 @@
 /*
  * A text as one word of a command, for a person who copies the command into a
  * shell. A path belongs to the owner of a repository, and root may be the one
- * who copies.
+ * who copies, so no part of the path may be a command.
  *
  * Pure. A header, because librefd-git2 needs the function, too.
  */

@@ -6,7 +6,7 @@
 
 #define TIME_TEXT_MAX 64
 
-/* All return TEXT, or "?". MS is since 1970. */
+/* All return TEXT, or "?". MS is the time since 1970. */
 
 /* "2026-08-01T14:00:00.000+0200", in local time. */
 const char *time_text_local(uint64_t ms, char text[TIME_TEXT_MAX]);

@@ -117,7 +117,8 @@ static int run_worker(void *arg)
 
 /* ---- what the worker prints ---- */
 
-/* Foreign bytes cannot steer root's terminal. A long line comes in parts. */
+/* Foreign bytes cannot steer root's terminal, and a long line comes in
+ * parts. */
 struct relay {
 	int from; /* -1: closed */
 	FILE *to;
@@ -151,8 +152,9 @@ static void add(struct relay *r, const char *data, size_t len)
 	}
 }
 
-/* What is there now: a pipe holds no more. Returns the number of bytes. A
- * process of the account may write without end, also after the worker. */
+/* A process of the account may write without end, also after the worker, so
+ * this reads what is there now, and a pipe holds no more. Returns the number of
+ * bytes. */
 static size_t relay_now(struct relay *r)
 {
 	char data[65536];
@@ -299,7 +301,7 @@ static void relay_all(struct watched *w)
 }
 
 /* False: no packet is there now. The worker waits for the answer, which may
- * depend on a user, or on other workers. So the time does not count. */
+ * depend on a user, or on other workers, so the time does not count. */
 static bool hear_packet(struct watched *w)
 {
 	char packet[1 + WORKER_TELL_MAX];

@@ -33,18 +33,19 @@
 #define WORKER_FREE_S 60
 
 struct work {
-	/* Runs as the account. The result is from 0 to 255. What it changes in
-	 * memory is lost. */
+	/* Runs as the account, in a process of its own, so changes in memory
+	 * are lost. The result is from 0 to 255. */
 	int (*run)(void *arg);
 	/* Hears in this process what RUN tells, and the result goes back. The
-	 * data come from a process that read hostile files. */
+	 * data come from a process that read hostile files, so HEAR has to
+	 * check them. */
 	int (*hear)(void *arg, const char *data, size_t len);
 	void *arg;
 	/* Open descriptors that RUN needs, up to the first 0. Each is below
 	 * LAUNCH_FD_MAX - 1. */
 	int keep[WORKER_KEEP_MAX];
-	/* Also for the account of this process: the work may end the process.
-	 */
+	/* Also for the account of this process, because the work may end the
+	 * process. */
 	bool always_forks;
 	/* RUN does so many works one after the other, with worker_next() after
 	 * each, and the limits count for each. 0: one. */

@@ -1,6 +1,6 @@
 /*
  * The frames between the daemon and refd-group, on the socket
- * <state>/group.sock (docs/decisions/026-group-log.md). libpq would bring the
+ * <state>/group.sock (docs/group-internals.md). libpq would bring the
  * network, TLS and look-ups of names into the process with all rights on the
  * repositories, so refd-group is a program of its own.
  *

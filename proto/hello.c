@@ -109,11 +109,14 @@ static bool read_named(struct refd_slice *rest, const char *name,
 	return true;
 }
 
+/* The owner of a repository can run its daemon. A limit of zero would let a
+ * client of somebody else make batches without end. */
 static bool read_limit(struct refd_hello *hello, struct refd_slice value)
 {
 	return read_named(&value, "updates", &hello->max_updates) &&
 	    read_named(&value, "bytes", &hello->max_bytes) &&
-	    value.data == NULL;
+	    value.data == NULL && hello->max_updates > 0 &&
+	    hello->max_bytes > 0;
 }
 
 static bool read_progress(struct refd_hello *hello, struct refd_slice value)

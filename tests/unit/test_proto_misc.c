@@ -376,6 +376,7 @@ START_TEST(test_hello_refused)
 		"limit updates=5", "limit updates=5 bytes=6 ",
 		"limit bytes=6 updates=5",
 		"limit updates=5 bytes=", "limit updates=5 bytes=4294967296",
+		"limit updates=0 bytes=6", "limit updates=5 bytes=0",
 		"software " SIXTEEN SIXTEEN SIXTEEN SIXTEEN };
 	const char *hello_bad[] = { NULL, NULL };
 	const char *line_bad[] = { BEGIN, NULL, NULL };
@@ -434,6 +435,7 @@ START_TEST(test_hello_round)
 		.pid = UINT64_MAX,
 		.horizon_ms = 1234567890123,
 		.max_updates = UINT32_MAX,
+		.max_bytes = 1,
 		.software = SIXTEEN SIXTEEN SIXTEEN "123456789012345" };
 	struct refd_hello_decoder dec = { 0 };
 	struct pkt_buf buf = { 0 };

@@ -143,17 +143,31 @@ int group_claim(struct replica *r, const struct sys *sys, struct repo *repo,
 	return err == -ENOENT ? 0 : err;
 }
 
+/* ---- its values ---- */
+
+static bool is_known(const struct repo *repo)
+{
+	struct group_repo *kept = repo->replica;
+
+	return kept != NULL && atomic_load(&kept->has_values);
+}
+
+/* R: whether there are values. */
+static int note(const struct repo *repo, int r)
+{
+	struct group_repo *kept = repo->replica;
+
+	if (r == 1 && kept != NULL)
+		atomic_store(&kept->has_values, true);
+	return r;
+}
+
 int group_repo_continues(const struct store_parts *host,
     const struct repo *repo)
 {
-	struct group_repo *kept = repo->replica;
-	int r = 1;
-
-	if (!atomic_load(&kept->has_values))
-		r = journal_has_living_value(host->journal, repo->id);
-	if (r == 1)
-		atomic_store(&kept->has_values, true);
-	return r;
+	return is_known(repo) ?
+	    1 :
+	    note(repo, journal_has_living_value(host->journal, repo->id));
 }
 
 static int has_values(struct journal *j, const struct repo *repo)
@@ -183,18 +197,17 @@ static int has_copied_refs(const struct sys *sys, const struct repo *repo)
 int group_repo_may_continue(const struct store_parts *host,
     const struct repo *repo)
 {
-	struct group_repo *kept = repo->replica;
 	int r;
 
-	if (atomic_load(&kept->has_values))
+	if (is_known(repo))
 		return 1;
 	r = has_values(host->journal, repo);
 	if (r == 0)
 		r = has_copied_refs(host->sys, repo);
-	if (r == 1)
-		atomic_store(&kept->has_values, true);
-	return r;
+	return note(repo, r);
 }
+
+/* ---- the import ---- */
 
 bool group_repo_awaits_import(const struct repo *repo)
 {

@@ -10,8 +10,8 @@
  *
  * A node may lack a repository although it has all rows, because the leader
  * did not list it when the node joined. The later rows alone would look whole
- * there, and the older refs would be gone as soon as the node leads. So a row of
- * the leader says that its repository has values already. A node lets such a
+ * there, and the older refs would be gone as soon as the node leads. So a row
+ * of the leader says that its repository has values already. A node lets such a
  * row wait if its journal has no value of the repository, and nobody has copied
  * refs. A node that joins gets a value for each listed repository, also for an
  * empty one. On the leader only values of refs that exist count, since nobody

@@ -2,8 +2,8 @@
  * Detects work that hangs: a flush that has not returned for some time, and a
  * stage of the store with a thread that has not returned from a repository, a
  * file system or a file. The log, the status and the metrics report a stall and
- * its end. This file also decides whether the service manager should end the
- * daemon for a stall:
+ * its end. A new start ends some stalls and makes others worse, so this file
+ * also decides whether the service manager should end the daemon:
  *
  *	flush of the journal	Yes. No update is answered until the flush
  *				returns. The next start finishes acknowledged

@@ -16,8 +16,9 @@
  *	   the leader.
  *
  * Failures: while PostgreSQL is away, the service tries again. A leader that
- * has lost the lease settles its transaction, and is a follower then. A
- * different group and a log that ends too early end the program.
+ * has lost the lease settles its transaction, and is a follower then, because
+ * another node may lead already. A different group and a log that ends too
+ * early end the program.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -592,8 +592,8 @@ int verify_run(const struct group_config *config,
 	v.site = (struct fetch_site){ .roots = config->roots,
 		.nr_roots = config->nr_roots,
 		.dir = dir };
-	/* A run takes hours. Without this, a reader of the journal would see the
-	 * findings at the end, and nobody would after a kill. */
+	/* A run takes hours. Without this, a reader of the journal would see
+	 * the findings at the end, and nobody would after a kill. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	interrupt_catch();
 	read_damage(&v);

@@ -11,7 +11,8 @@
  *
  * Failures cost the transaction (admit.c). A transaction that is given up is
  * not begun, or not continued. A disk that hangs keeps one worker for each
- * repository with work on the disk, two workers at most.
+ * repository with work on the disk, but two workers at most, so that workers
+ * are left for the other disks.
  */
 #include "daemon/store/admission/admissions_internal.h"
 

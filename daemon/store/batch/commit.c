@@ -366,7 +366,7 @@ static void make_rows(struct pass *p, struct slice **slices,
 	}
 }
 
-/* Rows of a group can't be taken back, so the prepared files become durable
+/* Shared rows can't be taken back, so the prepared files become durable
  * before them. */
 static void sync_first(struct pass *p)
 {

@@ -430,8 +430,11 @@ func (r *runner) do(ctx context.Context, command string, w words) (
 			f.add("first", pairs[0].Key)
 		}
 		return "pairs", f, err
-	case "session":
-		r.held, err = r.client.Session(ctx, w.transaction())
+	case "session", "session-again":
+		if command == "session" {
+			r.txn = w.transaction()
+		}
+		r.held, err = r.client.Session(ctx, r.txn)
 		if err == nil {
 			f.results(r.held.Results)
 		}

@@ -283,6 +283,9 @@ func (c *Client) Session(ctx context.Context, t *Transaction) (*Session,
 		a, err := c.call(ctx, k)
 		var lost *lostError
 		if errors.As(err, &lost) {
+			if lost.sent {
+				t.maybeSent.Store(true)
+			}
 			if lost.sent && lost.over {
 				k.conn.post(len(t.Updates),
 					simple("cancel", t.Txid))
@@ -302,6 +305,8 @@ func (c *Client) Session(ctx context.Context, t *Transaction) (*Session,
 		if err != nil {
 			return nil, err
 		}
+		// Transact asks first: an answer to a commit can be lost.
+		t.maybeSent.Store(true)
 		if a.kind == "prepared" {
 			return &Session{Results: a.results,
 				RewritesPacked: a.rewritesPacked, client: c,

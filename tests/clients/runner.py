@@ -224,13 +224,13 @@ class Runner:
             call = getattr(client, command)
             pairs = self.done(call(repository(words), timeout))
             return "pairs", {"first": pairs[0][0]}
+        if command in ("transact", "session"):
+            self.txn = transaction(words)
         if command in ("transact", "again"):
-            if command == "transact":
-                self.txn = transaction(words)
             return "report", report(self.done(client.transact(self.txn,
                                                               timeout)))
-        if command == "session":
-            self.held = self.done(client.session(transaction(words), timeout))
+        if command in ("session", "session-again"):
+            self.held = self.done(client.session(self.txn, timeout))
             return "prepared", results(self.held.results)
         if command in ("commit", "abort"):
             return "report", report(self.done(getattr(self.held, command)(

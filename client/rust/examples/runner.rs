@@ -98,8 +98,17 @@ impl Runner {
                 f.add("first", &pairs[0].0 .0);
                 ("pairs", f)
             }
-            "session" => {
-                let session = client.session(w.transaction())?;
+            "session" | "session-again" => {
+                let txn = match command {
+                    "session" => w.transaction(),
+                    _ => self.txn.take().unwrap(),
+                };
+                // A session takes its transaction: the id makes it again.
+                let again = self
+                    .txn
+                    .insert(Transaction::resume(&txn.repository, txn.txid()));
+                again.updates = txn.updates.clone();
+                let session = client.session(txn)?;
                 f.results(&session.results);
                 self.held = Some(session);
                 ("prepared", f)

@@ -390,6 +390,7 @@ impl Session {
         let t = &self.txn;
         let mut tries = Tries::default();
         let mut is_asking = false;
+        self.is_committing.store(true, Ordering::SeqCst);
         loop {
             let asked = if is_asking {
                 client.outcome(t, end)
@@ -410,7 +411,6 @@ impl Session {
                         });
                     }
                     is_asking = true;
-                    self.is_committing.store(true, Ordering::SeqCst);
                     if tries.is_hopeless(&mut lost) {
                         return Err(unknown(t, &lost.cause.text()));
                     }

@@ -8,8 +8,8 @@ import (
 
 // The rules of resending: only an answer proves success or failure. A request
 // that was sent and has no answer is asked for by its id. A transaction is sent
-// again only after never-seen. A session ends with its connection, and a commit
-// is never sent again.
+// again only after never-seen. A session ends with its connection. A commit is
+// sent again only if the first was refused or not sent.
 
 // fit checks that the answer fits the request, and gives every update a result.
 func (k *call) fit(a *answer) error {
@@ -260,7 +260,7 @@ type Session struct {
 	client *Client
 	txn    *Transaction
 	conn   *conn
-	// A commit was sent, and its outcome is not known.
+	// The daemon may have a commit.
 	isOpen bool
 }
 
@@ -328,13 +328,14 @@ func (c *Client) Session(ctx context.Context, t *Transaction) (*Session,
 }
 
 // Commit publishes the refs. The error is nil if and only if all refs are ok.
+// After an UnknownError, Commit asks what became of the first.
 func (s *Session) Commit(ctx context.Context) (*Report, error) {
 	ctx, cancel := s.client.context(ctx)
 	defer cancel()
 	t := s.txn
-	s.isOpen = true
 	var try tries
-	isAsking := false
+	isAsking := s.isOpen
+	s.isOpen = true
 	for {
 		k := &call{encode: simple("commit", t.Txid), kinds: aboutID,
 			txn: t, conn: s.conn}
@@ -345,6 +346,7 @@ func (s *Session) Commit(ctx context.Context) (*Report, error) {
 		var lost *lostError
 		if errors.As(err, &lost) {
 			if !isAsking && !lost.sent {
+				s.isOpen = false
 				return nil, s.unsent(lost)
 			}
 			isAsking = true
@@ -372,6 +374,8 @@ func (s *Session) Commit(ctx context.Context) (*Report, error) {
 		case isAsking:
 			return nil, t.unknown(a.text, a.status)
 		default:
+			// The refused commit did nothing: another may be sent.
+			s.isOpen = a.status == UnknownOutcome
 			return nil, refused(t.Txid, a)
 		}
 	}
@@ -409,6 +413,8 @@ func (s *Session) Abort(ctx context.Context) (*Report, error) {
 		return gone, nil
 	case err != nil:
 		return nil, err
+	case a.kind == "refused" && s.isOpen:
+		return nil, s.txn.unknown(a.text, a.status)
 	case a.kind == "refused":
 		return nil, refused(s.txn.Txid, a)
 	case a.kind == "never-seen":

@@ -304,7 +304,7 @@ class Session:
         self._client = client
         self._connection = connection
         self._ended = False
-        self._is_open = False  # what became of a commit is not known
+        self._is_open = False  # the daemon may have a commit
 
     async def __aenter__(self):
         return self
@@ -315,17 +315,15 @@ class Session:
                 await self.abort()
 
     async def commit(self, timeout=None):
-        """Publishes the refs. Returns a `Report` if all refs are ok."""
-        self._is_open = True
-        report = await self._client._run(
-            exchange.commit(self.txn, self._connection), timeout)
+        """Publishes the refs. Returns a `Report` if all refs are ok. After
+        `Unknown`, asks what became of the first commit."""
+        report = await self._client._run(exchange.commit(self), timeout)
         self._ended = True
         return report
 
     async def abort(self, timeout=None):
         """Releases the locks, as `refd.Session.abort`."""
-        report = await self._client._run(
-            exchange.abort(self.txn, self._connection, self._is_open), timeout)
+        report = await self._client._run(exchange.abort(self), timeout)
         self._ended = True
         return report
 

@@ -344,7 +344,7 @@ class Session:
         self._client = client
         self._connection = connection
         self._ended = False
-        self._is_open = False  # what became of a commit is not known
+        self._is_open = False  # the daemon may have a commit
 
     def __enter__(self):
         return self
@@ -355,18 +355,16 @@ class Session:
                 self.abort()
 
     def commit(self, timeout=None):
-        """Publishes the refs. Returns a `Report` if all refs are ok."""
-        self._is_open = True
-        report = self._client._run(
-            exchange.commit(self.txn, self._connection), timeout)
+        """Publishes the refs. Returns a `Report` if all refs are ok. After
+        `Unknown`, asks what became of the first commit."""
+        report = self._client._run(exchange.commit(self), timeout)
         self._ended = True
         return report
 
     def abort(self, timeout=None):
         """Releases the locks. Returns a `Report`; its outcome is not rejected
         only if the session was committed before."""
-        report = self._client._run(
-            exchange.abort(self.txn, self._connection, self._is_open), timeout)
+        report = self._client._run(exchange.abort(self), timeout)
         self._ended = True
         return report
 

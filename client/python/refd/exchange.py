@@ -8,7 +8,8 @@ blocking client and the asyncio client follow the same rules:
    and has no answer is asked for by its id.
 2. A transaction is sent again only after never-seen, the only answer that
    excludes any effect.
-3. A session ends with its connection. A commit is never sent again.
+3. A session ends with its connection. A commit is sent again only if the first
+   was refused or not sent.
 """
 import dataclasses
 import time
@@ -271,9 +272,11 @@ def prepare(txn, timeout):
             raise _refused(txn.txid, answer)
 
 
-def commit(txn, connection):
-    """Commits a session that was prepared on CONNECTION."""
-    tries, ask = _Tries(), False
+def commit(session):
+    """Commits a session. If the daemon may have a commit already, asks."""
+    txn, connection = session.txn, session._connection
+    tries, ask = _Tries(), session._is_open
+    session._is_open = True
     kinds = ("results", "pending", "never-seen", "expired")
     gone = Aborted("the session ended with its connection")
     while True:
@@ -283,6 +286,7 @@ def commit(txn, connection):
                 kinds, txn, connection=connection)
         except Lost as lost:
             if not ask and not lost.sent:
+                session._is_open = False
                 raise gone from lost.cause
             ask = True
             if tries.is_hopeless(lost):
@@ -302,19 +306,21 @@ def commit(txn, connection):
         elif ask:
             raise Unknown(txn.txid, answer.text or str(answer.status))
         else:
+            # The refused commit did nothing, so another one may be sent.
+            session._is_open = answer.status == Status.UNKNOWN
             raise _refused(txn.txid, answer)
 
 
-def abort(txn, connection, is_open):
-    """Ends a session without its changes. Returns a report. IS_OPEN: a commit
-    was sent, and its outcome is not known."""
+def abort(session):
+    """Ends a session without its changes. Returns a report."""
+    txn, is_open = session.txn, session._is_open
     gone = Report(txn.txid, Outcome.REJECTED, tuple(
         Result(u.ref, Status.ABORTED) for u in txn.updates), len(txn.updates))
     try:
         answer = yield Call(
             lambda request_id: wire.simple("abort", request_id, txn.txid),
             ("results", "pending", "never-seen", "expired"), txn,
-            connection=connection)
+            connection=session._connection)
     except Lost as lost:
         if is_open:
             raise Unknown(txn.txid, str(lost.cause)) from lost.cause
@@ -322,6 +328,8 @@ def abort(txn, connection, is_open):
             raise Unreachable(str(lost.cause)) from lost.cause
         return gone
     if answer.kind == "refused":
+        if is_open:
+            raise Unknown(txn.txid, answer.text or str(answer.status))
         raise _refused(txn.txid, answer)
     if answer.kind in ("pending", "expired"):
         raise Unknown(txn.txid, f"the daemon answers {answer.kind}")

@@ -1,7 +1,7 @@
 // The rules of resending: only an answer proves success or failure. A request
 // that was sent and has no answer is asked for by its id. A transaction is sent
-// again only after never-seen. A session ends with its connection, and a commit
-// is never sent again.
+// again only after never-seen. A session ends with its connection. A commit is
+// sent again only if the first was refused or not sent.
 
 use crate::answer::{Answer, Body, Refusal};
 use crate::client::{is_about_id, report_of, sleep, Call, Client, Tries};
@@ -384,13 +384,12 @@ impl Session {
     }
 
     /// Publishes the refs. The return value is `Ok` if and only if all refs are
-    /// ok.
+    /// ok. After the error `Unknown`, asks what became of the first commit.
     pub fn commit(&self, client: &mut Client) -> Result<Report, Error> {
         let end = client.end();
         let t = &self.txn;
         let mut tries = Tries::default();
-        let mut is_asking = false;
-        self.is_committing.store(true, Ordering::SeqCst);
+        let mut is_asking = self.is_committing.swap(true, Ordering::SeqCst);
         loop {
             let asked = if is_asking {
                 client.outcome(t, end)
@@ -402,6 +401,7 @@ impl Session {
                 Err(Fail::Final(error)) => return Err(error),
                 Err(Fail::Lost(mut lost)) => {
                     if !is_asking && !lost.sent {
+                        self.is_committing.store(false, Ordering::SeqCst);
                         // If only the time is over and nothing was sent, the
                         // session is still prepared.
                         return Err(if lost.over && !lost.broken {
@@ -426,6 +426,9 @@ impl Session {
                     return Err(unknown(t, &why(&r)));
                 }
                 Body::Refused(r) if !is_asking => {
+                    // The refused commit did nothing: another may be sent.
+                    let is_open = r.status == Status::Unknown;
+                    self.is_committing.store(is_open, Ordering::SeqCst);
                     return Err(refused(t.txid(), &r));
                 }
                 _ => {
@@ -449,11 +452,10 @@ impl Session {
             updates: updates.len(),
             token: None,
         };
+        let is_open = self.is_committing.load(Ordering::SeqCst);
         match self.finish(client, "abort", end) {
             Err(Fail::Final(error)) => Err(error),
-            Err(Fail::Lost(lost))
-                if self.is_committing.load(Ordering::SeqCst) =>
-            {
+            Err(Fail::Lost(lost)) if is_open => {
                 Err(unknown(&self.txn, &lost.cause.text()))
             }
             Err(Fail::Lost(lost)) if lost.over => {
@@ -461,6 +463,9 @@ impl Session {
             }
             Err(Fail::Lost(_)) => Ok(gone()),
             Ok(answer) => match &answer.body {
+                Body::Refused(r) if is_open => {
+                    Err(unknown(&self.txn, &why(r)))
+                }
                 Body::Refused(r) => Err(refused(self.txid(), r)),
                 Body::NeverSeen => Ok(gone()),
                 Body::Pending | Body::Expired => {

@@ -267,7 +267,8 @@ type Session struct {
 var errSessionGone = &RejectedError{Status: Aborted,
 	Text: "the session ended with its connection"}
 
-// Session locks all refs of a transaction.
+// Session locks all refs of a transaction. If the transaction was sent before,
+// Session asks what became of it first.
 func (c *Client) Session(ctx context.Context, t *Transaction) (*Session,
 	error) {
 	ctx, cancel := c.context(ctx)
@@ -278,27 +279,37 @@ func (c *Client) Session(ctx context.Context, t *Transaction) (*Session,
 		return nil, err
 	}
 	var try tries
+	isKnown := t.maybeSent.Load() // an earlier request had the id
+	isAsking := isKnown
 	for {
 		k := t.request("session", clock, "results", "prepared")
+		if isAsking {
+			k = t.query()
+		}
 		a, err := c.call(ctx, k)
 		var lost *lostError
 		if errors.As(err, &lost) {
 			if lost.sent {
 				t.maybeSent.Store(true)
 			}
-			if lost.sent && lost.over {
+			isHopeless := try.isHopeless(lost)
+			if lost.sent && lost.over && !isAsking {
 				k.conn.post(len(t.Updates),
 					simple("cancel", t.Txid))
+			}
+			switch {
+			case isKnown && isHopeless:
+				return nil, t.unknown("", lost.cause)
+			case lost.sent && lost.over:
 				return nil, &RejectedError{Status: Deadline,
 					Text:  "not prepared in time",
 					Cause: lost.cause}
-			}
-			if lost.sent {
+			case lost.sent && !isKnown:
 				return nil, errSessionGone
-			}
-			if try.isHopeless(lost) {
+			case isHopeless:
 				return nil, unsent(lost)
 			}
+			isAsking = isKnown
 			try.sleep(ctx)
 			continue
 		}
@@ -312,18 +323,33 @@ func (c *Client) Session(ctx context.Context, t *Transaction) (*Session,
 				RewritesPacked: a.rewritesPacked, client: c,
 				txn: t, conn: k.conn}, nil
 		}
-		if a.kind == "results" {
+		retry := time.Duration(a.retryAfterMs) * time.Millisecond
+		switch {
+		case a.kind == "never-seen":
+			isKnown, isAsking = false, false
+		case a.kind == "pending": // perhaps a session that is prepared
+			isAsking = false
+		case a.kind == "expired":
+			return nil, t.unknown("the id is too old", nil)
+		case isKnown && (!isAsking || a.status == Busy):
+			// Without a lock, only the answer to a query is about
+			// the id.
+			isAsking = true
+			try.sleep(ctx)
+		case a.kind == "results":
 			if _, err := verdict(a.report); err != nil {
 				return nil, err
 			}
-			return nil, &RejectedError{Status: Aborted,
-				Text: "the session was over when it began"}
-		}
-		retry := time.Duration(a.retryAfterMs) * time.Millisecond
-		if retry == 0 || retry >= clock.left() {
+			return nil, &UnknownError{Txid: t.Txid,
+				Text:    "the id was committed before",
+				Results: a.report.Results}
+		case isKnown:
+			return nil, t.unknown(a.text, a.status)
+		case retry > 0 && retry < clock.left():
+			sleep(ctx, retry)
+		default:
 			return nil, refused(t.Txid, a)
 		}
-		sleep(ctx, retry)
 	}
 }
 

@@ -236,36 +236,58 @@ def transact(txn, timeout):
 
 
 def prepare(txn, timeout):
-    """Starts a session. Returns the answer `prepared` and its connection."""
+    """Starts a session. Returns the answer `prepared` and its connection.
+    If an earlier request had the id, asks what became of it first."""
     clock, tries = _Clock(txn, timeout), _Tries()
+    known = ask = txn.maybe_sent
     cancel = Post(lambda request_id: wire.simple("cancel", request_id,
                                                  txn.txid), len(txn.updates))
     while True:
-        call = _send("session", txn, clock, ("results", "prepared"))
+        call = _query(txn) if ask else _send("session", txn, clock,
+                                             ("results", "prepared"))
         try:
             answer = yield call
         except Lost as lost:
-            if lost.sent and lost.over:
+            is_hopeless = tries.is_hopeless(lost)
+            if lost.sent and lost.over and not ask:
                 yield cancel
+            if known and is_hopeless:
+                raise Unknown(txn.txid, str(lost.cause)) from lost.cause
+            if lost.sent and lost.over:
                 raise DeadlinePassed("the session was not prepared in time")
-            if lost.sent:
+            if lost.sent and not known:
                 raise Aborted("the session ended with its connection") \
                     from lost.cause
-            if tries.is_hopeless(lost):
+            if is_hopeless:
                 raise _unsent(lost) from lost.cause
+            ask = known
             yield tries.nap()
             continue
         except Error:
             raise
         except BaseException:  # the caller was interrupted
-            yield cancel
+            if not ask:
+                yield cancel
             raise
         if answer.kind == "prepared":
             return answer, call.connection
-        if answer.kind == "results":
+        if answer.kind == "never-seen":
+            known = ask = False
+        elif answer.kind == "pending":  # perhaps a session that is prepared
+            ask = False
+        elif answer.kind == "expired":
+            raise Unknown(txn.txid, "the id is too old")
+        elif known and (not ask or answer.status == Status.BUSY):
+            # Without a lock, only the answer to a query is about the id.
+            ask = True
+            yield tries.nap()
+        elif answer.kind == "results":
             _verdict(answer.report)
-            raise Aborted("the session was over when it began")
-        if (answer.retry_after_ms and
+            raise Unknown(txn.txid, "the id was committed before",
+                          answer.report.results)
+        elif known:
+            raise Unknown(txn.txid, answer.text or str(answer.status))
+        elif (answer.retry_after_ms and
                 answer.retry_after_ms / 1000 < clock.left()):
             yield Sleep(answer.retry_after_ms / 1000)
         else:

@@ -265,7 +265,8 @@ impl Client {
         }
     }
 
-    /// Locks all refs of a transaction.
+    /// Locks all refs of a transaction. If the transaction was sent before, asks
+    /// what became of it first.
     pub fn session(&mut self, t: Transaction) -> Result<Session, Error> {
         let end = self.end();
         let clock = Clock::of(&t, end)?;
@@ -273,24 +274,39 @@ impl Client {
         let kinds = |body: &Body| {
             matches!(body, Body::Results(_) | Body::Prepared { .. })
         };
+        // An earlier request had the id.
+        let mut is_known = t.maybe_sent.load(Ordering::SeqCst);
+        let mut is_asking = is_known;
         loop {
-            let answer = match self.start("session", kinds, &t, clock, end) {
+            let asked = if is_asking {
+                self.outcome(&t, end)
+            } else {
+                self.start("session", kinds, &t, clock, end)
+            };
+            let answer = match asked {
                 Ok(answer) => answer,
                 Err(Fail::Final(error)) => return Err(error),
-                Err(Fail::Lost(lost)) if lost.sent && lost.over => {
-                    self.give_up(&t);
-                    return Err(Error::rejected(
-                        Status::Deadline,
-                        "not prepared in time",
-                    ));
-                }
-                Err(Fail::Lost(lost)) if lost.sent => {
-                    return Err(session_gone());
-                }
                 Err(Fail::Lost(mut lost)) => {
-                    if tries.is_hopeless(&mut lost) {
+                    let is_hopeless = tries.is_hopeless(&mut lost);
+                    if lost.sent && lost.over && !is_asking {
+                        self.give_up(&t);
+                    }
+                    if is_known && is_hopeless {
+                        return Err(unknown(&t, &lost.cause.text()));
+                    }
+                    if lost.sent && lost.over {
+                        return Err(Error::rejected(
+                            Status::Deadline,
+                            "not prepared in time",
+                        ));
+                    }
+                    if lost.sent && !is_known {
+                        return Err(session_gone());
+                    }
+                    if is_hopeless {
                         return Err(unsent(lost));
                     }
+                    is_asking = is_known;
                     tries.sleep(end);
                     continue;
                 }
@@ -308,12 +324,32 @@ impl Client {
                         is_committing: AtomicBool::new(false),
                     })
                 }
+                Body::NeverSeen => {
+                    is_known = false;
+                    is_asking = false;
+                }
+                // Perhaps a session that is prepared.
+                Body::Pending => is_asking = false,
+                Body::Expired => return Err(unknown(&t, "the id is too old")),
+                Body::Refused(r) if is_asking && r.status != Status::Busy => {
+                    return Err(unknown(&t, &why(&r)));
+                }
+                // Without a lock, only the answer to a query is about the id.
+                Body::Refused(_) if is_known => {
+                    is_asking = true;
+                    tries.sleep(end);
+                }
+                Body::Results(_) if is_known && !is_asking => {
+                    is_asking = true;
+                    tries.sleep(end);
+                }
                 Body::Results(report) => {
-                    verdict(report)?;
-                    return Err(Error::rejected(
-                        Status::Aborted,
-                        "the session was over when it began",
-                    ));
+                    let report = verdict(report)?;
+                    return Err(Error::Unknown(Unknown {
+                        txid: report.txid,
+                        text: "the id was committed before".to_string(),
+                        results: report.results,
+                    }));
                 }
                 Body::Refused(r) => match r.retry_after {
                     Some(time) if time < clock.left() => sleep(time, end),

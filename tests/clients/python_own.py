@@ -56,6 +56,32 @@ def blocking():
                 refd.Selection(repo, ("refs/own/",), limit=1))]))
 
 
+class Interrupted:
+    """A socket on which a signal handler raises behind the last send(2)."""
+
+    def __init__(self, peer):
+        self._peer = peer
+
+    def __getattr__(self, name):
+        return getattr(self._peer, name)
+
+    def send(self, data):
+        self._peer.sendall(data)
+        raise TimeoutError("raised by a signal handler")
+
+    sendall = send
+
+
+def interrupted():
+    with refd.connect(path) as client:
+        client._connection._socket = Interrupted(client._connection._socket)
+        txn = refd.Transaction(repo).create("refs/own/alarm", one)
+        raises("all bytes are out when a signal handler raises", refd.Unknown,
+               lambda: client.transact(txn))
+        shows("and the transaction was done", "committed",
+              client.transact(txn).outcome)
+
+
 def naps():
     select = refd.Selection(repo, reverse=True, journal="0" * 32,
                             before=refd.Position(7, 0))
@@ -64,6 +90,23 @@ def naps():
     next(asked)
     nap = asked.send(SimpleNamespace(kind="records", page=page))
     shows("a nap while the daemon makes its index", exchange.Sleep, type(nap))
+
+
+async def two_tasks():
+    """Both wait for a connection, for a transaction that was sent before."""
+    async with await refd.aio.connect(path) as client:
+        async def never():
+            await asyncio.sleep(60)
+        await client.close()
+        client._open = never
+        txn = refd.Transaction(repo, txid=refd.Transaction(repo).txid)
+        ends = await asyncio.gather(
+            client.transact(txn, 0.4), client.transact(txn, 0.2),
+            return_exceptions=True)
+        shows("two tasks know that a transaction was sent",
+              [refd.Unknown, refd.Unknown], [type(end) for end in ends])
+        shows("and so does the next", refd.Unknown, type((await asyncio.gather(
+            client.transact(txn, 0.2), return_exceptions=True))[0]))
 
 
 async def first_record(pages):
@@ -110,5 +153,7 @@ async def many():
 
 
 blocking()
+interrupted()
 naps()
+asyncio.run(two_tasks())
 asyncio.run(many())

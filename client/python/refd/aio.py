@@ -101,8 +101,7 @@ class _Connection:
         self._expect(call.updates)
         future = asyncio.get_running_loop().create_future()
         self.waiting[request_id] = future
-        if call.txn:
-            call.txn.maybe_sent = True
+        call.note_sent()
         try:
             self._writer.write(data)
             await self._writer.drain()
@@ -185,18 +184,11 @@ class Client:
             return None
         if left <= 0:
             raise Lost(TimeoutError("the time is over"), False, over=True)
-        before = action.txn and action.txn.maybe_sent
-        if action.txn:
-            action.txn.maybe_sent = False
         try:
             async with asyncio.timeout(left):
                 return await self._call(action)
         except TimeoutError as cause:
-            sent = action.txn.maybe_sent if action.txn else True
-            raise Lost(cause, sent, over=True) from cause
-        finally:
-            if before:
-                action.txn.maybe_sent = True
+            raise Lost(cause, action.sent, over=True) from cause
 
     async def _run(self, steps, timeout=None):
         deadline = time.monotonic() + (timeout or self.timeout)

@@ -1,6 +1,8 @@
 """The blocking client."""
 import contextlib
+import math
 import os
+import select
 import socket
 import time
 
@@ -86,15 +88,32 @@ class Connection:
         """A request with UPDATES updates comes next."""
         self._messages.expect(updates, alone=not self.ids.abandoned)
 
-    def send(self, data, deadline):
-        """True if all of DATA was written. A server that has hung up may have
-        sent the reason before: the caller still reads."""
-        try:
-            self._limit(deadline)
-            self._socket.sendall(data)
-            return True
-        except (BrokenPipeError, ConnectionResetError):
-            return False
+    def send(self, call, data, deadline):
+        """Writes DATA. `call.sent` tells whether all of it may be out. A server
+        that has hung up may have sent the reason before: the caller still
+        reads."""
+        rest = memoryview(data)
+        room = select.poll()
+        room.register(self._socket, select.POLLOUT)
+        self._socket.setblocking(False)
+        while rest:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("the time is over")
+            if not room.poll(math.ceil(min(left, 60) * 1000)):
+                continue
+            # The handler of a signal can raise anything behind send(2), even
+            # TimeoutError. So only errors of send(2) itself say "not sent".
+            call.sent = True
+            try:
+                rest = rest[self._socket.send(rest):]
+            except BlockingIOError:
+                pass
+            except (BrokenPipeError, ConnectionResetError):
+                call.sent = False
+                return
+            call.sent = not rest
+        call.note_sent()
 
     def answer(self, request_id, deadline):
         """The answer to a request; notes a refusal of the connection."""
@@ -186,24 +205,28 @@ class Client:
         request_id = connection.ids.new()
         data = call.make(request_id)
         connection.expect(call.updates)
-        sent = False
-        if call.txn:
-            call.txn.maybe_sent = True
+        is_whole = False
         try:
-            sent = connection.send(data, deadline)
+            connection.send(call, data, deadline)
+            is_whole = True
             answer = call.fit(connection.answer(request_id, deadline))
         except TimeoutError as cause:
-            if sent:
+            # Before the end of the time it is the handler's of a signal, as
+            # below.
+            if is_whole and call.sent and time.monotonic() >= deadline:
                 connection.ids.abandoned.add(request_id)
             else:
                 connection.close()
-            raise Lost(cause, sent, over=True) from cause
+            raise Lost(cause, call.sent, over=True) from cause
         except (OSError, ProtocolError) as cause:
             connection.close()
-            raise lost_with(cause, connection.refusal, sent) from cause
+            raise lost_with(cause, connection.refusal, call.sent) from cause
         except BaseException:  # a signal: half of a message may be unread
             connection.close()
             raise
+        finally:
+            if call.sent:
+                call.note_sent()
         call.connection = connection
         return answer
 
@@ -224,10 +247,12 @@ class Client:
             connection.expect(action.updates)
             connection.ids.abandoned.add(request_id)
             try:
-                connection.send(action.make(request_id),
+                connection.send(action, action.make(request_id),
                                 time.monotonic() + 1)
-            except OSError:
-                connection.close()
+            except BaseException as error:
+                connection.close()  # half of the request may be out
+                if not isinstance(error, OSError):
+                    raise
 
     def _run(self, steps, timeout=None):
         deadline = time.monotonic() + (timeout or self.timeout)

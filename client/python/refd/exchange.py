@@ -48,6 +48,14 @@ class Call:
         self.txn = txn  # results must fit its updates
         self.serving = serving  # wait until the daemon serves
         self.connection = connection  # no other connection will do
+        self.sent = False  # the daemon may have the whole request
+
+    def note_sent(self):
+        """The daemon may have the whole request. Nothing forgets this, because
+        two tasks can have the same transaction."""
+        self.sent = True
+        if self.txn:
+            self.txn.maybe_sent = True
 
     def fit(self, answer):
         """The answer, with a result for every update."""
@@ -67,13 +75,12 @@ class Call:
         return answer
 
 
-class Post:
+class Post(Call):
     """A request on a connection, whose answer nobody waits for. It has results
     for at most UPDATES updates."""
 
     def __init__(self, make, updates):
-        self.make = make
-        self.updates = updates
+        super().__init__(make, (), updates=updates)
 
 
 class Sleep:
@@ -203,15 +210,14 @@ def transact(txn, timeout):
     clock, tries = _Clock(txn, timeout), _Tries()
     ask = txn.maybe_sent
     while True:
-        before = txn.maybe_sent
         try:
             answer = yield (_query(txn) if ask else
                             _send("transaction", txn, clock, ("results",)))
         except Lost as lost:
-            txn.maybe_sent = before or lost.sent
             ask = ask or lost.sent
             if tries.is_hopeless(lost):
-                if txn.maybe_sent:
+                # A daemon that denies this client has read nothing.
+                if ask or (txn.maybe_sent and not lost.denied):
                     raise Unknown(txn.txid, str(lost.cause)) from lost.cause
                 raise _unsent(lost) from lost.cause
             yield tries.nap()
@@ -302,10 +308,11 @@ def commit(session):
     kinds = ("results", "pending", "never-seen", "expired")
     gone = Aborted("the session ended with its connection")
     while True:
+        call = _query(txn) if ask else Call(
+            lambda request_id: wire.simple("commit", request_id, txn.txid),
+            kinds, txn, connection=connection)
         try:
-            answer = yield _query(txn) if ask else Call(
-                lambda request_id: wire.simple("commit", request_id, txn.txid),
-                kinds, txn, connection=connection)
+            answer = yield call
         except Lost as lost:
             if not ask and not lost.sent:
                 session._is_open = False
@@ -315,6 +322,9 @@ def commit(session):
                 raise Unknown(txn.txid, str(lost.cause)) from lost.cause
             yield tries.nap()
             continue
+        except BaseException:  # the caller was interrupted
+            session._is_open = ask or call.sent
+            raise
         if answer.kind == "results":
             return _verdict(answer.report)
         if answer.kind == "never-seen":

@@ -14,6 +14,7 @@ package refd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -219,6 +220,12 @@ func sleep(ctx context.Context, d time.Duration) {
 
 func (c *Client) ask(ctx context.Context, kinds []string,
 	encode func(id uint32) ([]byte, error)) (*answer, error) {
+	return c.question(ctx, false, kinds, encode)
+}
+
+// question asks. If isOnce is set, it asks again only if nothing was sent.
+func (c *Client) question(ctx context.Context, isOnce bool, kinds []string,
+	encode func(id uint32) ([]byte, error)) (*answer, error) {
 	ctx, cancel := c.context(ctx)
 	defer cancel()
 	var t tries
@@ -228,6 +235,11 @@ func (c *Client) ask(ctx context.Context, kinds []string,
 		if errors.As(err, &lost) {
 			if isProtocol(lost.cause) {
 				return nil, lost.cause
+			}
+			if isOnce && lost.sent {
+				return nil, &UnreachableError{fmt.Errorf(
+					"no answer, and not sent again: %w",
+					lost.cause)}
 			}
 			if t.isHopeless(lost) {
 				return nil, unanswered(lost)
@@ -267,9 +279,12 @@ func (c *Client) Ping(ctx context.Context) error {
 }
 
 // Pairs returns the pairs of status, stats, metrics or checkpoint; on the
-// socket of administrators of top, slow, locks, pause, drain or resume, too.
+// socket of administrators of top, slow, locks, pause, drain or resume, too. A
+// drain is not sent again: without an answer, it may have ended or may go on.
 func (c *Client) Pairs(ctx context.Context, verb string) ([]Pair, error) {
-	a, err := c.ask(ctx, []string{"pairs"}, simple(verb, ""))
+	// If a daemon ends while it is drained, the next one must not be drained.
+	a, err := c.question(ctx, verb == "drain", []string{"pairs"},
+		simple(verb, ""))
 	if err != nil {
 		return nil, err
 	}

@@ -368,8 +368,8 @@ def abort(session):
     return gone if answer.kind == "never-seen" else answer.report
 
 
-def ask(make, *kinds, updates=0):
-    """A question, which may be asked again. Returns the answer."""
+def ask(make, *kinds, updates=0, once=False):
+    """A question, which may be asked again unless ONCE. Returns the answer."""
     tries = _Tries()
     while True:
         try:
@@ -377,6 +377,9 @@ def ask(make, *kinds, updates=0):
         except Lost as lost:
             if isinstance(lost.cause, ProtocolError):
                 raise lost.cause
+            if once and lost.sent:
+                raise Unreachable("no answer, and not sent again: "
+                                  f"{lost.cause}") from lost.cause
             if tries.is_hopeless(lost):
                 kind = Denied if lost.denied else Unreachable
                 raise kind(str(lost.cause)) from lost.cause
@@ -402,8 +405,9 @@ def ask_about(verb, txid):
 
 def ask_pairs(verb):
     """Returns the pairs of `status` and its like."""
+    # If a daemon ends while it is drained, the next one must not be drained.
     answer = yield from ask(lambda request_id: wire.simple(verb, request_id),
-                            "pairs")
+                            "pairs", once=verb == "drain")
     return answer.pairs
 
 

@@ -192,8 +192,10 @@ impl Client {
 
     // ---- questions ----
 
+    /// Asks. If `is_once` is set, asks again only if nothing was sent.
     fn question(
         &mut self,
+        is_once: bool,
         kinds: fn(&Body) -> bool,
         updates: usize,
         encode: Encode,
@@ -217,6 +219,12 @@ impl Client {
             if let Cause::Protocol(text) = lost.cause {
                 return Err(Error::Protocol(text));
             }
+            if is_once && lost.sent {
+                return Err(Error::Unreachable(format!(
+                    "no answer, and not sent again: {}",
+                    lost.cause.text()
+                )));
+            }
             if tries.is_hopeless(&mut lost) {
                 let text = lost.cause.text();
                 return Err(if lost.denied {
@@ -231,34 +239,43 @@ impl Client {
 
     /// Checks that the daemon answers.
     pub fn ping(&mut self) -> Result<(), Error> {
-        self.question(|body| matches!(body, Body::Pong), 0, &|id| {
+        self.question(false, |body| matches!(body, Body::Pong), 0, &|id| {
             encode_simple("ping", id, "")
         })?;
         Ok(())
     }
 
     /// Returns the pairs of status, stats, metrics or checkpoint; on the socket
-    /// of administrators of top, slow, locks, pause, drain or resume, too.
+    /// of administrators of top, slow, locks, pause, drain or resume, too. A
+    /// drain is not sent again: without an answer, it may have ended or may go
+    /// on.
     pub fn pairs(&mut self, verb: &str) -> Result<Vec<Pair>, Error> {
-        self.ask_pairs(&|id| encode_simple(verb, id, ""))
+        // If a daemon ends while it is drained, the next one must not be
+        // drained.
+        let is_once = verb == "drain";
+        self.ask_pairs(is_once, &|id| encode_simple(verb, id, ""))
     }
 
     /// Moves the loose refs of a repository to packed-refs. The pairs have the
     /// numbers of refs that were packed, and that were left.
     pub fn pack(&mut self, repo: &Repository) -> Result<Vec<Pair>, Error> {
-        self.ask_pairs(&|id| encode_for_repository("pack", id, repo))
+        self.ask_pairs(false, &|id| encode_for_repository("pack", id, repo))
     }
 
     /// Looks in a repository for changes by writers who did not tell the
     /// daemon, and records them. The pairs have the numbers of changes that
     /// were recorded, and that are left for a later look.
     pub fn look(&mut self, repo: &Repository) -> Result<Vec<Pair>, Error> {
-        self.ask_pairs(&|id| encode_for_repository("look", id, repo))
+        self.ask_pairs(false, &|id| encode_for_repository("look", id, repo))
     }
 
-    fn ask_pairs(&mut self, encode: Encode) -> Result<Vec<Pair>, Error> {
-        let answer =
-            self.question(|body| matches!(body, Body::Pairs(_)), 0, encode)?;
+    fn ask_pairs(
+        &mut self,
+        is_once: bool,
+        encode: Encode,
+    ) -> Result<Vec<Pair>, Error> {
+        let kinds = |body: &Body| matches!(body, Body::Pairs(_));
+        let answer = self.question(is_once, kinds, 0, encode)?;
         match answer.body {
             Body::Pairs(pairs) => Ok(pairs),
             _ => Err(Error::malformed("pairs")),
@@ -276,7 +293,7 @@ impl Client {
     }
 
     fn about(&mut self, verb: &str, txid: &str) -> Result<Report, Error> {
-        let answer = self.question(is_about_id, UPDATES_MAX, &|id| {
+        let answer = self.question(false, is_about_id, UPDATES_MAX, &|id| {
             encode_simple(verb, id, txid)
         })?;
         if answer.txid.as_deref() != Some(txid) {
@@ -298,10 +315,9 @@ impl Client {
     }
 
     fn history(&mut self, verb: &str, s: &Selection) -> Result<Page, Error> {
+        let kinds = |body: &Body| matches!(body, Body::Records(_));
         let answer =
-            self.question(|body| matches!(body, Body::Records(_)), 0, &|id| {
-                encode_history(verb, id, s)
-            })?;
+            self.question(false, kinds, 0, &|id| encode_history(verb, id, s))?;
         match answer.body {
             Body::Records(page) => Ok(page),
             _ => Err(Error::malformed("records")),

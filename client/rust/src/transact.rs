@@ -499,9 +499,7 @@ impl Session {
             }
             Err(Fail::Lost(_)) => Ok(gone()),
             Ok(answer) => match &answer.body {
-                Body::Refused(r) if is_open => {
-                    Err(unknown(&self.txn, &why(r)))
-                }
+                Body::Refused(r) if is_open => Err(unknown(&self.txn, &why(r))),
                 Body::Refused(r) => Err(refused(self.txid(), r)),
                 Body::NeverSeen => Ok(gone()),
                 Body::Pending | Body::Expired => {

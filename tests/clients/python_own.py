@@ -109,6 +109,22 @@ async def two_tasks():
             client.transact(txn, 0.2), return_exceptions=True))[0]))
 
 
+async def no_room():
+    """The time ends while a full connection takes no request."""
+    async with await refd.aio.connect(path) as client:
+        session = await client.session(
+            refd.Transaction(repo).create("refs/own/full", one))
+        waiting = client._connection.waiting
+        waiting.update((-n, asyncio.Future()) for n in range(256))
+        ends = [type((await asyncio.gather(call, return_exceptions=True))[0])
+                for call in (session.commit(0.1), session.abort(0.1))]
+        shows("a commit, and an abort, that were not sent",
+              [refd.Busy, refd.Unreachable], ends)
+        waiting.clear()
+        shows("the session goes on", "committed",
+              (await session.commit()).outcome)
+
+
 async def first_record(pages):
     """A page may be empty."""
     async for page in pages:
@@ -156,4 +172,5 @@ blocking()
 interrupted()
 naps()
 asyncio.run(two_tasks())
+asyncio.run(no_room())
 asyncio.run(many())

@@ -316,7 +316,8 @@ def commit(session):
         except Lost as lost:
             if not ask and not lost.sent:
                 session._is_open = False
-                raise gone from lost.cause
+                # If only the time is over, the session is still prepared.
+                raise (_unsent(lost) if lost.over else gone) from lost.cause
             ask = True
             if tries.is_hopeless(lost):
                 raise Unknown(txn.txid, str(lost.cause)) from lost.cause
@@ -356,7 +357,7 @@ def abort(session):
     except Lost as lost:
         if is_open:
             raise Unknown(txn.txid, str(lost.cause)) from lost.cause
-        if lost.over and lost.sent:
+        if lost.over:
             raise Unreachable(str(lost.cause)) from lost.cause
         return gone
     if answer.kind == "refused":

@@ -56,6 +56,18 @@ def blocking():
                 refd.Selection(repo, ("refs/own/",), limit=1))]))
 
 
+def empty_targets():
+    with refd.connect(path) as client:
+        for command in ("symref-update", "symref-delete", "symref-verify"):
+            txn = refd.Transaction(repo)
+            txn.updates.append(refd.Update(
+                command, "refs/own/symref", target="refs/own/a"
+                if command == "symref-update" else None, old_target=""))
+            raises(f"{command} with an empty old target", refd.BadRequest,
+                   lambda txn=txn: client.transact(txn))
+            shows("which was not sent", False, txn.maybe_sent)
+
+
 class Interrupted:
     """A socket on which a signal handler raises behind the last send(2)."""
 
@@ -169,6 +181,7 @@ async def many():
 
 
 blocking()
+empty_targets()
 interrupted()
 naps()
 asyncio.run(two_tasks())

@@ -198,6 +198,8 @@ def _put_update(out, update, length):
     def name(value):
         return _value(value, NAME_MAX) if value is not None else b""
 
+    if update.old_target == "":  # on the wire: any target
+        raise BadRequest("an empty old target")
     if update.no_deref:
         out.put(b"option no-deref")
     fields = [b"%s %s" % (update.command.encode(), name(update.ref))]

@@ -260,6 +260,8 @@ impl Writer {
             None => Ok(Vec::new()),
         };
         let target = |old: &'_ Option<crate::Text>| match old {
+            // On the wire: any target.
+            Some(old) if old.is_empty() => Err(bad("an empty old target")),
             Some(old) => checked(old, NAME_MAX).map(<[u8]>::to_vec),
             None => Ok(Vec::new()),
         };
@@ -482,6 +484,32 @@ mod tests {
         }
         incoming.feed(&flood);
         assert!(matches!(incoming.message(), Err(Error::Protocol(_))));
+    }
+
+    /// An empty old target must not become "any target".
+    #[test]
+    fn empty_old_targets_are_refused() {
+        let old = Some(crate::Text::from(""));
+        for command in [
+            Command::SymrefDelete { old: old.clone() },
+            Command::SymrefVerify { old },
+        ] {
+            let mut t = Transaction::resume(
+                &crate::Repository {
+                    git_dir: "/x".into(),
+                    ..crate::Repository::default()
+                },
+                &"0".repeat(32),
+            );
+            t.umask = Some(0o22);
+            t.updates.push(Update {
+                name: "HEAD".into(),
+                command,
+                no_deref: true,
+            });
+            let encoded = encode_transaction("transaction", 1, &t, None);
+            assert!(matches!(encoded, Err(Error::Rejected(_))));
+        }
     }
 
     #[test]

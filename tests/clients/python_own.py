@@ -2,6 +2,7 @@
 sessions as context managers, reports that are neither true nor false.
 Arguments: socket, repository, commit. Prints `ok` and `not ok` lines."""
 import asyncio
+import re
 import sys
 from types import SimpleNamespace
 
@@ -71,27 +72,50 @@ def empty_targets():
 class Interrupted:
     """A socket on which a signal handler raises behind the last send(2)."""
 
-    def __init__(self, peer):
-        self._peer = peer
+    def __init__(self, peer, error):
+        self._peer, self._error = peer, error
 
     def __getattr__(self, name):
         return getattr(self._peer, name)
 
     def send(self, data):
         self._peer.sendall(data)
-        raise TimeoutError("raised by a signal handler")
+        raise self._error
 
     sendall = send
 
 
 def interrupted():
     with refd.connect(path) as client:
-        client._connection._socket = Interrupted(client._connection._socket)
+        client._connection._socket = Interrupted(
+            client._connection._socket, TimeoutError("of a signal handler"))
         txn = refd.Transaction(repo).create("refs/own/alarm", one)
         raises("all bytes are out when a signal handler raises", refd.Unknown,
                lambda: client.transact(txn))
-        shows("and the transaction was done", "committed",
+        shows("and the transaction can be sent again", "committed",
               client.transact(txn).outcome)
+
+
+def asked(error):
+    """The end of the transaction in the notes of ERROR, or of its causes."""
+    while error:
+        for note in getattr(error, "__notes__", ()):
+            if found := re.search("refd query ([0-9a-f]{32})$", note):
+                with refd.connect(path) as client:
+                    return client.query(found[1]).outcome
+        error = error.__cause__
+    return "no note"
+
+
+def noted():
+    with refd.connect(path) as client:
+        client._connection._socket = Interrupted(
+            client._connection._socket, KeyboardInterrupt())
+        error = raises("Ctrl-C behind the last byte", KeyboardInterrupt,
+                       lambda: client.create(repo, "refs/own/note", one))
+        # The daemon may have done it, or given it up with its connection.
+        shows("the exception names the transaction", True,
+              asked(error) != "no note")
 
 
 def naps():
@@ -135,6 +159,16 @@ async def no_room():
         waiting.clear()
         shows("the session goes on", "committed",
               (await session.commit()).outcome)
+
+
+async def out_of_time():
+    async with await refd.aio.connect(path) as client:
+        held = refd.Transaction(repo).create("refs/own/named", one)
+        async with await client.session(held):
+            error = (await asyncio.gather(asyncio.wait_for(client.create(
+                repo, "refs/own/named", one), 0.2), return_exceptions=True))[0]
+            shows("the exception of wait_for names the transaction", "pending",
+                  asked(error))
 
 
 async def first_record(pages):
@@ -183,7 +217,9 @@ async def many():
 blocking()
 empty_targets()
 interrupted()
+noted()
 naps()
 asyncio.run(two_tasks())
 asyncio.run(no_room())
+asyncio.run(out_of_time())
 asyncio.run(many())

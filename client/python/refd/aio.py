@@ -2,7 +2,9 @@
 
 The methods are those of `refd.Client`, as coroutines. If the task of a
 transaction is cancelled, the transaction may still be done: keep the
-`Transaction`, and pass it to `transact` again or ask for its `txid`.
+`Transaction`, and pass it to `transact` again or ask for its `txid`. Of
+`update`, `create` and `delete`, the exception has a note with the id. Pass
+`txid=new_txid()` to know it.
 """
 import asyncio
 import contextlib
@@ -211,19 +213,25 @@ class Client:
         return await self._run(
             exchange.transact(txn, timeout or self.timeout), timeout)
 
+    async def _named(self, txn):
+        with exchange.named(txn):
+            return await self.transact(txn)
+
     async def update(self, repository, ref, oid, old=None, **options):
-        """Sets one ref, perhaps only from the value OLD."""
-        return await self.transact(
+        """Sets one ref, perhaps only from the value OLD. Of this and the next
+        two: pass `txid=` to know the id after an interruption. Without it,
+        the exception has a note with the id."""
+        return await self._named(
             Transaction(repository, **options).update(ref, oid, old))
 
     async def create(self, repository, ref, oid, **options):
         """Makes one ref."""
-        return await self.transact(
+        return await self._named(
             Transaction(repository, **options).create(ref, oid))
 
     async def delete(self, repository, ref, old=None, **options):
         """Deletes one ref, perhaps only with the value OLD."""
-        return await self.transact(
+        return await self._named(
             Transaction(repository, **options).delete(ref, old))
 
     async def session(self, txn, timeout=None):

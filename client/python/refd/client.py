@@ -275,19 +275,25 @@ class Client:
         return self._run(exchange.transact(txn, timeout or self.timeout),
                          timeout)
 
+    def _named(self, txn):
+        with exchange.named(txn):
+            return self.transact(txn)
+
     def update(self, repository, ref, oid, old=None, **options):
-        """Sets one ref, perhaps only from the value OLD."""
-        return self.transact(
+        """Sets one ref, perhaps only from the value OLD. Of this and the next
+        two: pass `txid=` to know the id after an interruption. Without it,
+        the exception has a note with the id."""
+        return self._named(
             Transaction(repository, **options).update(ref, oid, old))
 
     def create(self, repository, ref, oid, **options):
         """Makes one ref."""
-        return self.transact(
+        return self._named(
             Transaction(repository, **options).create(ref, oid))
 
     def delete(self, repository, ref, old=None, **options):
         """Deletes one ref, perhaps only with the value OLD."""
-        return self.transact(
+        return self._named(
             Transaction(repository, **options).delete(ref, old))
 
     def session(self, txn, timeout=None):

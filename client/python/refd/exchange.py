@@ -11,6 +11,7 @@ blocking client and the asyncio client follow the same rules:
 3. A session ends with its connection. A commit is sent again only if the first
    was refused or not sent.
 """
+import contextlib
 import dataclasses
 import time
 
@@ -142,6 +143,20 @@ def _refused(txid, answer):
     retry = answer.retry_after_ms
     return rejected(answer.status, answer.text,
                     retry_after=retry / 1000 if retry else None)
+
+
+@contextlib.contextmanager
+def named(txn):
+    """Tells the id if the caller, who has no TXN, is interrupted."""
+    try:
+        yield txn
+    except Error:
+        raise
+    except BaseException as error:
+        if txn.maybe_sent:
+            error.add_note("the transaction may have been done: "
+                           f"refd query {txn.txid}")
+        raise
 
 
 class _Tries:

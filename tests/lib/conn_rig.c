@@ -68,6 +68,8 @@ void conn_rig_setup(void)
 {
 	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
 		.state = REFD_SERVING,
+		.max_updates = 1,
+		.max_bytes = 1,
 		.software = "refd/test" };
 	struct txn_peer peer = { .uid = 7 };
 	int fds[2];

@@ -336,6 +336,8 @@ START_TEST(test_hello)
 		.software = "refd/0.1",
 		.done = 3,
 		.total = 10,
+		.max_updates = 1,
+		.max_bytes = 1,
 		.pid = 17 },
 			  back;
 	struct refd_hello_decoder dec;

@@ -231,6 +231,7 @@ def test_beside():
     updated('and back', b, 'refs/heads/late', new, two)
     report('all refs are back', wait_for(20, lambda: of_group(b) == wanted),
            of_group(b))
+    report('a has both rows', a.await_applied(), a.said()[-500:])
     same('and those of a are as they were', wanted, of_group(a))
     report('b says so', main in b.said()[before:] and 'group-ref-diverged' in
            b.said()[before:], b.said()[before:][-900:])

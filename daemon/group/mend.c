@@ -239,9 +239,8 @@ static struct refd_update make_update(const struct foreign_ref *ref,
 	return u;
 }
 
-/* Has the group given REF its value by a row that comes later? A node that has
- * joined can have such values, because its copy was made later than its
- * position in the log. */
+/* Is the value of REF from a later row of the group? The copies of a join are
+ * made after the position in the log, so they can have such values. */
 static bool is_of_later_row(const struct row_mending *k,
     const struct foreign_ref *ref)
 {

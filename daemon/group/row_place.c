@@ -327,8 +327,8 @@ static int clear_place(const struct put *p, const char *root)
 	return r;
 }
 
-/* A repository cannot move to a path below its own, so it leaves its path
- * first. */
+/* A rename below the own path fails, so a repository above the new place moves
+ * aside first. */
 static int leave_above(const struct put *p, const char *root, struct spot *from)
 {
 	const size_t len = strlen(from->path);

@@ -22,8 +22,8 @@
 
 #include "daemon/group/follower_internal.h"
 
-/* A batch with more updates has one row, because each name is compared with
- * each other name. */
+/* A batch with more updates has one row, because the cost of comparing all
+ * names grows with their square. */
 #define UPDATES_MAX 256
 
 /* ---- names ---- */

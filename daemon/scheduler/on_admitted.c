@@ -146,7 +146,8 @@ static void look(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	store_apply(e->store, b);
 }
 
-/* ENT waits for its names. on_admitted_enqueue() queues its updates there. */
+/* ENT waits for the names of its updates, so on_admitted_enqueue() queues them
+ * there. */
 static void begin_waiting(struct scheduler *e, struct entry *ent)
 {
 	ent->queue->writes_alone = store_writes_alone(ent->txn->repo);

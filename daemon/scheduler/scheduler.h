@@ -57,8 +57,7 @@ struct scheduler_config {
 	size_t max_waiting_bytes; /* limit for waiting requests; then BUSY */
 	struct quota_config quotas;
 	int64_t slow_ns; /* limit of the slow log; 0: off */
-	/* Called for each transaction with such an answer. NULL: nobody is
-	 * told. */
+	/* Called for each transaction with the answer `io`; may be NULL. */
 	scheduler_io_fn *on_io;
 	void *io_arg;
 };

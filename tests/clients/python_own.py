@@ -3,12 +3,15 @@ sessions as context managers, reports that are neither true nor false.
 Arguments: socket, repository, commit. Prints `ok` and `not ok` lines."""
 import asyncio
 import re
+import socket
 import sys
+import time
 from types import SimpleNamespace
 
 import refd
 import refd.aio
 from refd import exchange
+from refd.client import Connection
 
 path, git_dir, one = sys.argv[1:]
 repo = refd.Repository.open(git_dir)
@@ -94,6 +97,24 @@ def interrupted():
                lambda: client.transact(txn))
         shows("and the transaction can be sent again", "committed",
               client.transact(txn).outcome)
+
+
+def broken_pipe():
+    """The handler of a signal writes to a pipe that nobody reads."""
+    ours, theirs = socket.socketpair()
+    connection = object.__new__(Connection)
+    call = SimpleNamespace(sent=False, note_sent=lambda: None)
+
+    def sends(end):
+        connection._socket = end
+        connection.send(call, b"bytes", time.monotonic() + 5)
+        return call.sent
+
+    shows("a broken pipe of a handler is not that of the socket", True,
+          sends(Interrupted(ours, BrokenPipeError())))
+    theirs.close()
+    shows("a server that has hung up has no request", False, sends(ours))
+    ours.close()
 
 
 def asked(error):
@@ -217,6 +238,7 @@ async def many():
 blocking()
 empty_targets()
 interrupted()
+broken_pipe()
 noted()
 naps()
 asyncio.run(two_tasks())

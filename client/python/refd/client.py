@@ -110,7 +110,9 @@ class Connection:
             except BlockingIOError:
                 pass
             except (BrokenPipeError, ConnectionResetError):
-                call.sent = False
+                # A handler may raise the same, but then nobody has hung up.
+                ends = select.POLLHUP | select.POLLERR
+                call.sent = not any(event & ends for _, event in room.poll(0))
                 return
             call.sent = not rest
         call.note_sent()

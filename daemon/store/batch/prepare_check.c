@@ -300,7 +300,7 @@ static void read_target(struct pass *p, struct change *c)
 
 /* ---- a gate ---- */
 
-/* Is the ref as the gate says that git has left it? */
+/* Has the ref the value that the gate told? */
 static bool is_as_told(const struct change *c)
 {
 	const char *target = change_new_target(c);

@@ -332,6 +332,37 @@ START_TEST(rows_give_values_to_refs)
 }
 END_TEST
 
+/* Only a ref that exists is alive. A failed journal has no answer, which must
+ * not look like a value. */
+START_TEST(a_failed_journal_gives_no_value)
+{
+	char found[REFD_REFNAME_MAX + 1], *why = NULL;
+	struct journal *j = help_open_here();
+	struct journal_place at = { .repo = 0 };
+	struct journal_value v;
+
+	journal_set_shared(j, ours);
+	ck_assert_int_eq(journal_has_living_value(j, 1), 0);
+	ck_assert_int_eq(give(j, 1, "refs/heads/x", 0, NULL), 0);
+	ck_assert_int_eq(journal_has_living_value(j, 1), 0);
+	ck_assert_int_eq(give(j, 2, "refs/heads/y", 2, NULL), 0);
+	ck_assert_int_eq(journal_has_living_value(j, 1), 1);
+	ck_assert_int_eq(journal_has_living_value(j, 2), 0);
+	tmp_run("mv journal.db away");
+	ck_assert_int_lt(journal_reopen(j, &why), 0);
+	free(why);
+	ck_assert_int_eq(journal_has_living_value(j, 1), -EIO);
+	ck_assert_int_eq(journal_find_value(j, 1, "refs/heads/y", &v), -EIO);
+	ck_assert_int_eq(journal_next_value(j, &at, &v), -EIO);
+	ck_assert_int_eq(journal_find_value_around(j, 1, "refs/heads", found),
+	    -EIO);
+	tmp_run("mv away journal.db");
+	reopen(j);
+	assert_value(j, 1, "refs/heads/y", 2, 2, NULL);
+	help_close(j);
+}
+END_TEST
+
 /* ---- damage ---- */
 
 static void assert_damaged(const char *change, const char *back)
@@ -654,6 +685,7 @@ int main(void)
 	tcase_add_test(tc, rows_wait);
 	tcase_add_test(tc, rows_that_wait_leave_their_places);
 	tcase_add_test(tc, rows_give_values_to_refs);
+	tcase_add_test(tc, a_failed_journal_gives_no_value);
 	tcase_add_test(tc, the_seal_covers_the_group);
 	tcase_add_test(tc, a_journal_knows_when_it_has_joined);
 	tcase_add_loop_test(tc, a_journal_joins_at_the_time_of_the_others, 0,

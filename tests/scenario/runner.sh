@@ -183,6 +183,14 @@ check_tree none
 check 'scripts/check: everything, with a failure' test $? -eq 1
 check 'scripts/check: the slow scenario, too' \
 	says '^failed: tests/scenario/slow.sh'
+check_tree none --profile tsan
+is 'scripts/check --profile: a line per stage' \
+	'build,build/tsan/tests/unit,packages,tests/scenario' \
+	"$(sed -n '2,$s/: .*passed, .*//p' "$T/said" | sort | paste -sd,)"
+check_tree none --profile debug
+check 'scripts/check --profile: has no sanitizer' test $? -eq 129
+check_tree 'PROFILE=asan tests' --profile asan
+check 'scripts/check --profile: its build fails' says '^build: failed$'
 check_tree lint --quick
 check 'scripts/check: a gate fails' test $? -eq 1
 check 'scripts/check: the gate, by name' says '^failed: make lint: status 1$'

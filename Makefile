@@ -250,7 +250,7 @@ STAMP_deliver = $(DELIVER_OBJS)
 STAMP_group   = $(GROUP_OBJS)
 STAMP_daemon  = $(DAEMON_OBJS)
 STAMP_test    = $(TESTLIB_OBJS)
-STAMP_fuzzed  = $(CLANG) $(FUZZED_OBJS)
+STAMP_fuzzed  = $(CLANG) $(FUZZ_FLAGS) $(FUZZ_LINK) $(FUZZ_LIBS) $(FUZZED_OBJS)
 
 $(BUILD)/stamp/%: FORCE
 	@mkdir -p $(@D)
@@ -432,19 +432,22 @@ units: $(UNIT_BIN)
 tests: all units $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN) $(GIT2_LIB) \
 	$(GIT2_BIN) $(GROUP_BIN) $(DELIVER_BIN)
 
-FUZZ_FLAGS := -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
-	-fno-omit-frame-pointer
+# tests/fuzz/oss-fuzz/build.sh sets all three.
+FUZZ_FLAGS := -g -O1 -fsanitize=address,undefined,fuzzer-no-link \
+	-fno-sanitize-recover=all -fno-omit-frame-pointer
+FUZZ_LINK   = $(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer
+FUZZ_LIBS   = $(TEST_LIBS) $(STORE_LIBS)
 
 $(BUILD)/fuzz/obj/%.o: %.c $(BUILD)/stamp/flags $(BUILD)/stamp/fuzzed
 	@mkdir -p $(@D)
 	$(say)$(CLANG) $(LANGUAGE) $(WARNINGS) $(CPPFLAGS) $(PKG_CFLAGS) \
-	    $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+	    $(FUZZ_FLAGS) -MMD -MP -c -o $@ $<
 
 $(FUZZ_BIN): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/%.o \
 		$(BUILD)/fuzz/libfuzzed.a
 	@mkdir -p $(@D)
-	$(say)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer -pthread \
-	    -Wl,--as-needed -o $@ $(filter %.o %.a,$^) $(TEST_LIBS) $(STORE_LIBS)
+	$(say)$(FUZZ_LINK) -pthread -Wl,--as-needed -o $@ \
+	    $(filter %.o %.a,$^) $(FUZZ_LIBS)
 
 fuzz: $(FUZZ_BIN)
 
@@ -702,7 +705,7 @@ lint:
 	    refd.pre-deinstall refd.pre-install \
 	    image/build image/init-primary.sh image/serve-node image/serve-ssh) \
 	    $(wildcard tests/lib/*.sh tests/scenario/*.sh tests/long/*.sh \
-		tests/stacks/*.sh \
+		tests/stacks/*.sh tests/fuzz/*/*.sh \
 		tests/golden/*.sh tests/soak/*.sh tests/git-shim/*)
 
 -include $(OBJS:.o=.d) $(FUZZED_OBJS:.o=.d) $(FUZZ_OBJS:.o=.d) \

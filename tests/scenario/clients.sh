@@ -31,6 +31,38 @@ for file in python/refd/details.py go/detail.go rust/src/detail.rs; do
 		assert "\n" + "\n".join(lines) + "\n" in client, lines
 	PYTHON
 done
+# So are the statuses, and which of them permit a retry.
+for file in proto/status.h client/go/status.go client/python/refd/errors.py \
+	client/rust/src/status.rs; do
+	check "$file has the codes of PROTOCOL.md" python3 - \
+		"$ROOT/proto/PROTOCOL.md" "$ROOT/$file" <<-'PYTHON'
+		import re, sys
+		protocol, text = (open(f, encoding="utf-8").read() for f in sys.argv[1:])
+		rows = re.findall(r"^\| `([a-z-]+)` \| .+ \| (yes)? ?\|$",
+		    protocol.split("\n### Codes\n")[1].split("\n## ")[0], re.M)
+		codes = {name: bool(retry) for name, retry in rows}
+		assert len(codes) == 24, codes
+		# How each language says: the words of the statuses, and the symbols
+		# of those that permit a retry.
+		table, retry = {
+		    "h": (r'^\tX\((\w+), \d+, \w+,\s*(?:\\\s*)?"([a-z-]+)"',
+		        r"^\tX\((\w+), \d+, RETRY,"),
+		    "go": (r'^\t(\w+) +Status = "([a-z-]+)"$',
+		        r"MayRetry\(\) bool \{\n\tswitch s \{\n\tcase (.+?):"),
+		    "py": (r'^    ([A-Z_]+) = "([a-z-]+)"$',
+		        r"return self in \((.+?)\)"),
+		    "rs": (r'^    (\w+) "([a-z-]+)"$', r"matches!\(self, (.+?)\)"),
+		}[sys.argv[2].rsplit(".", 1)[1]]
+		# The outcomes come behind the statuses, in all four files.
+		end = min(i for i in (text.find(mark, text.find("Status")) for mark in
+		    ("enum refd_outcome", "type Outcome ", "class Origin", "    Outcome\n"))
+		    if i > 0)
+		words = dict(re.findall(table, text[:end], re.M))
+		again = set(re.findall(r"\w+", " ".join(
+		    re.findall(retry, text[:end], re.M | re.S)))) - {"Status"}
+		assert {w: s in again for s, w in words.items()} == codes, (words, again)
+	PYTHON
+done
 is 'a detail becomes a sentence' \
 	"refs/heads/a: cannot lock ref 'refs/heads/a': is at x%3 but expected y" \
 	"$(PYTHONPATH=$ROOT/client/python python3 -B -c 'import refd

@@ -63,18 +63,18 @@ void live_config_settings(const struct config *cfg, rlim_t descriptors,
 	};
 }
 
-/* Every root has a rule too, because otherwise a user of one section could
- * write outside of this section. */
-int live_config_rules(struct store *store, const struct config *cfg)
+/* The rules of CFG, to be freed; NULL: no memory. Every root has a rule too,
+ * because otherwise a user of one section could write outside of this
+ * section. */
+static struct rights_rule *make_rules(const struct config *cfg, size_t *nr_out)
 {
 	struct rights_rule *rules =
 	    calloc(cfg->nr_sections + cfg->nr_roots + 1, sizeof(*rules));
 	const struct config_root *section;
 	size_t i, nr = 0;
-	int r;
 
 	if (rules == NULL)
-		return -ENOMEM;
+		return NULL;
 	/* If two rules have the same directory, the first rule applies, so
 	 * sections come before roots. */
 	for (i = 0; i < cfg->nr_sections; i++) {
@@ -91,10 +91,30 @@ int live_config_rules(struct store *store, const struct config *cfg)
 			    { cfg->users.ids, cfg->groups.ids, cfg->users.nr,
 				cfg->groups.nr },
 			    cfg->of_repository };
-	r = store_set_rules(store, cfg->durability, rules, nr);
-	if (r == 0)
-		r = store_set_reserved(store,
-		    (const char *const *)cfg->reserved, cfg->nr_reserved);
+	*nr_out = nr;
+	return rules;
+}
+
+int live_config_store(const struct config *cfg, struct store *store)
+{
+	size_t nr = 0;
+	struct rights_rule *rules = make_rules(cfg, &nr);
+	const struct store_settings settings = {
+		.rights = {
+			.general = cfg->durability,
+			.rules = rules,
+			.nr_rules = nr,
+			.reserved = (const char *const *)cfg->reserved,
+			.nr_reserved = cfg->nr_reserved,
+		},
+		.checkpoint_interval_ns =
+		    (int64_t)cfg->checkpoint_interval_ms * NS_PER_MS,
+		.durability_interval_ns =
+		    (int64_t)cfg->durability_interval_ms * NS_PER_MS,
+		.pack_refs = cfg->pack_refs,
+	};
+	int r = rules != NULL ? store_set(store, &settings) : -ENOMEM;
+
 	free(rules);
 	return r;
 }
@@ -166,17 +186,13 @@ void live_config_apply(void *arg, void *read)
 	struct server_settings settings;
 	struct live_config *live = arg;
 
-	if (live_config_rules(live->store, cfg) < 0) {
+	if (live_config_store(cfg, live->store) < 0) {
 		log_event(LOG_LEVEL_ERROR, "reload-failed",
 		    LOG_STR("error", "out of memory"),
 		    LOG_TEXT("all stays as it is"));
 		live_config_forget(cfg);
 		return;
 	}
-	store_set_intervals(live->store,
-	    (int64_t)cfg->checkpoint_interval_ms * NS_PER_MS,
-	    (int64_t)cfg->durability_interval_ms * NS_PER_MS);
-	store_set_pack(live->store, cfg->pack_refs);
 	live_config_settings(cfg, live->descriptors, &settings);
 	server_set(live->server, &settings);
 	config_compare(live->now != NULL ? live->now : live->started, cfg,

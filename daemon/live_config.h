@@ -40,9 +40,9 @@ struct live_config {
 /* Fills SETTINGS, which borrow from CFG. DESCRIPTORS limits connections. */
 void live_config_settings(const struct config *cfg, rlim_t descriptors,
     struct server_settings *settings);
-/* Gives the rules of all roots and sections to STORE. 0; -ENOMEM: the old rules
- * stay. */
-int live_config_rules(struct store *store, const struct config *cfg);
+/* Gives all settings of CFG that a reload may change to STORE. 0; -ENOMEM: all
+ * old ones stay. */
+int live_config_store(const struct config *cfg, struct store *store);
 
 /* For struct reload_calls, with a struct live_config. */
 void *live_config_read(void *live);

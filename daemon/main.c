@@ -143,10 +143,6 @@ static int open_store(const struct config *cfg, struct server *server,
 		.durability = cfg->durability,
 		.retention_ms = (int64_t)cfg->retention_ms,
 		.retention_bytes = cfg->retention_bytes,
-		.checkpoint_interval_ns =
-		    (int64_t)cfg->checkpoint_interval_ms * NS_PER_MS,
-		.durability_interval_ns =
-		    (int64_t)cfg->durability_interval_ms * NS_PER_MS,
 		.prepare_max_ns = (int64_t)cfg->prepare_max_ms * NS_PER_MS,
 		.refusal = live_config_refusal,
 		.refusal_arg = live,
@@ -168,8 +164,6 @@ static int open_store(const struct config *cfg, struct server *server,
 	}
 	config.replica = *replica;
 	r = store_open(&config, store, why);
-	if (r == 0)
-		store_set_pack(*store, cfg->pack_refs);
 	if (r == 0 && *why != NULL) {
 		log_event(LOG_LEVEL_WARNING, "state-suspect",
 		    LOG_STR("state", cfg->state_dir), LOG_TEXT(*why));
@@ -303,7 +297,7 @@ static int run_daemon(struct config *cfg, const struct passed *p, int argc,
 	if (server == NULL)
 		report_failed_start(p, NULL);
 	else if (open_store(cfg, server, &live, &replica, &store, &why) < 0 ||
-	    live_config_rules(store, cfg) < 0 ||
+	    live_config_store(cfg, store) < 0 ||
 	    server_listen(server, &why) < 0 ||
 	    share_replica_socket(replica, server, &why) < 0 ||
 	    confine(cfg, &live.confined, &why) < 0)

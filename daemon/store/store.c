@@ -72,11 +72,6 @@ void store_pack_allow(struct store *s, bool allowed)
 	packer_allow(s->packer, allowed);
 }
 
-void store_set_pack(struct store *s, uint64_t loose_refs)
-{
-	packer_set_threshold(s->packer, loose_refs);
-}
-
 void store_apply(struct store *s, struct batch *b)
 {
 	pipeline_apply(s->pipeline, b);

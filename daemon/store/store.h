@@ -104,10 +104,8 @@ struct store_config {
 	const char *state_dir;    /* absolute */
 	const char *const *roots; /* absolute, resolved; at least one */
 	size_t nr_roots;
-	enum refd_durability durability; /* without a rule */
-	int64_t checkpoint_interval_ns;
-	/* The time until an answer of mode periodic is durable. */
-	int64_t durability_interval_ns;
+	/* Of the store's own transactions, which no rule concerns. */
+	enum refd_durability durability;
 	int64_t prepare_max_ns;   /* of a batch; 40 ms */
 	int64_t retention_ms;     /* history and ids; 0: for ever */
 	uint64_t retention_bytes; /* history; 0: no limit */
@@ -148,18 +146,19 @@ struct store_config {
 int store_open(const struct store_config *cfg, struct store **store,
     char **why);
 
-/* Replaces the rules by copies of RULES, at any time and on any thread.
- * DURABILITY is for transactions admitted from now on. -ENOMEM: the old rules
- * stay. */
-int store_set_rules(struct store *store, enum refd_durability durability,
-    const struct rights_rule *rules, size_t nr);
-/* Reserved prefixes of refs. Nobody may push to these refs, and only root and
- * the daemon's own user may write them through the store. Copies; -ENOMEM as
- * above. */
-int store_set_reserved(struct store *store, const char *const *prefixes,
-    size_t nr);
-void store_set_intervals(struct store *store, int64_t checkpoint_ns,
-    int64_t durability_ns);
+/* What may change while the store works. */
+struct store_settings {
+	struct rights_settings rights; /* of transactions admitted from now on */
+	int64_t checkpoint_interval_ns;
+	/* The time until an answer of mode periodic is durable. */
+	int64_t durability_interval_ns;
+	/* A repository is packed after so many new loose refs. 0: never. */
+	uint64_t pack_refs;
+};
+
+/* Takes a copy of SETTINGS, on any thread: before store_start(), and then at
+ * any time. -ENOMEM: all old settings stay. */
+int store_set(struct store *store, const struct store_settings *settings);
 
 struct store_report {
 	void (*found)(void *arg, const struct store_found *found);
@@ -240,8 +239,6 @@ void store_ask(struct store *store, struct store_question *q);
 void store_history_stop(struct store *store);
 /* If not ALLOWED, packs come back at once, or at the end of their round. */
 void store_pack_allow(struct store *store, bool allowed);
-/* A repository is packed after so many new loose refs. 0: never. */
-void store_set_pack(struct store *store, uint64_t loose_refs);
 
 /* A ref on disk has a different value than history says. */
 struct store_look_change {

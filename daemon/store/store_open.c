@@ -241,8 +241,6 @@ int store_open_checkpointer(struct store *s)
 	s->checkpointer = s->looker != NULL ? checkpointer_new(share(s)) : NULL;
 	if (s->checkpointer == NULL)
 		return -ENOMEM;
-	store_set_intervals(s, s->cfg.checkpoint_interval_ns,
-	    s->cfg.durability_interval_ns);
 	return 0;
 }
 
@@ -485,22 +483,16 @@ int store_free_keep_lock(struct store *s)
 	return fd;
 }
 
-int store_set_rules(struct store *s, enum refd_durability durability,
-    const struct rights_rule *rules, size_t nr)
+int store_set(struct store *s, const struct store_settings *settings)
 {
-	return rights_set(&s->rights, durability, rules, nr);
-}
+	int r = rights_set(&s->rights, &settings->rights);
 
-int store_set_reserved(struct store *s, const char *const *prefixes, size_t nr)
-{
-	return rights_reserve(&s->rights, prefixes, nr);
-}
-
-void store_set_intervals(struct store *s, int64_t checkpoint_ns,
-    int64_t durability_ns)
-{
-	checkpointer_set_intervals(s->checkpointer, checkpoint_ns,
-	    durability_ns);
+	if (r != 0)
+		return r;
+	checkpointer_set_intervals(s->checkpointer,
+	    settings->checkpoint_interval_ns, settings->durability_interval_ns);
+	packer_set_threshold(s->packer, settings->pack_refs);
+	return 0;
 }
 
 static void note(void *store, const struct journal_repo *repo, uint64_t nr,

@@ -188,11 +188,14 @@ static struct store *open_store(void)
 		.roots = roots,
 		.nr_roots = 1,
 		.durability = REFD_DURABILITY_JOURNAL,
-		.checkpoint_interval_ns = INT64_C(3600) * 1000000000,
-		.durability_interval_ns = INT64_C(3600) * 1000000000,
 		.prepare_max_ns = 10 * 1000000,
 		.max_open_repos = 4,
 		.wake = wake,
+	};
+	const struct store_settings settings = {
+		.rights = { .general = REFD_DURABILITY_JOURNAL },
+		.checkpoint_interval_ns = INT64_C(3600) * 1000000000,
+		.durability_interval_ns = INT64_C(3600) * 1000000000,
 	};
 	struct store_report report = { found, progress, NULL };
 	struct store *store;
@@ -202,6 +205,7 @@ static struct store *open_store(void)
 	if (store_open(&cfg, &store, &why) < 0)
 		expect(false, why);
 	free(why);
+	expect(store_set(store, &settings) == 0, "the settings fit");
 	expect(store_recover(store, &report, &deferred) == 0,
 	    "the store recovers");
 	return store;

@@ -22,6 +22,7 @@ char sr_other[4200];
 char sr_state[4096], sr_repo[4096], sr_commit[REFD_OID_MAX_HEX + 1];
 uint64_t sr_found_count;
 int64_t sr_interval_ns = 20 * 1000000;
+uint64_t sr_pack_refs;
 enum refd_durability sr_mode = REFD_DURABILITY_JOURNAL;
 const char *sr_inner_root;
 static int wake_fd;
@@ -46,6 +47,18 @@ static void progress(void *arg, uint64_t done, uint64_t total)
 	(void)total;
 }
 
+void sr_set(int64_t interval_ns)
+{
+	const struct store_settings settings = {
+		.rights = { .general = sr_mode },
+		.checkpoint_interval_ns = interval_ns,
+		.durability_interval_ns = interval_ns,
+		.pack_refs = sr_pack_refs,
+	};
+
+	ck_assert_int_eq(store_set(sr_store, &settings), 0);
+}
+
 uint64_t sr_open_deferred(void)
 {
 	const char *roots[] = { tmp_root, sr_inner_root };
@@ -56,8 +69,6 @@ uint64_t sr_open_deferred(void)
 		.roots = roots,
 		.nr_roots = sr_inner_root != NULL ? 2 : 1,
 		.durability = sr_mode,
-		.checkpoint_interval_ns = sr_interval_ns,
-		.durability_interval_ns = sr_interval_ns,
 		.prepare_max_ns = 10 * 1000000,
 		.max_open_repos = 8,
 		.wake = wake,
@@ -69,6 +80,7 @@ uint64_t sr_open_deferred(void)
 	ck_assert_msg(store_open(&cfg, &sr_store, &why) == 0, "%s", why);
 	/* Only a warning. */
 	free(why);
+	sr_set(sr_interval_ns);
 	ck_assert_int_eq(store_recover(sr_store, &report, &deferred), 0);
 	ck_assert_int_eq(store_start(sr_store), 0);
 	return deferred;

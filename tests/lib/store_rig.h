@@ -16,6 +16,8 @@ extern const struct sys *sr_sys;
 extern char sr_state[4096], sr_repo[4096];
 extern char sr_commit[REFD_OID_MAX_HEX + 1]; /* in the repository; of no ref */
 extern int64_t sr_interval_ns; /* of checkpoints, from the next sr_open() */
+/* Loose refs before a repository is packed, from the next sr_open(). */
+extern uint64_t sr_pack_refs;
 extern enum refd_durability sr_mode; /* from the next sr_open(): journal */
 /* From the next sr_open(): a root below tmp_root; NULL: none. */
 extern const char *sr_inner_root;
@@ -44,6 +46,8 @@ void sr_teardown(void);
 void sr_open(void);              /* recovers and starts; fails if a record is
 				  deferred */
 uint64_t sr_open_deferred(void); /* returns the number of deferred records */
+/* A reload with the other settings of the rig. Any thread. */
+void sr_set(int64_t interval_ns);
 void sr_close(void);
 
 /* An update of NAME to HEX; all zeroes delete. The transaction owns its

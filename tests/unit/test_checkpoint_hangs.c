@@ -236,7 +236,7 @@ static void *ask_and_reload(void *arg)
 
 	while (is_asked) {
 		store_progress(sr_store, 0, progress);
-		store_set_intervals(sr_store, ns, ns);
+		sr_set(ns);
 		ns ^= 1;
 	}
 	return arg;

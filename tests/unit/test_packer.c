@@ -60,8 +60,8 @@ static void setup(void)
 	nr_made = 0;
 	sr_sys = &disk;
 	sr_interval_ns = 3600 * INT64_C(1000000000);
+	sr_pack_refs = THRESHOLD;
 	sr_setup();
-	store_set_pack(sr_store, THRESHOLD);
 	snprintf(lock, sizeof(lock), "%s/packed-refs.lock", sr_repo);
 }
 

@@ -51,6 +51,13 @@ START_TEST(the_longest_directory_has_the_word)
 		rule("/srv/git", REFD_DURABILITY_NONE, 1, 0),
 		rule("/srv/git", REFD_DURABILITY_BATCH, 0, 0),
 	};
+	const char *const reserved[] = { "refs/pull/" };
+	struct rights_settings settings = {
+		.general = REFD_DURABILITY_BATCH,
+		.rules = list,
+		.nr_rules = 4,
+		.reserved = reserved,
+	};
 	enum refd_durability least;
 	struct rights rights;
 
@@ -60,9 +67,9 @@ START_TEST(the_longest_directory_has_the_word)
 	ck_assert_int_eq(rights_weakest(&rights), REFD_DURABILITY_JOURNAL);
 	ck_assert_uint_eq(requests, 0);
 
-	ck_assert_int_eq(rights_set(&rights, REFD_DURABILITY_BATCH, list, 4),
-	    0);
+	ck_assert_int_eq(rights_set(&rights, &settings), 0);
 	ck_assert(may(&rights, "/srv/git/a", FRIEND, &least));
+	ck_assert(!rights_is_reserved(&rights, "refs/pull/1"));
 	ck_assert_int_eq(least, REFD_DURABILITY_NONE);
 	ck_assert_uint_eq(requests, 2);
 	ck_assert(!may(&rights, "/srv/git/a", MEMBER, &least));
@@ -77,8 +84,10 @@ START_TEST(the_longest_directory_has_the_word)
 	ck_assert(may(&rights, "/srv/git/closed/b", geteuid(), &least));
 	ck_assert_int_eq(rights_weakest(&rights), REFD_DURABILITY_NONE);
 
-	ck_assert_int_eq(rights_set(&rights, REFD_DURABILITY_BATCH, NULL, 0),
-	    0);
+	settings.nr_rules = 0;
+	settings.nr_reserved = 1;
+	ck_assert_int_eq(rights_set(&rights, &settings), 0);
+	ck_assert(rights_is_reserved(&rights, "refs/pull/1"));
 	ck_assert(may(&rights, "/srv/git/closed/b", FRIEND, &least));
 	ck_assert_int_eq(least, REFD_DURABILITY_BATCH);
 	rights_done(&rights);

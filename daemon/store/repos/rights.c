@@ -1,9 +1,9 @@
 /*
  * The happy path:
- *	set	copies the rules and replaces the old rules
+ *	set	copies the settings, which replace the old ones at once
  *	allow	the rule of the longest matching directory counts
  *
- * Out of memory, the old rules stay.
+ * Out of memory, all old settings stay.
  */
 #include "daemon/store/repos/rights.h"
 
@@ -38,16 +38,19 @@ bool rights_peer_is_among(const struct rights_peers *peers,
 
 /* ---- life ---- */
 
-static void free_list(struct rights_rule *list, size_t nr)
+static void free_settings(const struct rights_settings *settings)
 {
 	size_t i;
 
-	for (i = 0; i < nr; i++) {
-		free((char *)list[i].dir);
-		free((uint32_t *)list[i].peers.uids);
-		free((uint32_t *)list[i].peers.gids);
+	for (i = 0; i < settings->nr_rules; i++) {
+		free((char *)settings->rules[i].dir);
+		free((uint32_t *)settings->rules[i].peers.uids);
+		free((uint32_t *)settings->rules[i].peers.gids);
 	}
-	free(list);
+	free((struct rights_rule *)settings->rules);
+	for (i = 0; i < settings->nr_reserved; i++)
+		free((char *)settings->reserved[i]);
+	free((char **)settings->reserved);
 }
 
 static uint32_t *copy_ids(const uint32_t *ids, size_t nr)
@@ -69,71 +72,56 @@ static bool copy_rule(struct rights_rule *to, const struct rights_rule *from)
 	    to->peers.gids != NULL;
 }
 
-static void free_prefixes(char **list, size_t nr)
+/* False: without memory; TO has what was copied, to be freed. */
+static bool copy_settings(struct rights_settings *to,
+    const struct rights_settings *from)
 {
-	while (nr > 0)
-		free(list[--nr]);
-	free(list);
+	struct rights_rule *rules = calloc(from->nr_rules + 1, sizeof(*rules));
+	const char **reserved =
+	    calloc(from->nr_reserved + 1, sizeof(*reserved));
+	bool ok = rules != NULL && reserved != NULL;
+	size_t i;
+
+	*to = (struct rights_settings){ .general = from->general,
+		.rules = rules,
+		.reserved = reserved };
+	for (i = 0; ok && i < from->nr_rules; i++) {
+		ok = copy_rule(&rules[i], &from->rules[i]);
+		to->nr_rules++;
+	}
+	for (i = 0; ok && i < from->nr_reserved; i++) {
+		reserved[i] = strdup(from->reserved[i]);
+		ok = reserved[i] != NULL;
+		to->nr_reserved++;
+	}
+	return ok;
 }
 
 void rights_init(struct rights *rules, enum refd_durability general)
 {
-	*rules = (struct rights){ .general = general };
+	*rules = (struct rights){ .now = { .general = general } };
 	mutex_init(&rules->mutex, MUTEX_INNER);
 }
 
 void rights_done(struct rights *rules)
 {
-	free_list(rules->list, rules->nr);
-	free_prefixes(rules->reserved, rules->nr_reserved);
+	free_settings(&rules->now);
 	mutex_destroy(&rules->mutex);
 }
 
-int rights_set(struct rights *rules, enum refd_durability general,
-    const struct rights_rule *list, size_t nr)
+int rights_set(struct rights *rules, const struct rights_settings *settings)
 {
-	struct rights_rule *copy = calloc(nr + 1, sizeof(*copy)), *before;
-	size_t i, nr_before;
+	struct rights_settings copy, before;
 
-	if (copy == NULL)
+	if (!copy_settings(&copy, settings)) {
+		free_settings(&copy);
 		return -ENOMEM;
-	for (i = 0; i < nr; i++)
-		if (!copy_rule(&copy[i], &list[i])) {
-			free_list(copy, i + 1);
-			return -ENOMEM;
-		}
-	mutex_lock(&rules->mutex);
-	before = rules->list;
-	nr_before = rules->nr;
-	rules->list = copy;
-	rules->nr = nr;
-	rules->general = general;
-	mutex_unlock(&rules->mutex);
-	free_list(before, nr_before);
-	return 0;
-}
-
-int rights_reserve(struct rights *rules, const char *const *prefixes, size_t nr)
-{
-	char **copy = calloc(nr + 1, sizeof(*copy)), **before;
-	size_t i, nr_before;
-
-	if (copy == NULL)
-		return -ENOMEM;
-	for (i = 0; i < nr; i++) {
-		copy[i] = strdup(prefixes[i]);
-		if (copy[i] == NULL) {
-			free_prefixes(copy, i);
-			return -ENOMEM;
-		}
 	}
 	mutex_lock(&rules->mutex);
-	before = rules->reserved;
-	nr_before = rules->nr_reserved;
-	rules->reserved = copy;
-	rules->nr_reserved = nr;
+	before = rules->now;
+	rules->now = copy;
 	mutex_unlock(&rules->mutex);
-	free_prefixes(before, nr_before);
+	free_settings(&before);
 	return 0;
 }
 
@@ -157,8 +145,8 @@ bool rights_is_reserved(struct rights *rules, const char *name)
 	size_t i;
 
 	mutex_lock(&rules->mutex);
-	for (i = 0; i < rules->nr_reserved && !is; i++)
-		is = is_below(name, rules->reserved[i]);
+	for (i = 0; i < rules->now.nr_reserved && !is; i++)
+		is = is_below(name, rules->now.reserved[i]);
 	mutex_unlock(&rules->mutex);
 	return is;
 }
@@ -170,15 +158,15 @@ static const struct rights_rule *find(const struct rights *rules,
 	size_t i, len, best_len = 0;
 	const char *dir;
 
-	for (i = 0; i < rules->nr; i++) {
-		dir = rules->list[i].dir;
+	for (i = 0; i < rules->now.nr_rules; i++) {
+		dir = rules->now.rules[i].dir;
 		len = strlen(dir);
 		while (len > 0 && dir[len - 1] == '/')
 			len--;
 		if (strncmp(path, dir, len) == 0 &&
 		    (path[len] == '/' || path[len] == '\0') &&
 		    (best == NULL || len > best_len)) {
-			best = &rules->list[i];
+			best = &rules->now.rules[i];
 			best_len = len;
 		}
 	}
@@ -192,7 +180,7 @@ bool rights_allow(struct rights *rules, const char *path,
 	bool may = true;
 
 	mutex_lock(&rules->mutex);
-	*given = (struct rights_given){ .least = rules->general };
+	*given = (struct rights_given){ .least = rules->now.general };
 	rule = find(rules, path);
 	if (rule != NULL) {
 		given->least = rule->durability;
@@ -209,10 +197,10 @@ enum refd_durability rights_weakest(struct rights *rules)
 	size_t i;
 
 	mutex_lock(&rules->mutex);
-	weakest = rules->general;
-	for (i = 0; i < rules->nr; i++)
-		if (rules->list[i].durability < weakest)
-			weakest = rules->list[i].durability;
+	weakest = rules->now.general;
+	for (i = 0; i < rules->now.nr_rules; i++)
+		if (rules->now.rules[i].durability < weakest)
+			weakest = rules->now.rules[i].durability;
 	mutex_unlock(&rules->mutex);
 	return weakest;
 }

@@ -38,25 +38,27 @@ struct rights_given {
 	struct quota_limits limits;
 };
 
+struct rights_settings {
+	enum refd_durability general; /* if no rule fits */
+	const struct rights_rule *rules;
+	size_t nr_rules;
+	/* Prefixes of refs: nobody may push to these refs, and only root and
+	 * the daemon's own user may write them through the store. */
+	const char *const *reserved;
+	size_t nr_reserved;
+};
+
 struct rights {
 	struct mutex mutex;
-	struct rights_rule *list; /* owns all its members */
-	size_t nr;
-	enum refd_durability general; /* if no rule fits */
-	char **reserved;              /* owned */
-	size_t nr_reserved;
+	struct rights_settings now; /* owns all its lists */
 };
 
 void rights_init(struct rights *rules, enum refd_durability general);
 void rights_done(struct rights *rules);
 
-/* Copies LIST, which replaces all rules. -ENOMEM: the old rules stay. */
-int rights_set(struct rights *rules, enum refd_durability general,
-    const struct rights_rule *list, size_t nr);
-
-/* Replaces the reserved prefixes of refs. Copies; -ENOMEM as above. */
-int rights_reserve(struct rights *rules, const char *const *prefixes,
-    size_t nr);
+/* A copy of SETTINGS replaces all rules and prefixes. -ENOMEM: all old ones
+ * stay. */
+int rights_set(struct rights *rules, const struct rights_settings *settings);
 /* Is NAME below a reserved prefix? */
 bool rights_is_reserved(struct rights *rules, const char *name);
 

@@ -1,5 +1,6 @@
-"""The figures of docs/benchmarks.md, from the JSON of runs: a row for every
-goal, with a measured value for each run, and the plots in docs/benchmarks/."""
+"""The figures of docs/benchmarks.md and of docs/benchmarks/notes.md, from the
+JSON of runs. The page has the table of summary.py. The notes have a row for
+every goal, with a measured value for each run, and the plots."""
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import sys
 import textwrap
 
 import plots
+import summary
 from place import COLUMNS
 from show import short
 
@@ -79,20 +81,27 @@ def run_of(report):
                          break_on_hyphens=False)
 
 
-def block(reports, folder, drawn):
+def figures(report):
+    """Of the page."""
+    yield from run_of(report)
+    yield ""
+    yield from summary.table(report, {key(c): c for c in report["claims"]})
+
+
+def block(reports, drawn):
+    """Of the notes."""
     names = " | ".join(report["fs"] for report in reports)
-    lines = [BEGIN]
     for report in reports:
-        lines += run_of(report)
-    lines += ["", "A value in bold does not reach the limit after *not*.", "",
-              f"| | what | {names} | first bar | goal |",
-              "|---" * (len(reports) + 4) + "|"]
-    lines += ["| " + " | ".join(row) + " |" for row in rows(reports)]
-    lines += counted(reports[0])
+        yield from run_of(report)
+    yield from ("", "A value in bold does not reach the limit after *not*.",
+                "", f"| | what | {names} | first bar | goal |",
+                "|---" * (len(reports) + 4) + "|")
+    for row in rows(reports):
+        yield "| " + " | ".join(row) + " |"
+    yield from counted(reports[0])
     for path in drawn:
         name = os.path.basename(path)
-        lines += ["", f"![{name[:-4]}]({folder}/{name})"]
-    return "\n".join(lines + [END])
+        yield from ("", f"![{name[:-4]}]({name})")
 
 
 def load(path):
@@ -100,16 +109,27 @@ def load(path):
         return json.load(f)
 
 
-def main(paths, page):
-    """The counts and the plots are those of the first of PATHS."""
-    reports = [load(path) for path in paths]
-    with open(page) as f:
+def marked(path):
+    with open(path) as f:
         text = f.read()
     if text.count(BEGIN) != 1 or text.count(END) != 1:
-        sys.exit(f"{page} has no place for it ({BEGIN} ... {END})")
-    folder = os.path.splitext(page)[0]
-    made = block(reports, os.path.basename(folder),
-                 plots.draw(reports[0], folder))
-    with open(page, "w") as f:
+        sys.exit(f"{path} has no place for it ({BEGIN} ... {END})")
+    return text
+
+
+def put(path, text, lines):
+    made = "\n".join((BEGIN, *lines, END))
+    with open(path, "w") as f:
         f.write(re.sub(re.escape(BEGIN) + ".*" + re.escape(END),
                        lambda _: made, text, flags=re.S))
+
+
+def main(paths, page):
+    """PAGE has the figures of the first of PATHS. A folder of the same name
+    has the notes, and the plots of the first."""
+    reports = [load(path) for path in paths]
+    folder = os.path.splitext(page)[0]
+    notes = os.path.join(folder, "notes.md")
+    page_text, notes_text = marked(page), marked(notes)
+    put(page, page_text, figures(reports[0]))
+    put(notes, notes_text, block(reports, plots.draw(reports[0], folder)))

@@ -29,19 +29,23 @@ wanted |= {"redis", "reftable", "reftable durable", "refd reftable",
 assert there == wanted, there ^ wanted
 assert len(report["flush"]) == 2 and report["claims"]
 PYTHON
-printf '%s\n' 'before' '<!-- bench: begin -->' '<!-- bench: end -->' 'after' \
-	>"$T/page.md"
-check 'its page has the plots' \
+mkdir "$T/page"
+printf '%s\n' 'before' '<!-- bench: begin -->' '<!-- bench: end -->' 'after' |
+	tee "$T/page.md" >"$T/page/notes.md"
+check 'its page has figures, and the notes have the plots' \
 	python3 - "$ROOT/tests/bench" "$T/b/none.json" "$T/page.md" <<'PYTHON'
 import sys, xml.dom.minidom
 sys.path.insert(0, sys.argv[1])
 import page
 page.main([sys.argv[2]], sys.argv[3])
-with open(sys.argv[3]) as f:
-    text = f.read()
-assert text.startswith("before\n<!--") and text.endswith("-->\nafter\n")
-assert "(page/transaction.svg)" in text
-plot = xml.dom.minidom.parse(sys.argv[3][:-3] + "/transaction.svg")
+folder = sys.argv[3][:-3]
+for path, figure in ((sys.argv[3], "| a transaction of 1 ref, ms |"),
+                     (folder + "/notes.md", "(transaction.svg)")):
+    with open(path) as f:
+        text = f.read()
+    assert text.startswith("before\n<!--") and text.endswith("-->\nafter\n")
+    assert figure in text, path
+plot = xml.dom.minidom.parse(folder + "/transaction.svg")
 assert len(plot.getElementsByTagName("path")) >= 14
 PYTHON
 is 'nothing but that is left' 'none.json none.txt' \

@@ -121,7 +121,8 @@ PQ_PKGS    := libpq
 # Of refd-deliver alone, which "make deliver" and the tests build.
 CURL_PKGS  := libcurl
 
-ifneq ($(filter-out clean format lint uninstall help,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out apt-repository clean format lint uninstall help,$(or \
+	$(MAKECMDGOALS),all)),)
 ifneq ($(shell $(PKG_CONFIG) --exists $(STORE_PKGS) $(NET_PKGS) \
 	$(CONFINE_PKGS) && echo yes),yes)
 $(error libraries are missing: run scripts/deps --build)
@@ -209,8 +210,8 @@ endif
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all units tests fuzz check check-long mutants soak bench dist \
-	install install-units uninstall libgit2 install-libgit2 group \
-	install-group deliver install-deliver \
+	apt-repository install install-units uninstall libgit2 \
+	install-libgit2 group install-group deliver install-deliver \
 	clean format lint help FORCE
 
 PROTOCOL_PAGE := $(BUILD)/man/refd-protocol.7
@@ -230,6 +231,8 @@ help:
 	@echo 'make bench         how fast it is beside others; BENCH=--quick'
 	@echo 'make fuzz          builds the fuzzers into $(BUILD)/fuzz (clang)'
 	@echo 'make dist          $(BUILD)/dist: tarball, check sums, bill of materials'
+	@echo 'make apt-repository KEY=FINGERPRINT'
+	@echo '                   $(BUILD)/apt: the Debian packages, signed'
 	@echo 'make install       below PREFIX ($(PREFIX)), inside DESTDIR'
 	@echo 'make uninstall     takes the same files away'
 	@echo 'make format        rewrites C files with clang-format 19'
@@ -479,6 +482,10 @@ bench: all $(HELPER_BIN) $(PRELOAD_LIB) $(BENCH_BIN)
 # A release: scripts/dist.
 dist: all deliver
 	BUILD='$(abspath $(BUILD))' scripts/dist '$(abspath $(BUILD))/dist'
+
+# Of the packages that dpkg-buildpackage has left above the clone.
+apt-repository:
+	scripts/apt-repository $(call quote,$(KEY)) '$(abspath $(BUILD))/apt'
 
 # ---- the hooks that repositories share: client/enable/shared_hooks.h ----
 

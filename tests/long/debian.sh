@@ -2,11 +2,13 @@
 # Proves that the Debian packages work, with the commands of
 # docs/installation.md as written. Two builds in a minimal root, which has only
 # the packages of "scripts/deps --package", give the same bytes, and lintian
-# reports nothing. In a machine that boots, the packages are installed, used
-# over ssh, upgraded under load, and lose the power. They are not removed while
-# repositories are enabled, are purged without residue, and can be installed
-# again (tests/lib/in_package.sh runs there). The machine lacks the libraries
-# that refd needs, as a fresh server does.
+# reports nothing. The apt repositories of both builds have the same bytes, too.
+# apt installs refd from such a directory, and refuses a changed package and the
+# signature of another key. In a machine that boots, the packages are installed,
+# used over ssh, upgraded under load, and lose the power. They are not removed
+# while repositories are enabled, are purged without residue, and can be
+# installed again (tests/lib/in_package.sh runs there). The machine lacks the
+# libraries that refd needs, as a fresh server does.
 #
 # SUITE=trixie builds and boots this Debian, and not the machine's.
 # STACKS_CACHE=DIR keeps the roots between runs.
@@ -47,6 +49,43 @@ is 'lintian' '' "$(TMPDIR=$T lintian --allow-root --fail-on none \
 	--suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog \
 	"$T"/first/refd_*.changes 2>&1)"
 
+# ---- an apt repository ----
+
+fails() { ! "$@"; }
+export GNUPGHOME=$T/keys
+mkdir -m 700 "$GNUPGHOME"
+new_key() { # NAME
+	root_run gpg --batch --passphrase '' --quick-generate-key "$1" \
+		ed25519 sign never >"$T/apt.log" 2>&1
+}
+# Made as a user makes it: in the clone, with the packages above.
+repository() { # DIRECTORY UMASK [KEY]
+	root_run bash --norc -c "umask $2 && exec env -u BUILD -u TMPDIR \
+		make -s -C '$T/$1/refd' apt-repository KEY='${3:-}'" \
+		>"$T/apt.log" 2>&1
+}
+# Without the key, and what was signed with it.
+repository_sums() { # DIRECTORY
+	(cd "$T/$1/refd/build/apt" && find . -type f ! -name refd.asc \
+		! -name InRelease -exec sha256sum {} + | sort)
+}
+check 'a throw-away key' new_key right@example.com
+check 'another key' new_key wrong@example.com
+check 'no key makes no repository' fails repository first 077
+check 'and the command for a key is named' \
+	grep -q '^    gpg --quick-generate-key ' "$T/apt.log"
+check 'a name of two keys makes none, either' \
+	fails repository first 077 example.com
+is 'and leaves no file' '' "$(compgen -G "$T/first/refd/build/apt*")"
+check 'an apt repository' repository first 077 right@example.com
+check 'one of the other build' repository another-place 022 right@example.com
+check 'is replaced, with another key' \
+	repository another-place 022 wrong@example.com
+is 'packages, lists and Release are the same' "$(repository_sums first)" \
+	"$(repository_sums another-place)"
+# shellcheck disable=SC2154 # scenario.sh has the variable
+[ "$scenario_bad" -eq 0 ] || tail -n 5 "$T/apt.log"
+
 # Later versions with the same files.
 mkdir "$T/second"
 for package in refd refd-deliver refd-group; do
@@ -73,6 +112,44 @@ if ! root_make "boot-$SUITE" "$SUITE" "$packages" \
 	skip boot "$(root_why)"
 	finish
 fi
+
+# ---- installed by apt, from the repository ----
+
+# The commands of the page, in a root that has the lists of Debian, but no
+# network. What counts is what is installed in the end.
+{
+	cat <<-'SH'
+		export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+		cp -r "$1" /srv/apt
+		printf '%s;\n' 'APT::Get::Assume-Yes "true"' \
+			'Acquire::Retries "0"' 'Dpkg::Use-Pty "0"' \
+			>/etc/apt/apt.conf.d/test
+	SH
+	readme_block "$ROOT/docs/installation.md" \
+		'An apt repository of your own' 2
+	# shellcheck disable=SC2016 # the field is dpkg's
+	echo '[ "$(dpkg-query -W -f "\${db:Status-Status}" refd)" = installed ]'
+} >"$T/commands"
+apt_installs() { # REPOSITORY
+	DEBIAN_FRONTEND=noninteractive root_run bash --norc "$T/commands" \
+		"$T/$1" >"$T/apt.log" 2>&1
+}
+cp -r "$T/first/refd/build/apt" "$T/good"
+if apt_installs good; then ok 'apt installs refd from the repository'; else
+	not_ok 'apt installs refd from the repository' \
+		"$(tail -n 5 "$T/apt.log" | tr '\n' '|')"
+fi
+cp -r "$T/good" "$T/changed"
+changed=("$T"/changed/pool/refd_*.deb)
+# A digit of a time in the archive: only the check sum tells.
+printf 9 | dd of="${changed[0]}" bs=1 seek=24 conv=notrunc status=none
+check 'apt refuses a changed package' fails apt_installs changed
+check 'for its check sum' grep -q 'Hash Sum mismatch' "$T/apt.log"
+cp -r "$T/good" "$T/forged"
+cp "$T/another-place/refd/build/apt/dists/stable/InRelease" \
+	"$T/forged/dists/stable/"
+check 'apt refuses the signature of another key' fails apt_installs forged
+check 'as none' grep -q '/srv/apt .* is not signed' "$T/apt.log"
 
 root=$T/root
 scenario_mounts+=("$T/over" "$root")

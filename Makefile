@@ -696,6 +696,7 @@ lint:
 	scripts/check-language
 	scripts/check-references --self-test
 	scripts/check-references
+	scripts/check-version
 	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES) || \
 	    { echo "lint: run 'make format' ($(CLANG_FORMAT))" >&2; exit 1; }
 	for mutant in tests/mutants/*.patch; do \

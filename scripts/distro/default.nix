@@ -5,7 +5,7 @@
 pkgs.stdenv.mkDerivation {
   pname = "refd";
   version = builtins.head (
-    builtins.match ".*\nVERSION *:= ([0-9.]+)\n.*" (builtins.readFile ../../Makefile)
+    builtins.match ".*\nVERSION *:= ([0-9a-z.-]+)\n.*" (builtins.readFile ../../Makefile)
   );
   src = pkgs.lib.cleanSource ../..;
   nativeBuildInputs = with pkgs; [

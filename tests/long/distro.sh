@@ -18,9 +18,8 @@ distro=$ROOT/scripts/distro
 version=$(sed -n 's/^VERSION *:= *//p' "$ROOT/Makefile")
 packages='refd refd-deliver librefd librefd-devel librefd-git2 librefd-git2-devel'
 
-is 'the versions' "$version $version" \
-	"$(sed -n 's/^pkgver=//p' "$distro/APKBUILD") $(
-		rpmspec -q --srpm --qf '%{version}' "$distro/refd.spec")"
+check 'the versions' "$ROOT/scripts/check-version"
+rpm_version=$(rpmspec -q --srpm --qf '%{version}' "$distro/refd.spec")
 
 # Prints a list of paths, as they are in the tree of make install below /usr.
 usual() {
@@ -70,7 +69,8 @@ fi
 ok rpmbuild
 mkdir "$T/rpms"
 for package in $packages; do
-	mv "$T"/rpm/RPMS/*/"$package-$version"-*.rpm "$T/rpms/$package.rpm"
+	mv "$T"/rpm/RPMS/*/"$package-$rpm_version"-*.rpm \
+		"$T/rpms/$package.rpm"
 	is "$package.rpm has the files of $(debian_name "$package")" \
 		"$(in_deb "$(debian_name "$package")")" \
 		"$(rpm -qp --qf '[%{FILEMODES:perms} %{FILENAMES}\n]' \
@@ -146,8 +146,17 @@ nix() { # OPTION...
 		"$@"
 }
 is 'default.nix' '' "$(nix --parse "$distro/default.nix" 2>&1 >"$T/parsed")"
-is 'default.nix: the version' "\"$version\"" "$(nix --eval --expr "(import \
-	$distro/default.nix { pkgs.stdenv.mkDerivation = x: x; }).version")"
+nix_version() { # TREE
+	nix --eval --expr "(import $1/scripts/distro/default.nix {
+		pkgs.stdenv.mkDerivation = x: x; }).version"
+}
+is 'default.nix: the version' "\"$version\"" "$(nix_version "$ROOT")"
+mkdir -p "$T/candidate/scripts/distro"
+cp "$distro/default.nix" "$T/candidate/scripts/distro"
+sed 's/^VERSION .*/VERSION := 7.8.9-rc2/' "$ROOT/Makefile" \
+	>"$T/candidate/Makefile"
+is 'default.nix: the version of a candidate' '"7.8.9-rc2"' \
+	"$(nix_version "$T/candidate")"
 echo '# untried: a build by Nix'
 
 # ---- AppArmor ----

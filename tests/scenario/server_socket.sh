@@ -76,8 +76,8 @@ refuses unknown-key 78 \
 	"$T/config:2: unknown key 'daemon.sokcet'; did you mean daemon.socket?" \
 	--config "$T/config"
 refuses durability 64 "'nnoe' is not a durability mode" --durability nnoe
-is version "refd-daemon $("$REFD" --version | grep -oE '[0-9][0-9.]*' |
-	head -n 1)" "$("$REFD" daemon --version)"
+is version "refd-daemon $("$REFD" version | cut -d ' ' -f 2)" \
+	"$("$REFD" daemon --version)"
 
 # Another uid is refused even if the mode permits access.
 start_daemon

@@ -311,9 +311,6 @@ client &
 own $!
 pusher=$!
 sleep 3
-# As the page says, for the packages of an earlier commit.
-sql -d refd -c 'ALTER TABLE refd.node ADD IF NOT EXISTS damaged text' \
-	>"$T/said" 2>&1 || not_ok 'the new column' "$(cat "$T/said")"
 directory=later
 for name in b a; do
 	as_written "$name" < <(upgrade 1)

@@ -5,7 +5,7 @@
 # wildcard. Any list below may be set on the command line to build a part of
 # the tree: make DAEMON_SRCS="daemon/base/sys.c" build/tests/unit/test_sys
 
-VERSION   := 0.2.0
+VERSION   := 1.0.0-rc1
 SOVERSION := 0
 
 PROFILE ?= release

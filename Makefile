@@ -121,7 +121,7 @@ PQ_PKGS    := libpq
 # Of refd-deliver alone, which "make deliver" and the tests build.
 CURL_PKGS  := libcurl
 
-ifneq ($(filter-out apt-repository clean format lint uninstall help,$(or \
+ifneq ($(filter-out apt-repository clean docs format lint uninstall help,$(or \
 	$(MAKECMDGOALS),all)),)
 ifneq ($(shell $(PKG_CONFIG) --exists $(STORE_PKGS) $(NET_PKGS) \
 	$(CONFINE_PKGS) && echo yes),yes)
@@ -209,7 +209,7 @@ endif
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all units tests fuzz check check-long mutants soak bench dist \
+.PHONY: all units tests fuzz check check-long mutants soak bench dist docs \
 	apt-repository install install-units uninstall libgit2 \
 	install-libgit2 group install-group deliver install-deliver \
 	clean format lint help FORCE
@@ -231,6 +231,7 @@ help:
 	@echo 'make bench         how fast it is beside others; BENCH=--quick'
 	@echo 'make fuzz          builds the fuzzers into $(BUILD)/fuzz (clang)'
 	@echo 'make dist          $(BUILD)/dist: tarball, check sums, bill of materials'
+	@echo 'make docs          $(BUILD)/site: documents and manual pages in HTML'
 	@echo 'make apt-repository KEY=FINGERPRINT'
 	@echo '                   $(BUILD)/apt: the Debian packages, signed'
 	@echo 'make install       below PREFIX ($(PREFIX)), inside DESTDIR'
@@ -486,6 +487,13 @@ dist: all deliver
 # Of the packages that dpkg-buildpackage has left above the clone.
 apt-repository:
 	scripts/apt-repository $(call quote,$(KEY)) '$(abspath $(BUILD))/apt'
+
+# The documents and the manual pages for a browser. The protocol is one of the
+# documents.
+docs:
+	rm -rf $(BUILD)/site
+	scripts/site $(BUILD)/site $(filter-out $(PROTOCOL_PAGE),$(MAN_PAGES)) \
+	    $(GROUP_PAGE) $(DELIVER_PAGE)
 
 # ---- the hooks that repositories share: client/enable/shared_hooks.h ----
 

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# For scenarios of groups: cases in Python, which print their reports.
+# For scenarios of groups, and for others with cases in Python, which print
+# their reports.
 
 # The programs of the newest PostgreSQL of this machine.
 binaries=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)

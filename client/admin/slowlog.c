@@ -1,4 +1,6 @@
 /* refd slowlog: the latest slow transactions, and the cause of each delay. */
+#include "client/admin/slowlog.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
@@ -9,7 +11,6 @@
 #include "client/commands.h"
 #include "client/request/output.h"
 #include "client/request/question.h"
-#include "client/request/rows.h"
 #include "proto/lib/cli.h"
 
 #define STAGES        7
@@ -26,7 +27,7 @@ static uint64_t stage_us(const struct row *row, size_t stage)
 	return row_number(row, key);
 }
 
-static void add_slowest(struct text *t, const struct row *row)
+void slowlog_add_slowest(struct text *t, const struct row *row)
 {
 	size_t i, slowest = 0;
 
@@ -51,7 +52,7 @@ static void add_row(struct text *t, const struct row *row, uint64_t now_ms)
 
 	show_when(&when, row_number(row, "time_ms"), now_ms);
 	show_time(&total, row_number(row, "total_us"));
-	add_slowest(&slowest, row);
+	slowlog_add_slowest(&slowest, row);
 	text_addf(t, "%-*s  %-8s  %-16s  %-9s  %6" PRIu64 "  ",
 	    show_when_width(), when.data, total.data, slowest.data,
 	    row_value(row, "outcome"), row_number(row, "refs"));

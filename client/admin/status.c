@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/admin/page.h"
 #include "client/admin/show.h"
 #include "client/admin/summary.h"
 #include "client/commands.h"
@@ -133,6 +134,28 @@ static int show_all(bool as_json)
 	return serve ? EXIT_DONE : EXIT_AWAY;
 }
 
+static int exit_status(const struct refd_answer *ans)
+{
+	return serves(rows_value(ans, "state"),
+		   !strcmp(rows_value(ans, "paused"), "yes")) ?
+	    EXIT_DONE :
+	    EXIT_AWAY;
+}
+
+static int show_page(const char *socket)
+{
+	struct text t = { 0 };
+	struct page p;
+	int rc;
+
+	page_ask(&p, socket);
+	page_render(&p, &t);
+	text_print(&t);
+	rc = exit_status(&p.parts[PAGE_STATUS]);
+	page_done(&p);
+	return rc;
+}
+
 static int run_status(const struct command *c, int argc, char **argv)
 {
 	struct question q = { 0 };
@@ -141,6 +164,10 @@ static int run_status(const struct command *c, int argc, char **argv)
 	int rc;
 
 	cli_parse(c, &q, argc, &argv);
+	if (q.html && (q.all || q.verbose))
+		cli_usage(c, "--html prints one page of one daemon");
+	if (q.html)
+		return show_page(q.socket);
 	if (q.all)
 		return show_all(q.json);
 	question_ask(question_connect(q.socket, 0), REFD_VERB_STATUS,
@@ -159,10 +186,7 @@ static int run_status(const struct command *c, int argc, char **argv)
 		add_log(&t, &ans);
 	}
 	text_print(&t);
-	rc = serves(rows_value(&ans, "state"),
-		 !strcmp(rows_value(&ans, "paused"), "yes")) ?
-	    EXIT_DONE :
-	    EXIT_AWAY;
+	rc = exit_status(&ans);
 	refd_answer_done(&ans);
 	return rc;
 }
@@ -172,7 +196,11 @@ static const struct command_option status_options[] = {
 	    verbose) },
 	{ OPTION_FLAG("all", 0, "print a line for each daemon of this machine",
 	    struct question, all) },
-	QUESTION_JSON, COLOUR_OPTION, QUESTION_SOCKET, { 0 }
+	QUESTION_JSON,
+	{ OPTION_FLAG("html", 0, "print a page for a browser", struct question,
+	      html),
+	    .excludes = 'f' },
+	COLOUR_OPTION, QUESTION_SOCKET, { 0 }
 };
 
 const struct command status_command = {
@@ -181,7 +209,8 @@ const struct command status_command = {
 	.purpose = "Prints the state of the daemon, problems with their "
 		   "remedies, and the load. The exit status is 0 if the daemon "
 		   "serves. With --all, names each daemon of this machine, "
-		   "with its unit, its account and its roots.",
+		   "with its unit, its account and its roots. With --html, "
+		   "prints a page without scripts, also if the daemon is away.",
 	.example = "refd status",
 	.manual = "refd-status(1)",
 	.options = status_options,

@@ -15,8 +15,8 @@
 
 struct summary {
 	const struct refd_answer *ans;
-	struct text *to;
-	size_t columns;
+	summary_line_fn *put;
+	void *arg;
 	bool is_serving; /* without pause */
 	size_t nr;       /* sentences about a problem so far */
 };
@@ -34,14 +34,14 @@ static void add_sentence(struct summary *s, enum colour colour,
 		text_adds(&all, "refd serves, but ");
 	text_adds(&all, what->data);
 	text_addc(&all, '.');
-	show_lines(s->to, colour, all.data, 0, s->columns);
+	s->put(s->arg, colour, false, all.data);
 	text_done(&all);
 	text_done(what);
 }
 
 static void add_remedy(struct summary *s, const char *remedy)
 {
-	show_lines(s->to, COLOUR_PLAIN, remedy, REMEDY_INDENT, s->columns);
+	s->put(s->arg, COLOUR_PLAIN, true, remedy);
 }
 
 static void add_problem(struct summary *s, enum colour colour,
@@ -201,8 +201,7 @@ static void tell_causes(struct summary *s)
 		if (!strstr(why, ref))
 			text_addf(&what, "%s: ", ref);
 		text_adds(&what, why);
-		show_lines(s->to, COLOUR_PLAIN, what.data, REMEDY_INDENT,
-		    s->columns);
+		s->put(s->arg, COLOUR_PLAIN, true, what.data);
 		text_done(&what);
 	}
 }
@@ -353,7 +352,7 @@ static void tell_healthy(const struct summary *s)
 	text_adds(&what, " transactions/s; ");
 	add_durability(&what, s);
 	text_addc(&what, '.');
-	show_lines(s->to, COLOUR_OK, what.data, 0, s->columns);
+	s->put(s->arg, COLOUR_OK, false, what.data);
 	text_done(&what);
 }
 
@@ -376,7 +375,7 @@ static void tell_load(const struct summary *s)
 		show_time(&what, number(s, "recent_flush_us_p99"));
 	}
 	text_addc(&what, '.');
-	show_lines(s->to, COLOUR_PLAIN, what.data, 0, s->columns);
+	s->put(s->arg, COLOUR_PLAIN, false, what.data);
 	text_clear(&what);
 	text_adds(&what, "Now: ");
 	show_count(&what, number(s, "connections"), "connection",
@@ -389,7 +388,7 @@ static void tell_load(const struct summary *s)
 		    "sessions hold locks");
 	}
 	text_addc(&what, '.');
-	show_lines(s->to, COLOUR_PLAIN, what.data, 0, s->columns);
+	s->put(s->arg, COLOUR_PLAIN, false, what.data);
 	text_done(&what);
 }
 
@@ -401,9 +400,8 @@ static void tell_log_line(const struct summary *s, const struct row *row,
 
 	show_age(&what, age_ms / 1000);
 	text_addf(&what, " ago, %s: %s", level, row_value(row, "text"));
-	show_lines(s->to,
-	    !strcmp(level, "error") ? COLOUR_ERROR : COLOUR_WARNING, what.data,
-	    REMEDY_INDENT, s->columns);
+	s->put(s->arg, !strcmp(level, "error") ? COLOUR_ERROR : COLOUR_WARNING,
+	    true, what.data);
 	text_done(&what);
 }
 
@@ -420,19 +418,18 @@ static void tell_log(const struct summary *s, uint64_t now_ms)
 		if (now_ms - at_ms > LOG_AGE_MS)
 			break;
 		if (nr == 0)
-			show_lines(s->to, COLOUR_HEADING,
-			    "Last errors and warnings (all: refd status -v):",
-			    0, s->columns);
+			s->put(s->arg, COLOUR_HEADING, false,
+			    "Last errors and warnings (all: refd status -v):");
 		if (nr++ == LOG_LINES)
 			break;
 		tell_log_line(s, &row, now_ms - at_ms);
 	}
 }
 
-void summary_render(const struct refd_answer *ans, uint64_t now_ms,
-    size_t columns, struct text *t)
+void summary_each(const struct refd_answer *ans, uint64_t now_ms,
+    summary_line_fn *put, void *arg)
 {
-	struct summary s = { .ans = ans, .to = t, .columns = columns };
+	struct summary s = { .ans = ans, .put = put, .arg = arg };
 
 	tell_state(&s);
 	tell_flush(&s);
@@ -446,4 +443,28 @@ void summary_render(const struct refd_answer *ans, uint64_t now_ms,
 		tell_healthy(&s);
 	tell_load(&s);
 	tell_log(&s, now_ms);
+}
+
+/* ---- on a terminal ---- */
+
+struct shown_lines {
+	struct text *to;
+	size_t columns;
+};
+
+static void show_line(void *arg, enum colour colour, bool is_below,
+    const char *line)
+{
+	const struct shown_lines *shown = arg;
+
+	show_lines(shown->to, colour, line, is_below ? REMEDY_INDENT : 0,
+	    shown->columns);
+}
+
+void summary_render(const struct refd_answer *ans, uint64_t now_ms,
+    size_t columns, struct text *t)
+{
+	struct shown_lines shown = { .to = t, .columns = columns };
+
+	summary_each(ans, now_ms, show_line, &shown);
 }

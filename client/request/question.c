@@ -44,6 +44,7 @@ static void load_config(struct gitconfig *config, struct gitdir *gd)
 /* Who is asked. */
 struct asked {
 	const char *option, *dir, *suffix;
+	struct text *why; /* of question_try(), or NULL */
 	struct gitconfig config;
 	struct gitdir gd;
 };
@@ -85,6 +86,12 @@ static void say_progress(const struct refd *r, uint64_t *told_ms,
 	    hello->done, hello->total);
 }
 
+static void add_failure(const struct refd *r, int err, struct text *why)
+{
+	text_adds(why, refd_error(r));
+	daemons_add_start(r->path, err, why);
+}
+
 /* The socket is searched for again before each attempt, because a user's own
  * socket may appear while this function waits. */
 static struct refd *connect_to(struct asked a, int wait_ms)
@@ -105,8 +112,21 @@ static struct refd *connect_to(struct asked a, int wait_ms)
 			break;
 		if (err == 0)
 			say_progress(r, &told_ms, &told);
+		/* Without rights for administration, a part of the answers. A
+		 * daemon that is silent there is silent on both. */
+		if (err < 0 && err != -ETIMEDOUT && a.why && *a.suffix) {
+			a.suffix = "";
+			refd_free(r);
+			continue;
+		}
 		if (err == -EPERM || err == -EACCES)
 			die("%s", refd_error(r));
+		if (err < 0 && a.why) {
+			add_failure(r, err, a.why);
+			refd_free(r);
+			r = NULL;
+			break;
+		}
 		if (clock_now_ms() >= deadline && err < 0)
 			question_failed(r, err);
 		if (clock_now_ms() >= deadline)
@@ -138,6 +158,14 @@ struct refd *question_connect_admin(const char *option)
 	    (struct asked){ .option = option, .suffix = REFD_ADMIN_SUFFIX }, 0);
 }
 
+struct refd *question_try(const char *option, struct text *why)
+{
+	return connect_to((struct asked){ .option = option,
+			      .suffix = REFD_ADMIN_SUFFIX,
+			      .why = why },
+	    0);
+}
+
 void question_refused(const struct refd_answer *ans)
 {
 	if (ans->kind != REFD_ANSWER_REFUSED)
@@ -154,8 +182,7 @@ void question_failed(struct refd *r, int err)
 {
 	struct text why = { 0 };
 
-	text_adds(&why, refd_error(r));
-	daemons_add_start(r->path, err, &why);
+	add_failure(r, err, &why);
 	cli_die(err == -EPERM ? EXIT_FATAL : EXIT_AWAY, "%s", why.data);
 }
 

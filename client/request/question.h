@@ -6,7 +6,7 @@
 #define CLIENT_REQUEST_QUESTION_H
 
 #include "client/refd.h"
-#include "proto/lib/command.h"
+#include "proto/lib/cli.h"
 
 /* The time for an answer, unless the request waits for something. */
 #define QUESTION_MS 10000
@@ -14,7 +14,7 @@
 /* The options of the commands that ask the daemon one question. */
 struct question {
 	const char *socket;
-	bool all, json, prometheus, once, verbose;
+	bool all, html, json, prometheus, once, verbose;
 	int wait_s;     /* until the daemon serves; 0: one attempt */
 	int timeout_s;  /* of the answer; -1: as question_call() */
 	int interval_s; /* between the frames of top */
@@ -43,6 +43,11 @@ struct refd *question_connect_of(const char *option, const char *dir,
     int wait_ms);
 /* The same for the socket for administration beside it. */
 struct refd *question_connect_admin(const char *option);
+/* The same, but without the rights for this socket, or without the socket: the
+ * other one. A daemon that is away does not end the program: the result is
+ * NULL, and WHY gets the reason and, if known, the command that starts the
+ * daemon. */
+struct refd *question_try(const char *option, struct text *why);
 /* Waits for the answer. A failure or a refusal ends the program. If TIMEOUT_MS
  * is negative, waits while a daemon is there or comes back within ten seconds.
  */

@@ -11,7 +11,7 @@
 # shellcheck source=tests/lib/group_run.sh
 . "$ROOT/tests/lib/group_run.sh"
 
-if ! "$ROOT/scripts/deps" --site >"$T/deps" 2>&1; then
+if ! "$ROOT/scripts/deps" --browser >"$T/deps" 2>&1; then
 	skip site "$(tail -n 1 "$T/deps")"
 	finish
 fi

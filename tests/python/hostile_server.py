@@ -21,8 +21,8 @@ def pairs():
              "root.path", "stall.text", "log.level", "log.text",
              "repo.name", "slow.repo", "slow.ref", "slow.outcome",
              "slow.txn", "slow.sid", "lock.file", "lock.kind", "lock.txn")
-    numbers = ("group_lag_ms", "group_lsn", "flush_hangs_s", "log.time_ms",
-               "repo.span_ms", "slow.total_us", "lock.age_ms")
+    numbers = ("group_lag_ms", "group_lsn", "flush_hangs_s", "limit_ms",
+               "log.time_ms", "repo.span_ms", "slow.total_us", "lock.age_ms")
     yield "refs-format", b"files"
     for key in texts:
         yield key, EVIL

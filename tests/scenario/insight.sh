@@ -71,6 +71,28 @@ prints_no 'a file has no colour' $'\e' "$REFD" status
 check 'unless asked for' grep -q $'^\e\\[32mrefd serves' \
 	<<<"$("$REFD" status --color=always)"
 is 'state' serving "$("$REFD" status --json | json 'D["state"]')"
+page() { # the exit status, and the first and the last line of the page
+	"$REFD" status --html >"$T/page.html" 2>"$T/err"
+	echo "$? $(head -n 1 "$T/page.html") $(tail -n 1 "$T/page.html")" \
+		"$(cat "$T/err")"
+}
+is 'a whole page' '0 <!DOCTYPE html> </html> ' "$(page)"
+check 'its state' grep -q '^<p class="ok">refd serves /' "$T/page.html"
+check 'its user' grep -q "<td class=\"name\">$(id -un)[^<]*<meter" \
+	"$T/page.html"
+check 'its times' grep -q '<tr><td>flushes, since the start<svg.*<rect' \
+	"$T/page.html"
+check 'its slow work' grep -q \
+	'^<p>Since the start: .* longer than the limit, now 100.0 ms\.' "$T/page.html"
+mv "$SOCKET.admin" "$T/aside"
+is 'a page without the socket for administration' \
+	'0 <!DOCTYPE html> </html> ' "$(page)"
+check 'has what all may know' grep -q '<tr><td>flushes, since the start<svg' \
+	"$T/page.html"
+check 'and a reason for the rest' grep -qx \
+	'<p>Not shown: this is asked on the socket for administration</p>' \
+	"$T/page.html"
+mv "$T/aside" "$SOCKET.admin"
 
 "$REFD" stats --prometheus >"$T/text"
 check 'for Prometheus' grep -qx 'refd_refs_total{status="stale"} 1' "$T/text"
@@ -238,6 +260,9 @@ check 'and says so' grep -Eqx \
 	'refd has been paused for [0-9]+ s; 0 transactions wait\.' "$T/status"
 check 'and the remedy' grep -q "'refd resume' continues" "$T/status"
 check 'and all values' grep -qx 'paused: yes' <<<"$("$REFD" status -v)"
+is 'a page of a paused daemon' '75 <!DOCTYPE html> </html> ' "$(page)"
+check 'has the remedy' grep -q 'below">&#39;refd resume&#39; continues' \
+	"$T/page.html"
 is 'the metric of the pause' 1 "$(stat_of paused)"
 update --timeout 3000 refs/heads/x "$one" 2>"$T/err"
 is 'whose time passes' 75 $?
@@ -302,6 +327,16 @@ check 'the next daemon serves' "$REFD" status
 check 'and who waited is served' wait $waiter
 reap $waiter
 
+# ---- a daemon that hangs ----
+
+# Ten seconds pass once, and not for each of the two sockets.
+kill -STOP "$DAEMON"
+begin=$SECONDS
+is 'a page of a daemon that hangs' '75 <!DOCTYPE html> </html> ' "$(page)"
+check 'after one attempt' test $((SECONDS - begin)) -lt 19
+kill -CONT "$DAEMON"
+check 'with the reason' grep -q ': no greeting: ' "$T/page.html"
+
 # ---- a token ----
 
 token=$(update --json refs/heads/x "$two" | json 'D["token"]')
@@ -332,6 +367,11 @@ check 'the daemon stops, and who waits is served' stop_daemon
 wait "$waiter"
 is 'the ref at last' "$one" "$(ref_of a.git refs/heads/x)"
 check_fails 'the sockets are gone' ls "$SOCKET.admin" "$T/metrics.sock"
+is 'a page without a daemon' '75 <!DOCTYPE html> </html> ' "$(page)"
+check 'says so' grep -q '^<p class="error">refd gives no state\.' "$T/page.html"
+check 'and what starts it' grep -qF "refd daemon --socket $SOCKET" "$T/page.html"
+"$REFD" status --html --all 2>"$T/err"
+is 'a page of all daemons' 129 $?
 
 # ---- sockets of the service manager's ----
 

@@ -61,6 +61,7 @@ hides role "$REFD" role
 hides 'role -v' "$REFD" role -v
 hides status "$REFD" status
 hides 'status -v' "$REFD" status -v
+hides 'status --html' "$REFD" status --html
 hides stats "$REFD" stats
 hides 'stats --prometheus' "$REFD" stats --prometheus
 hides top "$REFD" top --once
@@ -85,6 +86,9 @@ for form in status stats role top\ --once slowlog locks pause resume drain \
 	# shellcheck disable=SC2086 # words
 	hides "$form, refused" "$REFD" $form
 done
+hides 'status --html, refused' "$REFD" status --html
+"$REFD" status --html >"$T/said" 2>&1
+is 'status --html, refused: the exit status' 75 $?
 hides 'update, refused' "$REFD" update -C "$R" refs/heads/x "$one"
 hides 'enable, refused' "$REFD" enable "$R"
 rm "$T/refuses"
@@ -141,6 +145,7 @@ hides_all 'update, an old value' pwned \
 hides_all 'update --batch-updates' pwned sh -c '"$@" >/dev/null' sh "$REFD" \
 	update -C "$R" --stdin --batch-updates <<<"update $name $one $one"
 hides_all 'update --stdin' pwned "$REFD" update -C "$R" --stdin <<<"$evil"
+hides_all 'status --html, hostile names' pwned "$REFD" status --html
 hides enable "$REFD" enable "$R"
 hides 'enable --list' "$REFD" enable --list
 hides doctor "$REFD" doctor "$R"

@@ -1,7 +1,9 @@
 /*
  * Proves that proto/vectors.json agrees with the code of proto/. Every message
  * in the file has the bytes, and the decoded fields or the refusal, that the
- * test computes. Decoded messages are encoded to the same bytes.
+ * test computes. Decoded messages are encoded to the same bytes. The clients in
+ * other languages are tested by this file, so it has every verb, every status
+ * and every detail.
  *
  * With REFD_WRITE_VECTORS in the environment, the test writes the file.
  */
@@ -10,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/detail.h"
+#include "proto/message.h"
 #include "tests/lib/message_json.h"
 #include "tests/lib/message_vectors.h"
 #include "tests/lib/suite.h"
@@ -238,6 +242,56 @@ START_TEST(test_vectors)
 }
 END_TEST
 
+/* Does a message that is taken have a packet with the word between BEFORE and
+ * '|', ' ' or its end? */
+static bool has_word(const char *before, const char *word)
+{
+	const char *const *packet, *at;
+	char wanted[64];
+	size_t i, len;
+
+	len = (size_t)snprintf(wanted, sizeof(wanted), "%s%s", before, word);
+	for (i = 0; i < nr_message_vectors; i++) {
+		if (strchr(message_vectors[i].name, ':') != NULL)
+			continue;
+		for (packet = message_vectors[i].packets; *packet != NULL;
+		    packet++) {
+			at = strstr(*packet, wanted);
+			if (at != NULL && (at == *packet || *before == '|') &&
+			    strchr("| ", at[len]) != NULL)
+				return true;
+		}
+	}
+	return false;
+}
+
+START_TEST(test_every_word)
+{
+	static const char *const details[] = {
+#define X(symbol, word) word,
+		REFD_DETAIL_TABLE(X)
+#undef X
+	};
+	static const char *const verbs[] = {
+#define X(name, word, class) word,
+		REFD_VERB_TABLE(X)
+#undef X
+	};
+	const char *name;
+	size_t i;
+
+	for (i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		ck_assert_msg(has_word("", verbs[i]), "verb %s", verbs[i]);
+	for (i = 1; i < REFD_STATUSES; i++) {
+		name = refd_status_name((enum refd_status)i);
+		ck_assert_msg(has_word("ng ", name), "status %s", name);
+	}
+	for (i = 0; i < sizeof(details) / sizeof(details[0]); i++)
+		ck_assert_msg(has_word("|||", details[i]), "detail %s",
+		    details[i]);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("message_vectors");
@@ -245,6 +299,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_vectors);
+	tcase_add_test(tc, test_every_word);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -33,9 +33,11 @@
  * session or to its end is then REFUSED with REFD_ABORTED. A session is never
  * sent again, and neither is a commit on another connection. If the connection
  * is lost after all of a commit was sent, the library asks for the outcome by
- * the id, as for a transaction; never-seen then also becomes REFD_ABORTED. For
- * a commit or abort, only the txid is sent, so the updates in the copy only
- * serve to return a result for each of them.
+ * the id, as for a transaction; never-seen then also becomes REFD_ABORTED. An
+ * earlier commit may have come through, so the library also asks for a second
+ * commit or abort, and for one of a session that it did not prepare. For a
+ * commit or abort, only the txid is sent, so the updates in the copy only serve
+ * to return a result for each of them.
  */
 #ifndef CLIENT_REFD_H
 #define CLIENT_REFD_H
@@ -90,11 +92,12 @@ int refd_submit(struct refd *r, struct refd_request *req);
  * gave, until the deadline of the request. After that the answer is REFUSED
  * with REFD_BUSY.
  *
- * If the daemon went away and did not come back in time, a transaction or
- * commit gets the answer of refd_answer_unknown() (without updates: REFUSED
- * with REFD_UNKNOWN). If the daemon can't have seen the request, the answer is
- * REFUSED with REFD_BUSY. Other requests return -ECONNRESET. If the daemon
- * denies this peer, the status is REFD_DENIED, and the error -EPERM, at once.
+ * If the daemon went away and did not come back in time, a transaction or the
+ * end of a session gets the answer of refd_answer_unknown() (without updates:
+ * REFUSED with REFD_UNKNOWN). If the daemon can't have seen the request, the
+ * answer is REFUSED with REFD_BUSY. Other requests return -ECONNRESET. If the
+ * daemon denies this peer, the status is REFD_DENIED, and the error -EPERM, at
+ * once.
  *
  * -ETIMEDOUT: connected, but no answer yet; wait again, or ask by the id later.
  * -EPROTO: the daemon's answer can't be understood; the outcome of a

@@ -18,10 +18,14 @@ void refd_hang_up(struct refd *r)
 	/* A denial comes before the server reads any byte, or never. */
 	if (r->refusal == REFD_DENIED)
 		written = 0;
-	for (i = 0; i < r->nr_flights; i++)
+	for (i = 0; i < r->nr_flights; i++) {
 		refd_flight_lost(r->flights[i], written);
+		if (r->flights[i]->state == FLIGHT_LOST)
+			refd_forget_session(r, &r->flights[i]->req->txid);
+	}
+	for (i = 0; i < r->nr_sessions; i++)
+		r->sessions[i].state = SESSION_GONE;
 	refd_conn_close(&r->conn);
-	r->nr_sessions = 0;
 	refd_answer_decoder_free(r->dec);
 	r->dec = NULL;
 }

@@ -326,7 +326,7 @@ int refd_flight_abandon(const struct flight *f, int err, const char *why,
 
 	if ((err != -ECONNRESET && err != -EPERM) ||
 	    (refd_verb_class(verb) != REFD_CLASS_UPDATES &&
-		verb != REFD_VERB_COMMIT))
+		!ends_session(f->req)))
 		return err;
 	if (f->state != FLIGHT_UNSENT && f->state != FLIGHT_LATER)
 		return unknown(f->req, ans);
@@ -338,6 +338,11 @@ bool refd_flight_is_prepared(const struct flight *f)
 {
 	return f->state == FLIGHT_ANSWERED &&
 	    f->ans.kind == REFD_ANSWER_PREPARED;
+}
+
+bool refd_flight_has_ended_session(const struct flight *f)
+{
+	return ends_session(f->req) && refd_flight_is_settled(f);
 }
 
 bool refd_flight_is_settled(const struct flight *f)

@@ -18,8 +18,8 @@
  *
  * A session ends with its connection, so a lost session, its abort, and a
  * commit that was not sent completely are OVER: nothing was done. Only a commit
- * that may have arrived is LOST. If the daemon never saw the commit, the commit
- * is OVER, too, and never sent again.
+ * that may have arrived is LOST, and so is every later end of its session. If
+ * the daemon never saw the session, the end is OVER, too, and never sent again.
  *
  * One thread at a time; nothing blocks. Functions return 0 or a negative errno:
  * -ENOMEM; -EINVAL for a request that does not fit the protocol; -EPROTO for an
@@ -79,6 +79,8 @@ int refd_flight_abandon(const struct flight *f, int err, const char *why,
     struct refd_answer *ans);
 /* Is it an answered session that holds its locks? */
 bool refd_flight_is_prepared(const struct flight *f);
+/* Is it the end of a session, with its last answer? */
+bool refd_flight_has_ended_session(const struct flight *f);
 /* Is the outcome known? */
 bool refd_flight_is_settled(const struct flight *f);
 /* Returns 1 and the answer, once; 0 if there is none yet; -ENOMEM. */

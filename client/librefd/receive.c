@@ -39,10 +39,26 @@ static struct flight *find_id(const struct refd *r, uint32_t id)
 	return NULL;
 }
 
+/* Otherwise the list would grow with every lost connection. The daemon is there
+ * again, and can be asked for the sessions that it aborted. */
+static void forget_gone(struct refd *r)
+{
+	size_t i = 0;
+
+	while (i < r->nr_sessions)
+		if (r->sessions[i].state == SESSION_GONE)
+			r->sessions[i] = r->sessions[--r->nr_sessions];
+		else
+			i++;
+}
+
 static int add_session(struct refd *r, const struct refd_txid *id)
 {
-	struct refd_txid *grown;
+	struct known_session *grown;
 
+	forget_gone(r);
+	if (refd_find_session(r, id))
+		return 0;
 	if (r->nr_sessions == r->sessions_size) {
 		grown = realloc(r->sessions,
 		    (r->sessions_size + 8) * sizeof(*grown));
@@ -51,7 +67,8 @@ static int add_session(struct refd *r, const struct refd_txid *id)
 		r->sessions = grown;
 		r->sessions_size += 8;
 	}
-	r->sessions[r->nr_sessions++] = *id;
+	r->sessions[r->nr_sessions++] =
+	    (struct known_session){ .id = *id, .state = SESSION_HELD };
 	return 0;
 }
 
@@ -74,6 +91,8 @@ static int take_answer(struct refd *r, struct refd_answer *ans)
 	err = refd_flight_answered(f, ans, &r->conn);
 	if (err == 0 && refd_flight_is_prepared(f))
 		err = add_session(r, &f->req->txid);
+	if (err == 0 && refd_flight_has_ended_session(f))
+		refd_forget_session(r, &f->req->txid);
 	if (err == -EPROTO)
 		return refd_fail(r, err,
 		    "%s: an answer does not fit its request", r->path);

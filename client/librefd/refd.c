@@ -95,22 +95,40 @@ static bool needs_txid(const struct refd_request *req)
 	    refd_txid_eq(&req->txid, &none);
 }
 
-/* Removes ID from the prepared sessions. Returns true if it was there. */
-static bool take_session(struct refd *r, const struct refd_txid *id)
+struct known_session *refd_find_session(const struct refd *r,
+    const struct refd_txid *id)
 {
 	size_t i;
 
-	for (i = 0; i < r->nr_sessions; i++) {
-		if (!refd_txid_eq(&r->sessions[i], id))
-			continue;
-		r->sessions[i] = r->sessions[--r->nr_sessions];
-		return true;
-	}
-	return false;
+	for (i = 0; i < r->nr_sessions; i++)
+		if (refd_txid_eq(&r->sessions[i].id, id))
+			return &r->sessions[i];
+	return NULL;
+}
+
+void refd_forget_session(struct refd *r, const struct refd_txid *id)
+{
+	struct known_session *s = refd_find_session(r, id);
+
+	if (s)
+		*s = r->sessions[--r->nr_sessions];
+}
+
+/* Only the first end of a session is sent. An earlier commit may have come
+ * through, so every other end asks for the outcome. */
+static enum flight_state first_state(const struct refd_request *req,
+    const struct known_session *s)
+{
+	if (refd_verb_class(req->verb) != REFD_CLASS_END)
+		return FLIGHT_UNSENT;
+	if (!s || s->state == SESSION_ENDING)
+		return FLIGHT_LOST;
+	return s->state == SESSION_GONE ? FLIGHT_OVER : FLIGHT_UNSENT;
 }
 
 int refd_submit(struct refd *r, struct refd_request *req)
 {
+	struct known_session *s = NULL;
 	struct flight *f;
 	int err;
 
@@ -126,9 +144,9 @@ int refd_submit(struct refd *r, struct refd_request *req)
 	f = refd_flight_new(req);
 	if (!f)
 		return refd_fail(r, -ENOMEM, "out of memory");
-	if (refd_verb_class(req->verb) == REFD_CLASS_END &&
-	    !take_session(r, &req->txid))
-		f->state = FLIGHT_OVER;
+	if (refd_verb_class(req->verb) == REFD_CLASS_END)
+		s = refd_find_session(r, &req->txid);
+	f->state = first_state(req, s);
 	if (refd_conn_is_open(&r->conn)) {
 		err = refd_flight_send(f, &r->conn);
 		if (err < 0) {
@@ -139,6 +157,8 @@ int refd_submit(struct refd *r, struct refd_request *req)
 		}
 		refd_conn_flush(&r->conn);
 	}
+	if (s && s->state == SESSION_HELD)
+		s->state = SESSION_ENDING;
 	r->flights[r->nr_flights++] = f;
 	return 0;
 }
@@ -255,8 +275,8 @@ static void drop(struct refd *r, const struct refd_request *req)
 
 	if (i == r->nr_flights)
 		return;
+	refd_hang_up(r); /* first: notes what this request leaves open */
 	remove_flight(r, i);
-	refd_hang_up(r);
 }
 
 int refd_call(struct refd *r, struct refd_request *req, int timeout_ms,

@@ -15,6 +15,15 @@
 /* Before the second attempt to connect. */
 #define NAP_MIN_MS 5
 
+struct known_session {
+	struct refd_txid id;
+	enum {
+		SESSION_HELD,   /* prepared on this connection */
+		SESSION_ENDING, /* and its commit or abort is in flight */
+		SESSION_GONE    /* lost its connection; no commit arrived */
+	} state;
+};
+
 struct refd {
 	char *path;
 	bool is_guarded; /* refd_accept_only(): OWNER */
@@ -24,9 +33,11 @@ struct refd {
 	struct refd_hello hello;
 	bool has_hello;
 	enum refd_status refusal; /* of the last connection; REFD_OK: none */
-	/* Owned; the sessions that are prepared on this connection. They end
-	 * with the connection, so a commit must never be sent on another. */
-	struct refd_txid *sessions;
+	/* Owned. A session ends with its connection, so its commit must never
+	 * be sent on another. Only of a session that is GONE, the library knows
+	 * that nothing was done; the outcome of a session that is not here has
+	 * to be asked for. */
+	struct known_session *sessions;
 	size_t nr_sessions, sessions_size;
 	struct flight *flights[REFD_REQUESTS_MAX];
 	size_t nr_flights;
@@ -45,6 +56,12 @@ int refd_take_packets(struct refd *r);
 /* The errno if the daemon has turned this connection away, otherwise 0.
  * refd_error() already has the text. */
 int refd_refusal_error(const struct refd *r);
+
+/* NULL if the session is not known. */
+struct known_session *refd_find_session(const struct refd *r,
+    const struct refd_txid *id);
+/* Forgets the session, if it is known. */
+void refd_forget_session(struct refd *r, const struct refd_txid *id);
 
 void refd_hang_up(struct refd *r);
 /* After a lost connection: waits until the daemon serves again, and sends all

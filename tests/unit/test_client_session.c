@@ -2,11 +2,12 @@
  * Proves the work of librefd with sessions. A session and its end use one
  * connection. If the connection is lost, librefd reports the session as not
  * done. Only after a commit that may have arrived, librefd asks for the
- * outcome, and it never sends the commit again.
+ * outcome, and it never sends the commit again. A later end asks, too.
  */
 #include <check.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/refd.h"
 #include "tests/lib/fake_refd.h"
@@ -63,9 +64,9 @@ static int finish_by(enum refd_verb verb, int timeout_ms)
 }
 
 /* While the daemon lives, there is no answer in time. */
-static int commit_in_vain(void)
+static int finish_in_vain(enum refd_verb verb)
 {
-	int err = refd_submit(r, end_by(REFD_VERB_COMMIT));
+	int err = refd_submit(r, end_by(verb));
 
 	ck_assert_int_eq(err, 0);
 	do
@@ -146,15 +147,35 @@ START_TEST(test_commit)
 }
 END_TEST
 
-/* A session ends once. */
+/* The answer to a query is the outcome of the session. */
+static void tell_outcome(struct fake *f)
+{
+	struct refd_request got;
+
+	take(f, REFD_VERB_QUERY, &got);
+	answer_end(f, &got);
+	refd_request_done(&got);
+}
+
+static void serves_and_tells(struct fake *f)
+{
+	serves(f);
+	tell_outcome(f);
+	tell_outcome(f);
+}
+
+/* A session ends once, and a later end gets the same results. */
 START_TEST(test_commit_twice)
 {
-	begin(serves);
+	begin(serves_and_tells);
 	prepare();
 	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 100000), 0);
 	refd_answer_done(&ans);
 	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 100000), 0);
-	check_over();
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(finish_by(REFD_VERB_ABORT, 100000), 0);
+	check_all(REFD_OK);
 	finish();
 }
 END_TEST
@@ -363,7 +384,7 @@ START_TEST(test_commit_and_daemon_lost)
 {
 	begin(goes_for_good);
 	prepare();
-	ck_assert_int_eq(commit_in_vain(), 0);
+	ck_assert_int_eq(finish_in_vain(REFD_VERB_COMMIT), 0);
 	check_all(REFD_UNKNOWN);
 	finish();
 }
@@ -374,9 +395,104 @@ START_TEST(test_commit_without_updates)
 	begin(goes_for_good);
 	prepare();
 	session.nr_updates = 0;
-	ck_assert_int_eq(commit_in_vain(), 0);
+	ck_assert_int_eq(finish_in_vain(REFD_VERB_COMMIT), 0);
 	ck_assert_int_eq(ans.kind, REFD_ANSWER_REFUSED);
 	ck_assert_int_eq(ans.status, REFD_UNKNOWN);
+	finish();
+}
+END_TEST
+
+/* A commit with an unknown outcome makes no later end a failure. */
+START_TEST(test_commit_unknown_twice)
+{
+	begin(goes_for_good);
+	prepare();
+	ck_assert_int_eq(finish_in_vain(REFD_VERB_COMMIT), 0);
+	check_all(REFD_UNKNOWN);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(finish_in_vain(REFD_VERB_COMMIT), 0);
+	check_all(REFD_UNKNOWN);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(finish_in_vain(REFD_VERB_ABORT), 0);
+	check_all(REFD_UNKNOWN);
+	finish();
+}
+END_TEST
+
+static void answers_too_late(struct fake *f)
+{
+	struct refd_request got;
+	char c;
+
+	take_session(f);
+	take(f, REFD_VERB_COMMIT, &got);
+	refd_request_done(&got);
+	fake_expect(f, read(f->conn, &c, 1) == 0, "more was said");
+	fake_serve(f);
+	tell_outcome(f);
+}
+
+/* The caller gave up the commit, and learns by its abort what became of it. */
+START_TEST(test_abort_after_timeout)
+{
+	begin(answers_too_late);
+	prepare();
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 30), -ETIMEDOUT);
+	ck_assert_int_eq(finish_by(REFD_VERB_ABORT, 100000), 0);
+	check_all(REFD_OK);
+	finish();
+}
+END_TEST
+
+static void loses_both_ends(struct fake *f)
+{
+	struct refd_request got;
+
+	take_session(f);
+	take(f, REFD_VERB_COMMIT, &got);
+	refd_request_done(&got);
+	take(f, REFD_VERB_QUERY, &got);
+	refd_request_done(&got);
+	fake_serve(f);
+	tell_outcome(f);
+	tell_outcome(f);
+}
+
+/* An abort beside a commit in flight ends with it. */
+START_TEST(test_abort_beside_commit)
+{
+	struct refd_request commit;
+
+	begin(loses_both_ends);
+	prepare();
+	commit = *end_by(REFD_VERB_COMMIT);
+	ck_assert_int_eq(refd_submit(r, &commit), 0);
+	ck_assert_int_eq(finish_by(REFD_VERB_ABORT, 100000), 0);
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(refd_wait(r, &commit, 100000, &ans), 0);
+	check_all(REFD_OK);
+	finish();
+}
+END_TEST
+
+static void is_asked_by_another(struct fake *f)
+{
+	loses_commit(f);
+	fake_serve(f);
+	tell_outcome(f);
+}
+
+/* After a restart of the program, the library knows nothing of the session. */
+START_TEST(test_commit_after_restart)
+{
+	begin(is_asked_by_another);
+	prepare();
+	ck_assert_int_eq(refd_submit(r, end_by(REFD_VERB_COMMIT)), 0);
+	refd_free(r);
+	r = refd_new(fake.path);
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 100000), 0);
+	check_all(REFD_OK);
 	finish();
 }
 END_TEST
@@ -423,6 +539,10 @@ int main(void)
 	tcase_add_test(tc, test_commit_expired);
 	tcase_add_test(tc, test_commit_and_daemon_lost);
 	tcase_add_test(tc, test_commit_without_updates);
+	tcase_add_test(tc, test_commit_unknown_twice);
+	tcase_add_test(tc, test_abort_after_timeout);
+	tcase_add_test(tc, test_abort_beside_commit);
+	tcase_add_test(tc, test_commit_after_restart);
 	tcase_add_test(tc, test_too_few_results);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

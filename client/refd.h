@@ -20,6 +20,11 @@
  * only after this answer. If the outcome can't be found before the deadline,
  * the answer's outcome is "unknown", which must never be treated as a failure.
  *
+ * After "unknown", or an error of refd_wait() or refd_call(), the same request
+ * may be submitted again, also to another struct refd. The library keeps in
+ * maybe_sent of the request that it must ask first. A program that fills in the
+ * request again after a restart, with the old txid, sets maybe_sent itself.
+ *
  * A session holds its locks between two requests:
  *
  *	session.verb = REFD_VERB_SESSION; ...
@@ -110,8 +115,8 @@ int refd_wait(struct refd *r, struct refd_request *req, int timeout_ms,
 /*
  * Submits and waits. Afterwards REQ is not in flight, whatever the result, so
  * REQ may be a local variable. If this returns -ETIMEDOUT, R has hung up, and a
- * prepared session has ended: ask by the id. To wait again for the same
- * request, call refd_submit() and refd_wait().
+ * prepared session has ended: call again with the same REQ, or ask by the id.
+ * To wait again for the same request, call refd_submit() and refd_wait().
  */
 int refd_call(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans);

@@ -204,6 +204,11 @@ struct refd_request {
 	const char *git_dir; /* absolute; the client's own git-dir */
 	uint64_t common_dev, common_ino; /* of the common dir; client's view */
 	enum refd_object_format object_format; /* TRANSACTION and SESSION */
+	/* TRANSACTION and SESSION: the daemon may have this request, and the
+	 * outcome is not known. So librefd asks for the outcome before it sends
+	 * the request again. Only librefd sets this, or a program that fills in
+	 * its old txid after a restart. False for a new txid. Not sent. */
+	bool maybe_sent;
 
 	struct refd_selection select; /* LOG and WATCH only */
 

@@ -11,7 +11,41 @@
 #define ASK_MIN_MS 10
 #define ASK_MAX_MS 250
 
-struct flight *refd_flight_new(struct refd_request *req)
+/* May the daemon have the request, or do it later by a commit? Only an answer
+ * that settles the outcome denies this. */
+static bool is_open(const struct flight *f)
+{
+	switch (f->state) {
+	case FLIGHT_SENT:
+	case FLIGHT_LOST:
+	case FLIGHT_ASKING:
+	case FLIGHT_PENDING:
+		return true;
+	case FLIGHT_ANSWERED:
+		return f->ans.kind == REFD_ANSWER_PREPARED ||
+		    (f->ans.kind == REFD_ANSWER_RESULTS &&
+			f->ans.outcome == REFD_OUTCOME_UNKNOWN) ||
+		    (f->ans.kind == REFD_ANSWER_REFUSED &&
+			f->ans.status == REFD_UNKNOWN);
+	case FLIGHT_UNSENT:
+	case FLIGHT_LATER:
+	case FLIGHT_OVER:
+		break;
+	}
+	return false;
+}
+
+/* The flight ends with its call, so the request keeps what a later call with
+ * the same request must know. */
+static void move(struct flight *f, enum flight_state state)
+{
+	f->state = state;
+	if (refd_verb_class(f->req->verb) == REFD_CLASS_UPDATES)
+		f->req->maybe_sent = is_open(f);
+}
+
+struct flight *refd_flight_new(struct refd_request *req,
+    enum flight_state state)
 {
 	struct flight *f = calloc(1, sizeof(*f));
 
@@ -20,6 +54,7 @@ struct flight *refd_flight_new(struct refd_request *req)
 	f->req = req;
 	f->born_ms = clock_now_ms();
 	f->nap_ms = ASK_MIN_MS;
+	move(f, state);
 	return f;
 }
 
@@ -81,7 +116,7 @@ static int queue(struct flight *f, const struct refd_request *req,
 		f->end = begin + len;
 	pkt_buf_done(&buf);
 	if (err == 0)
-		f->state = state;
+		move(f, state);
 	return err;
 }
 
@@ -130,14 +165,14 @@ void refd_flight_lost(struct flight *f, uint64_t written)
 {
 	switch (f->state) {
 	case FLIGHT_SENT:
-		f->state = lost_state(f->req->verb, written >= f->end);
+		move(f, lost_state(f->req->verb, written >= f->end));
 		break;
 	case FLIGHT_ASKING:
 	case FLIGHT_PENDING:
-		f->state = FLIGHT_LOST;
+		move(f, FLIGHT_LOST);
 		break;
 	case FLIGHT_LATER:
-		f->state = FLIGHT_UNSENT;
+		move(f, FLIGHT_UNSENT);
 		break;
 	case FLIGHT_UNSENT:
 	case FLIGHT_LOST:
@@ -191,7 +226,7 @@ static int settle(struct flight *f, struct refd_answer *ans)
 		return err;
 	}
 	f->ans = *ans;
-	f->state = FLIGHT_ANSWERED;
+	move(f, FLIGHT_ANSWERED);
 	return 0;
 }
 
@@ -218,10 +253,10 @@ static int settle_never_seen(struct flight *f, struct refd_conn *conn)
 	int err;
 
 	if (ends_session(f->req)) {
-		f->state = FLIGHT_OVER;
+		move(f, FLIGHT_OVER);
 		return 0;
 	}
-	f->state = FLIGHT_UNSENT;
+	move(f, FLIGHT_UNSENT);
 	err = refd_flight_send(f, conn);
 	refd_conn_flush(conn);
 	return err;
@@ -229,7 +264,7 @@ static int settle_never_seen(struct flight *f, struct refd_conn *conn)
 
 static void ask_later(struct flight *f)
 {
-	f->state = FLIGHT_PENDING;
+	move(f, FLIGHT_PENDING);
 	f->ask_at_ms = clock_now_ms() + f->nap_ms;
 	if (f->nap_ms < ASK_MAX_MS)
 		f->nap_ms *= 2;
@@ -284,7 +319,7 @@ static bool may_come_later(const struct flight *f,
 
 static int put_off(struct flight *f, struct refd_answer *ans)
 {
-	f->state = FLIGHT_LATER;
+	move(f, FLIGHT_LATER);
 	f->ask_at_ms = clock_now_ms() + ans->retry_after_ms;
 	refd_answer_done(ans);
 	return 0;

@@ -12,9 +12,10 @@
  * until its own deadline.
  *
  * LOST: the connection broke after the daemon may have received the whole
- * request, so the request is not sent again until the daemon answers that it
- * never saw the request. A request that was not sent completely, or that can be
- * repeated safely (ping, look-up, ...), goes back to UNSENT.
+ * request, perhaps in an earlier flight (maybe_sent). So the request is not
+ * sent again until the daemon answers that it never saw the request. A request
+ * that was not sent completely, or that can be repeated safely (ping, look-up,
+ * ...), goes back to UNSENT.
  *
  * A session ends with its connection, so a lost session, its abort, and a
  * commit that was not sent completely are OVER: nothing was done. Only a commit
@@ -54,7 +55,9 @@ struct flight {
 	struct refd_answer ans; /* ANSWERED, until taken */
 };
 
-struct flight *refd_flight_new(struct refd_request *req);
+/* STATE: UNSENT, or LOST to ask first, or OVER. */
+struct flight *refd_flight_new(struct refd_request *req,
+    enum flight_state state);
 void refd_flight_free(struct flight *f);
 
 /* Queues the request on a new connection, or the query for its outcome. */

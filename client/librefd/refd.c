@@ -114,39 +114,57 @@ void refd_forget_session(struct refd *r, const struct refd_txid *id)
 		*s = r->sessions[--r->nr_sessions];
 }
 
-/* Only the first end of a session is sent. An earlier commit may have come
- * through, so every other end asks for the outcome. */
+/* The daemon may have the transaction already, or a commit of the session, so
+ * the library asks for the outcome. Only the first end of a session that is
+ * here is sent without a question. */
 static enum flight_state first_state(const struct refd_request *req,
     const struct known_session *s)
 {
-	if (refd_verb_class(req->verb) != REFD_CLASS_END)
-		return FLIGHT_UNSENT;
-	if (!s || s->state == SESSION_ENDING)
-		return FLIGHT_LOST;
-	return s->state == SESSION_GONE ? FLIGHT_OVER : FLIGHT_UNSENT;
+	const bool may_be_done = !s || s->state == SESSION_ENDING;
+
+	switch (refd_verb_class(req->verb)) {
+	case REFD_CLASS_UPDATES:
+		return req->maybe_sent && may_be_done ? FLIGHT_LOST :
+							FLIGHT_UNSENT;
+	case REFD_CLASS_END:
+		if (may_be_done)
+			return FLIGHT_LOST;
+		return s->state == SESSION_GONE ? FLIGHT_OVER : FLIGHT_UNSENT;
+	case REFD_CLASS_TXID:
+	case REFD_CLASS_SERVER:
+	case REFD_CLASS_JOURNAL:
+	case REFD_CLASS_ADMIN:
+		break;
+	}
+	return FLIGHT_UNSENT;
+}
+
+/* Sets a new id for a new transaction, which no daemon has. */
+static int make_txid(struct refd_request *req)
+{
+	req->maybe_sent = false;
+	return refd_txid_make(&req->txid);
 }
 
 int refd_submit(struct refd *r, struct refd_request *req)
 {
-	struct known_session *s = NULL;
+	struct known_session *s;
 	struct flight *f;
 	int err;
 
 	if (r->nr_flights == REFD_REQUESTS_MAX)
 		return refd_fail(r, -EBUSY, "%d requests are in flight already",
 		    REFD_REQUESTS_MAX);
-	if (needs_txid(req) && (err = refd_txid_make(&req->txid)) < 0)
+	if (needs_txid(req) && (err = make_txid(req)) < 0)
 		return refd_fail(r, err, "cannot make a transaction id: %s",
 		    strerror(-err));
 	if (++r->last_id == 0) /* 0 has another meaning on the wire */
 		r->last_id = 1;
 	req->request_id = r->last_id;
-	f = refd_flight_new(req);
+	s = refd_find_session(r, &req->txid);
+	f = refd_flight_new(req, first_state(req, s));
 	if (!f)
 		return refd_fail(r, -ENOMEM, "out of memory");
-	if (refd_verb_class(req->verb) == REFD_CLASS_END)
-		s = refd_find_session(r, &req->txid);
-	f->state = first_state(req, s);
 	if (refd_conn_is_open(&r->conn)) {
 		err = refd_flight_send(f, &r->conn);
 		if (err < 0) {
@@ -157,7 +175,8 @@ int refd_submit(struct refd *r, struct refd_request *req)
 		}
 		refd_conn_flush(&r->conn);
 	}
-	if (s && s->state == SESSION_HELD)
+	if (s && s->state == SESSION_HELD &&
+	    refd_verb_class(req->verb) == REFD_CLASS_END)
 		s->state = SESSION_ENDING;
 	r->flights[r->nr_flights++] = f;
 	return 0;

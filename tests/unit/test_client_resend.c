@@ -2,7 +2,7 @@
  * Proves the work of librefd when the connection breaks during a transaction.
  * It asks by id, sends again only after "never-seen", and waits while the
  * daemon recovers. Without an answer, it reports every ref as unknown and never
- * as failed.
+ * as failed, and asks if the caller sends the transaction again.
  */
 #include <check.h>
 #include <errno.h>
@@ -232,16 +232,22 @@ static void goes_for_good(struct fake *f)
 	fake_stop_listening(f);
 }
 
-START_TEST(test_gone)
+static int call_in_vain(struct refd *r)
 {
-	struct refd *r = start(goes_for_good);
 	int err = refd_submit(r, &req);
 
 	ck_assert_int_eq(err, 0);
 	do
 		err = refd_wait(r, &req, 60, &ans);
 	while (err == -ETIMEDOUT); /* not gone yet */
-	ck_assert_int_eq(stop(r, err), 0);
+	return err;
+}
+
+START_TEST(test_gone)
+{
+	struct refd *r = start(goes_for_good);
+
+	ck_assert_int_eq(stop(r, call_in_vain(r)), 0);
 	check_all(REFD_UNKNOWN);
 	ck_assert_int_eq(ans.outcome, REFD_OUTCOME_UNKNOWN);
 	refd_answer_done(&ans);
@@ -331,6 +337,167 @@ static void breaks_at_once(struct fake *f)
 START_TEST(test_broken_before)
 {
 	ck_assert_int_eq(run_for(breaks_at_once, 100000), 0);
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+/* ---- the caller sends the same transaction again ---- */
+
+/* The daemon may have done it at the first time. */
+START_TEST(test_again_gone)
+{
+	struct refd *r = start(goes_for_good);
+
+	ck_assert_int_eq(call_in_vain(r), 0);
+	check_all(REFD_UNKNOWN);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(refd_call(r, &req, 60, &ans), 0);
+	check_all(REFD_UNKNOWN);
+	refd_answer_done(&ans);
+	stop(r, 0);
+}
+END_TEST
+
+static void answers_the_second_time(struct fake *f)
+{
+	struct refd_request got;
+	char c;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	seen = got.txid;
+	refd_request_done(&got);
+	fake_expect(f, read(f->conn, &c, 1) == 0, "more was said");
+	fake_serve(f);
+	expect_query(f, &got);
+	answer_done(f, &got);
+	refd_request_done(&got);
+}
+
+/* A daemon may be too busy for a transaction, and still know its outcome. */
+START_TEST(test_again_after_timeout)
+{
+	struct refd *r = start(answers_the_second_time);
+
+	ck_assert_int_eq(refd_call(r, &req, 30, &ans), -ETIMEDOUT);
+	ck_assert_int_eq(stop(r, refd_call(r, &req, 100000, &ans)), 0);
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+START_TEST(test_again_after_restart)
+{
+	struct refd *r = start(answers_the_second_time);
+
+	ck_assert_int_eq(refd_submit(r, &req), 0);
+	ck_assert_int_eq(refd_wait(r, &req, 30, &ans), -ETIMEDOUT);
+	refd_free(r);
+	r = refd_new(fake.path);
+	ck_assert_int_eq(stop(r, refd_call(r, &req, 100000, &ans)), 0);
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+static void knows_it_of_before(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	expect_query(f, &got);
+	answer_done(f, &got);
+	refd_request_done(&got);
+}
+
+/* A restarted program has only the id. */
+START_TEST(test_old_id)
+{
+	struct refd *r = start(knows_it_of_before);
+
+	ck_assert_int_eq(refd_txid_make(&seen), 0);
+	req.txid = seen;
+	req.maybe_sent = true;
+	ck_assert_int_eq(stop(r, refd_call(r, &req, 100000, &ans)), 0);
+	check_all(REFD_OK);
+	ck_assert(!req.maybe_sent);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+static void forgot_it_for_a_while(struct fake *f)
+{
+	struct refd_request got;
+
+	forgot_it(f);
+	expect_query(f, &got);
+	answer_done(f, &got);
+	refd_request_done(&got);
+}
+
+START_TEST(test_again_after_unknown)
+{
+	struct refd *r = start(forgot_it_for_a_while);
+
+	ck_assert_int_eq(refd_call(r, &req, 100000, &ans), 0);
+	check_all(REFD_UNKNOWN);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(stop(r, refd_call(r, &req, 100000, &ans)), 0);
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+static void takes_a_transaction(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_read(f, &got);
+	fake_expect(f, got.verb == REFD_VERB_TRANSACTION, "asked in vain");
+	fake_answer_ok(f, &got);
+	refd_request_done(&got);
+}
+
+static void is_busy_at_first(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	refuses(f, &got, REFD_BUSY);
+	refd_request_done(&got);
+	takes_a_transaction(f);
+}
+
+/* A busy daemon took nothing, so there is nothing to ask for. */
+START_TEST(test_again_after_busy)
+{
+	struct refd *r = start(is_busy_at_first);
+
+	ck_assert_int_eq(refd_call(r, &req, 100000, &ans), 0);
+	ck_assert_int_eq(ans.status, REFD_BUSY);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(stop(r, refd_call(r, &req, 100000, &ans)), 0);
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+static void forgot_it_and_takes_another(struct fake *f)
+{
+	forgot_it(f);
+	takes_a_transaction(f);
+}
+
+START_TEST(test_new_id)
+{
+	struct refd *r = start(forgot_it_and_takes_another);
+
+	ck_assert_int_eq(refd_call(r, &req, 100000, &ans), 0);
+	refd_answer_done(&ans);
+	memset(&req.txid, 0, sizeof(req.txid));
+	ck_assert_int_eq(stop(r, refd_call(r, &req, 100000, &ans)), 0);
 	check_all(REFD_OK);
 	refd_answer_done(&ans);
 }
@@ -493,6 +660,13 @@ int main(void)
 	tcase_add_test(tc, test_recovering);
 	tcase_add_test(tc, test_recovers_too_long);
 	tcase_add_test(tc, test_broken_before);
+	tcase_add_test(tc, test_again_gone);
+	tcase_add_test(tc, test_again_after_timeout);
+	tcase_add_test(tc, test_again_after_restart);
+	tcase_add_test(tc, test_old_id);
+	tcase_add_test(tc, test_again_after_unknown);
+	tcase_add_test(tc, test_again_after_busy);
+	tcase_add_test(tc, test_new_id);
 	tcase_add_test(tc, test_half_done);
 	tcase_add_test(tc, test_of_another);
 	tcase_add_test(tc, test_garbage);

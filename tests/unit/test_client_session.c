@@ -419,6 +419,19 @@ START_TEST(test_commit_unknown_twice)
 }
 END_TEST
 
+/* The same session sent again must not look like one that did nothing. */
+START_TEST(test_session_again_after_unknown)
+{
+	begin(goes_for_good);
+	prepare();
+	ck_assert_int_eq(finish_in_vain(REFD_VERB_COMMIT), 0);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(refd_call(r, &session, 60, &ans), 0);
+	check_all(REFD_UNKNOWN);
+	finish();
+}
+END_TEST
+
 static void answers_too_late(struct fake *f)
 {
 	struct refd_request got;
@@ -540,6 +553,7 @@ int main(void)
 	tcase_add_test(tc, test_commit_and_daemon_lost);
 	tcase_add_test(tc, test_commit_without_updates);
 	tcase_add_test(tc, test_commit_unknown_twice);
+	tcase_add_test(tc, test_session_again_after_unknown);
 	tcase_add_test(tc, test_abort_after_timeout);
 	tcase_add_test(tc, test_abort_beside_commit);
 	tcase_add_test(tc, test_commit_after_restart);

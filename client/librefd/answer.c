@@ -97,7 +97,23 @@ int refd_answer_unknown(const struct refd_request *req, struct refd_answer *ans)
 	return err;
 }
 
-static bool is_complete(const struct refd_request *req,
+int refd_answer_set_outcome(struct refd_answer *ans)
+{
+	const enum refd_outcome outcome = refd_outcome_of(ans->nr_updates,
+	    count(ans->results, ans->nr_results, REFD_OK),
+	    count(ans->results, ans->nr_results, REFD_UNKNOWN));
+
+	/* No result tells whether a session without refs was committed. */
+	if (ans->nr_updates == 0)
+		return 0;
+	if ((outcome == REFD_COMMITTED) != (ans->outcome == REFD_COMMITTED) ||
+	    (ans->outcome == REFD_OUTCOME_UNKNOWN && outcome != ans->outcome))
+		return -EPROTO;
+	ans->outcome = outcome;
+	return 0;
+}
+
+bool refd_answer_is_complete(const struct refd_request *req,
     const struct refd_answer *ans)
 {
 	size_t i;
@@ -118,7 +134,7 @@ int refd_answer_complete(const struct refd_request *req,
 	size_t i, taken = 0;
 	int err;
 
-	if (is_complete(req, ans))
+	if (refd_answer_is_complete(req, ans))
 		return 0;
 	results = calloc(req->nr_updates + 1, sizeof(*results));
 	if (!results)

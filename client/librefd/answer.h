@@ -14,6 +14,14 @@
 int refd_answer_refusal(const struct refd_request *req, enum refd_status status,
     const char *text, struct refd_answer *ans);
 
+/* Are the names of the results those of REQ? */
+bool refd_answer_is_complete(const struct refd_request *req,
+    const struct refd_answer *ans);
+
+/* The outcome follows from the results. Returns -EPROTO if the daemon's outcome
+ * claims or denies success, or is unknown, against the results. */
+int refd_answer_set_outcome(struct refd_answer *ans);
+
 /*
  * Adds REFD_ABORTED for each update without a result in *ANS, the results of
  * REQ: these updates never happened. Present results keep their order. *ANS is

@@ -200,34 +200,87 @@ size_t refd_flight_answer_max(const struct flight *f)
 	return refd_answer_bytes_max(nr);
 }
 
-/* If the request had updates, there must be a result for each of them. */
-static int check_results(const struct refd_request *req,
-    struct refd_answer *ans)
+static bool is_of_query(enum refd_answer_kind kind)
 {
-	if (ans->kind == REFD_ANSWER_PREPARED)
-		return req->verb == REFD_VERB_SESSION &&
-			ans->nr_results == req->nr_updates ?
-		    0 :
-		    -EPROTO;
-	if (ans->kind != REFD_ANSWER_RESULTS)
-		return 0;
-	if (refd_verb_class(req->verb) == REFD_CLASS_UPDATES ||
-	    req->nr_updates > 0)
-		return refd_answer_complete(req, ans);
-	return 0;
+	return kind == REFD_ANSWER_RESULTS || kind == REFD_ANSWER_PENDING ||
+	    kind == REFD_ANSWER_NEVER_SEEN || kind == REFD_ANSWER_EXPIRED;
 }
 
-static int settle(struct flight *f, struct refd_answer *ans)
+static bool kind_fits(const struct flight *f, enum refd_answer_kind kind)
 {
-	int err = check_results(f->req, ans);
+	const enum refd_verb verb = f->req->verb;
 
-	if (err < 0) {
-		refd_answer_done(ans);
-		return err;
+	if (kind == REFD_ANSWER_REFUSED)
+		return true;
+	if (f->state == FLIGHT_ASKING)
+		return is_of_query(kind);
+	switch (refd_verb_class(verb)) {
+	case REFD_CLASS_UPDATES:
+		return kind == REFD_ANSWER_RESULTS ||
+		    (kind == REFD_ANSWER_PREPARED &&
+			verb == REFD_VERB_SESSION) ||
+		    (kind == REFD_ANSWER_PONG &&
+			(f->req->gate == REFD_GATE_PREPARED ||
+			    f->req->gate == REFD_GATE_ABORTED));
+	case REFD_CLASS_END:
+	case REFD_CLASS_TXID:
+		return is_of_query(kind);
+	case REFD_CLASS_SERVER:
+	case REFD_CLASS_JOURNAL:
+	case REFD_CLASS_ADMIN:
+		break;
 	}
+	if (verb == REFD_VERB_PING)
+		return kind == REFD_ANSWER_PONG;
+	return kind ==
+	    (verb == REFD_VERB_LOG || verb == REFD_VERB_WATCH ?
+		    REFD_ANSWER_RECORDS :
+		    REFD_ANSWER_PAIRS);
+}
+
+/* Some kinds have no id, and a refusal has one only if the daemon could read
+ * it. */
+static bool txid_fits(const struct refd_request *req,
+    const struct refd_answer *ans)
+{
+	static const struct refd_txid none;
+
+	return refd_txid_eq(&ans->txid, &req->txid) ||
+	    (refd_txid_eq(&ans->txid, &none) && !is_of_query(ans->kind) &&
+		ans->kind != REFD_ANSWER_PREPARED);
+}
+
+/* If the request had updates, there must be a result for each of them. */
+static int fit_results(const struct refd_request *req, struct refd_answer *ans)
+{
+	int err = refd_answer_set_outcome(ans);
+
+	if (err < 0 ||
+	    (refd_verb_class(req->verb) != REFD_CLASS_UPDATES &&
+		req->nr_updates == 0))
+		return err;
+	if (ans->nr_updates != req->nr_updates)
+		return -EPROTO;
+	return refd_answer_complete(req, ans);
+}
+
+/* Whatever does not fit is malformed: it shows neither success nor failure. */
+static int fit(const struct flight *f, struct refd_answer *ans)
+{
+	if (!kind_fits(f, ans->kind) || !txid_fits(f->req, ans))
+		return -EPROTO;
+	if (ans->kind == REFD_ANSWER_RESULTS)
+		return fit_results(f->req, ans);
+	return ans->kind != REFD_ANSWER_PREPARED ||
+		refd_answer_is_complete(f->req, ans) ?
+	    0 :
+	    -EPROTO;
+}
+
+static void settle(struct flight *f, const struct refd_answer *ans)
+{
 	f->ans = *ans;
 	move(f, FLIGHT_ANSWERED);
-	return 0;
 }
 
 /* A result for each update, if the request names its updates. */
@@ -245,7 +298,9 @@ static int settle_unknown(struct flight *f)
 	struct refd_answer ans;
 	int err = unknown(f->req, &ans);
 
-	return err < 0 ? err : settle(f, &ans);
+	if (err == 0)
+		settle(f, &ans);
+	return err;
 }
 
 static int settle_never_seen(struct flight *f, struct refd_conn *conn)
@@ -276,8 +331,10 @@ static int told(struct flight *f, struct refd_answer *ans,
 	enum refd_answer_kind kind = ans->kind;
 	enum refd_status status = ans->status;
 
-	if (kind == REFD_ANSWER_RESULTS)
-		return settle(f, ans);
+	if (kind == REFD_ANSWER_RESULTS) {
+		settle(f, ans);
+		return 0;
+	}
 	refd_answer_done(ans);
 	switch (kind) {
 	case REFD_ANSWER_PENDING:
@@ -328,12 +385,19 @@ static int put_off(struct flight *f, struct refd_answer *ans)
 int refd_flight_answered(struct flight *f, struct refd_answer *ans,
     struct refd_conn *conn)
 {
+	int err = fit(f, ans);
+
+	if (err < 0) {
+		refd_answer_done(ans);
+		return err;
+	}
 	if (f->state == FLIGHT_ASKING ||
 	    (ends_session(f->req) && ans->kind != REFD_ANSWER_REFUSED))
 		return told(f, ans, conn);
 	if (may_come_later(f, ans))
 		return put_off(f, ans);
-	return settle(f, ans);
+	settle(f, ans);
+	return 0;
 }
 
 int refd_flight_ask_again(struct flight *f, struct refd_conn *conn,

@@ -330,6 +330,33 @@ START_TEST(test_ping_again)
 }
 END_TEST
 
+static void answers_ping_by_pairs(struct fake *f)
+{
+	struct refd_request got;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		fake_serve(f);
+		fake_read(f, &got);
+		fake_expect(f, got.verb == REFD_VERB_PING, "no ping");
+		fake_answer_kind(f, &got, REFD_ANSWER_PAIRS);
+		refd_request_done(&got);
+	}
+}
+
+/* A caller may rely on the kind of an answer. */
+START_TEST(test_answer_of_another_kind)
+{
+	struct refd_request ping = { .verb = REFD_VERB_PING };
+	struct refd_answer ans;
+
+	start(answers_ping_by_pairs);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &ping, 100000, &ans), -EPROTO);
+	stop();
+}
+END_TEST
+
 /* ---- history without an index yet ---- */
 
 static void has_no_index_yet(struct fake *f)
@@ -673,6 +700,7 @@ int main(void)
 	tcase_add_test(tc, test_too_many);
 	tcase_add_test(tc, test_what_does_not_fit);
 	tcase_add_test(tc, test_ping_again);
+	tcase_add_test(tc, test_answer_of_another_kind);
 	tcase_add_test(tc, test_naps_for_the_index);
 	tcase_add_test(tc, test_no_deadlock);
 	tcase_add_test(tc, test_watches_again_after_a_timeout);

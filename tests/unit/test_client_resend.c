@@ -572,6 +572,102 @@ START_TEST(test_of_another)
 }
 END_TEST
 
+/* Whole answers that are not those to the transaction. STATUS is of the first
+ * result. */
+static const struct misfit {
+	enum refd_answer_kind kind;
+	enum refd_status status;
+	enum refd_outcome outcome;
+	size_t nr_updates;
+	bool of_another_id;
+	bool to_query; /* the answer to the question, not to the transaction */
+} misfits[] = {
+	{ .kind = REFD_ANSWER_PENDING },
+	{ .kind = REFD_ANSWER_NEVER_SEEN },
+	{ .kind = REFD_ANSWER_EXPIRED },
+	{ .kind = REFD_ANSWER_PREPARED },
+	{ .kind = REFD_ANSWER_PONG },
+	{ .kind = REFD_ANSWER_PAIRS },
+	{ .kind = REFD_ANSWER_RECORDS },
+	{ .nr_updates = NR, .of_another_id = true },
+	{ .kind = REFD_ANSWER_REFUSED,
+	    .status = REFD_DENIED,
+	    .of_another_id = true },
+	{ .nr_updates = NR + 1, .outcome = REFD_PARTIAL },
+	{ .nr_updates = NR, .outcome = REFD_OUTCOME_UNKNOWN },
+	{ .nr_updates = NR, .outcome = REFD_REJECTED },
+	{ .nr_updates = NR, .outcome = REFD_PARTIAL },
+	{ .nr_updates = NR, .outcome = REFD_COMMITTED, .status = REFD_STALE },
+	{ .nr_updates = NR, .outcome = REFD_COMMITTED, .status = REFD_UNKNOWN },
+	{ .nr_updates = NR,
+	    .outcome = REFD_OUTCOME_UNKNOWN,
+	    .status = REFD_STALE },
+	{ .kind = REFD_ANSWER_PONG, .to_query = true },
+	{ .kind = REFD_ANSWER_PREPARED, .to_query = true },
+	{ .kind = REFD_ANSWER_NEVER_SEEN,
+	    .of_another_id = true,
+	    .to_query = true },
+	{ .kind = REFD_ANSWER_EXPIRED,
+	    .of_another_id = true,
+	    .to_query = true },
+	{ .nr_updates = NR, .of_another_id = true, .to_query = true },
+};
+
+#define NR_MISFITS (int)(sizeof(misfits) / sizeof(misfits[0]))
+
+static const struct misfit *misfit;
+
+static void answer_misfit(struct fake *f, const struct refd_request *got)
+{
+	struct refd_result results[NR] = { { .status = misfit->status } };
+	struct refd_answer no = { .kind = misfit->kind,
+		.request_id = got->request_id,
+		.txid = got->txid,
+		.results = results,
+		.nr_results = NR,
+		.nr_updates = misfit->nr_updates,
+		.outcome = misfit->outcome,
+		.status = misfit->status };
+	int i;
+
+	for (i = 0; i < NR; i++)
+		results[i].name = updates[i].name;
+	if (misfit->of_another_id)
+		no.txid.bytes[15] ^= 1;
+	fake_answer(f, &no);
+}
+
+static void answers_with_a_misfit(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	seen = got.txid;
+	if (misfit->to_query) {
+		refd_request_done(&got);
+		fake_serve(f);
+		expect_query(f, &got);
+	}
+	answer_misfit(f, &got);
+	refd_request_done(&got);
+	fake_serve(f);
+	expect_query(f, &got);
+	answer_done(f, &got);
+	refd_request_done(&got);
+}
+
+/* An answer that does not fit shows neither success nor failure: ask again. */
+START_TEST(test_misfit)
+{
+	misfit = &misfits[_i];
+	ck_assert_int_eq(run_for(answers_with_a_misfit, 100000), 0);
+	check_all(REFD_OK);
+	ck_assert_int_eq(ans.outcome, REFD_COMMITTED);
+	refd_answer_done(&ans);
+}
+END_TEST
+
 static void babbles_once(struct fake *f)
 {
 	struct refd_request got;
@@ -669,6 +765,7 @@ int main(void)
 	tcase_add_test(tc, test_new_id);
 	tcase_add_test(tc, test_half_done);
 	tcase_add_test(tc, test_of_another);
+	tcase_add_loop_test(tc, test_misfit, 0, NR_MISFITS);
 	tcase_add_test(tc, test_garbage);
 	tcase_add_test(tc, test_two_in_flight);
 	suite_add_tcase(s, tc);

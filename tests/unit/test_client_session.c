@@ -533,6 +533,53 @@ START_TEST(test_too_few_results)
 }
 END_TEST
 
+static void prepares_others(struct fake *f)
+{
+	struct refd_update others[NR] = { updates[0],
+		{ .name = "refs/heads/other" } };
+	struct refd_update *mine;
+	struct refd_request got;
+
+	fake_serve(f);
+	take(f, REFD_VERB_SESSION, &got);
+	mine = got.updates;
+	got.updates = others;
+	fake_answer_prepared(f, &got);
+	got.updates = mine;
+	refd_request_done(&got);
+}
+
+START_TEST(test_locks_of_other_refs)
+{
+	begin(prepares_others);
+	ck_assert_int_eq(refd_call(r, &session, 100000, &ans), 0);
+	check_over();
+	finish();
+}
+END_TEST
+
+static void says_pong(struct fake *f)
+{
+	struct refd_request got;
+
+	take_session(f);
+	take(f, REFD_VERB_COMMIT, &got);
+	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
+	refd_request_done(&got);
+	fake_serve(f);
+	tell_outcome(f);
+}
+
+START_TEST(test_commit_answered_by_pong)
+{
+	begin(says_pong);
+	prepare();
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 100000), 0);
+	check_all(REFD_OK);
+	finish();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("client_session");
@@ -558,6 +605,8 @@ int main(void)
 	tcase_add_test(tc, test_abort_beside_commit);
 	tcase_add_test(tc, test_commit_after_restart);
 	tcase_add_test(tc, test_too_few_results);
+	tcase_add_test(tc, test_locks_of_other_refs);
+	tcase_add_test(tc, test_commit_answered_by_pong);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

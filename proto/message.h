@@ -73,7 +73,8 @@ struct refd_update {
 	const char *name;
 	struct refd_oid new_oid;         /* null for delete and verify */
 	struct refd_oid old_oid;         /* null: the ref must not exist */
-	const char *target, *old_target; /* symref-*; else NULL */
+	const char *target, *old_target; /* symref-*; else NULL. An empty old
+					    target can't be encoded */
 };
 
 /*

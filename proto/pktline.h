@@ -38,8 +38,9 @@ struct pkt_buf {
 };
 
 void pkt_buf_done(struct pkt_buf *buf);
-/* True if, since the buffer was last empty, memory ran out or a packet was too
- * long or had no payload. Nothing is added after the failure. */
+/* True if, since the buffer was last empty, memory ran out, a packet was too
+ * long or had no payload, or an encoder could not express a value. Nothing is
+ * added after the failure. */
 bool pkt_buf_failed(const struct pkt_buf *buf);
 void pkt_put(struct pkt_buf *buf, const void *data, size_t len);
 /* A packet of the NR strings at PARTS; a NULL among them is a NUL byte. */

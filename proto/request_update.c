@@ -187,6 +187,10 @@ void refd_update_encode(const struct refd_update *u,
 	} else if (u->has_old) {
 		refd_oid_hex(&u->old_oid, format, old_hex);
 	}
+	/* An empty field means that there is no condition, and the caller has
+	 * one. */
+	if (u->has_old && form->old != OLD_NONE && *old == '\0')
+		out->failed = true;
 	if (form->has_new_oid || form->has_target)
 		nr = add_field(parts, nr, value);
 	if (form->old == OLD_EITHER && u->has_old)

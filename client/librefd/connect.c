@@ -141,7 +141,7 @@ static int send_flights(struct refd *r)
 	for (i = 0; i < r->nr_flights && err == 0; i++)
 		err = refd_flight_send(r->flights[i], &r->conn);
 	if (err < 0)
-		return refd_fail(r, err, "out of memory");
+		return refd_cannot_send(r, err);
 	refd_conn_flush(&r->conn);
 	return 0;
 }

@@ -22,6 +22,14 @@ int refd_fail(struct refd *r, int err, const char *fmt, ...)
 	return err;
 }
 
+int refd_cannot_send(struct refd *r, int err)
+{
+	return refd_fail(r, err, "%s",
+	    err == -EINVAL ?
+		"a name or value is too long, or an old target is empty" :
+		strerror(-err));
+}
+
 struct refd *refd_new(const char *socket_path)
 {
 	struct refd *r = calloc(1, sizeof(*r));
@@ -169,9 +177,7 @@ int refd_submit(struct refd *r, struct refd_request *req)
 		err = refd_flight_send(f, &r->conn);
 		if (err < 0) {
 			refd_flight_free(f);
-			return refd_fail(r, err, "%s",
-			    err == -EINVAL ? "a name or value is too long" :
-					     strerror(-err));
+			return refd_cannot_send(r, err);
 		}
 		refd_conn_flush(&r->conn);
 	}

@@ -300,6 +300,36 @@ START_TEST(test_what_does_not_fit)
 }
 END_TEST
 
+/* On the wire, an empty old target means that there is no condition. */
+START_TEST(test_empty_old_target)
+{
+	static const enum refd_action actions[] = { REFD_SYMREF_DELETE,
+		REFD_SYMREF_VERIFY, REFD_SYMREF_UPDATE, REFD_DELETE };
+	struct refd_update update = { .action = actions[_i],
+		.name = "refs/heads/s",
+		.target = "refs/heads/a",
+		.has_old = true,
+		.old_target = "" };
+	struct refd_request req;
+	struct refd_answer ans;
+
+	start(waits_for_the_end);
+	fill(&req, &update, 1);
+	/* Not connected yet, so the request is made later. */
+	ck_assert_int_eq(refd_submit(daemon_, &req), 0);
+	ck_assert_int_eq(refd_wait(daemon_, &req, 3000, &ans), -EINVAL);
+	ck_assert_ptr_nonnull(
+	    strstr(refd_error(daemon_), "an old target is empty"));
+	stop();
+	start(waits_for_the_end);
+	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
+	ck_assert_int_eq(refd_call(daemon_, &req, 3000, &ans), -EINVAL);
+	ck_assert_ptr_nonnull(
+	    strstr(refd_error(daemon_), "an old target is empty"));
+	stop();
+}
+END_TEST
+
 /* ---- lost, and harmless to repeat ---- */
 
 static void loses_a_ping(struct fake *f)
@@ -699,6 +729,7 @@ int main(void)
 	tcase_add_test(tc, test_any_order);
 	tcase_add_test(tc, test_too_many);
 	tcase_add_test(tc, test_what_does_not_fit);
+	tcase_add_loop_test(tc, test_empty_old_target, 0, 4);
 	tcase_add_test(tc, test_ping_again);
 	tcase_add_test(tc, test_answer_of_another_kind);
 	tcase_add_test(tc, test_naps_for_the_index);

@@ -55,7 +55,7 @@ static size_t count(const struct refd_result *results, size_t nr,
 	return n;
 }
 
-/* PART: the known results, or NULL. */
+/* PART: the known results and the outcome, or NULL. */
 static int own_results(const struct refd_request *req,
     struct refd_result *results, const struct refd_answer *part,
     struct refd_answer *ans)
@@ -67,8 +67,7 @@ static int own_results(const struct refd_request *req,
 		.results = results,
 		.nr_results = nr,
 		.nr_updates = nr,
-		.outcome = refd_outcome_of(nr, count(results, nr, REFD_OK),
-		    count(results, nr, REFD_UNKNOWN)),
+		.outcome = part ? part->outcome : REFD_OUTCOME_UNKNOWN,
 		.lsn = part ? part->lsn : 0 };
 
 	if (part) {

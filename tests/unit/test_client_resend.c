@@ -274,6 +274,17 @@ START_TEST(test_hangs)
 }
 END_TEST
 
+START_TEST(test_unknown_without_updates)
+{
+	struct refd_request none = { .verb = REFD_VERB_TRANSACTION,
+		.request_id = 1 };
+
+	ck_assert_int_eq(refd_answer_unknown(&none, &ans), 0);
+	ck_assert_int_eq(ans.outcome, REFD_OUTCOME_UNKNOWN);
+	refd_answer_done(&ans);
+}
+END_TEST
+
 static void recovers_first(struct fake *f)
 {
 	struct refd_request got;
@@ -753,6 +764,7 @@ int main(void)
 	tcase_add_test(tc, test_question_refused);
 	tcase_add_test(tc, test_gone);
 	tcase_add_test(tc, test_hangs);
+	tcase_add_test(tc, test_unknown_without_updates);
 	tcase_add_test(tc, test_recovering);
 	tcase_add_test(tc, test_recovers_too_long);
 	tcase_add_test(tc, test_broken_before);

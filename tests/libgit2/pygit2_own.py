@@ -181,10 +181,10 @@ def unknown():
     fails("the daemon to ask", f"refd query --socket '{scratch}/broken ",
           "hello", "read", "close", "hello", "read", "answer expired")
     fails("an answer of another kind", UNKNOWN,
-          "hello", "read", "answer pending")
+          *3 * ("hello", "read", "message answer {id} pong", "close"))
+    contrary = "answer results ok^refs/heads/u^^|outcome unknown 1"
     fails("ok, and the outcome is unknown", UNKNOWN,
-          "hello", "read",
-          "answer results ok^refs/heads/u^^|outcome unknown 1")
+          *3 * ("hello", "read", contrary, "close"))
     fails("malformed answers", UNKNOWN,
           "hello", "read", "raw nonsense", "close",
           "hello", "read", "raw nonsense", "close",

@@ -84,7 +84,8 @@ const struct refd_hello *refd_hello(const struct refd *r);
  * returns its answer, because the request may have to be sent again, or until
  * refd_free(). Sets request_id, and makes a txid if it is all zeroes. -EBUSY:
  * REFD_REQUESTS_MAX requests are in flight. -EINVAL: the request does not fit
- * the protocol. */
+ * the protocol. After an error, REQ is not in flight, and this call sent
+ * nothing; if maybe_sent is set, the outcome is as unknown as before. */
 int refd_submit(struct refd *r, struct refd_request *req);
 
 /*
@@ -104,10 +105,16 @@ int refd_submit(struct refd *r, struct refd_request *req);
  * daemon denies this peer, the status is REFD_DENIED, and the error -EPERM, at
  * once.
  *
+ * Lack of memory, or another request that does not fit the protocol, makes no
+ * failure of what may be done: the answer is unknown, as for a daemon that went
+ * away. If there is no memory for results, it is REFUSED with REFD_UNKNOWN.
+ *
  * -ETIMEDOUT: connected, but no answer yet; wait again, or ask by the id later.
  * -EPROTO: the daemon's answer can't be understood; the outcome of a
  * transaction is unknown.
- * -EINVAL: REQ is not in flight.
+ * -EINVAL: REQ is not in flight, or does not fit the protocol and was not sent.
+ * -ENOMEM: the daemon does not have REQ, or the session ended with its
+ * connection.
  */
 int refd_wait(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans);

@@ -133,17 +133,14 @@ static bool is_serving(const struct refd *r)
 	    r->hello.state == REFD_SERVING;
 }
 
-static int send_flights(struct refd *r)
+/* A request that cannot be sent ends alone, when the caller waits for it. */
+static void send_flights(struct refd *r)
 {
 	size_t i;
-	int err = 0;
 
-	for (i = 0; i < r->nr_flights && err == 0; i++)
-		err = refd_flight_send(r->flights[i], &r->conn);
-	if (err < 0)
-		return refd_cannot_send(r, err);
+	for (i = 0; i < r->nr_flights; i++)
+		(void)refd_flight_send(r->flights[i], &r->conn);
 	refd_conn_flush(&r->conn);
-	return 0;
 }
 
 int refd_connect(struct refd *r, int timeout_ms)
@@ -154,7 +151,9 @@ int refd_connect(struct refd *r, int timeout_ms)
 		return 0;
 	refd_hang_up(r);
 	err = connect_once(r, clock_deadline_ms(timeout_ms));
-	return err < 0 ? err : send_flights(r);
+	if (err == 0)
+		send_flights(r);
+	return err;
 }
 
 /* Temporary errors: a daemon that restarts and has not set the mode of its
@@ -199,8 +198,10 @@ int refd_reconnect(struct refd *r, uint64_t deadline)
 			return err;
 		if (err < 0 && !is_passing(err))
 			return -ECONNRESET;
-		if (err == 0 && is_serving(r))
-			return send_flights(r);
+		if (err == 0 && is_serving(r)) {
+			send_flights(r);
+			return 0;
+		}
 		if (err == 0) {
 			refd_fail(r, 0, "%s: the daemon is %s", r->path,
 			    refd_server_state_name(r->hello.state));

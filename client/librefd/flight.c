@@ -120,6 +120,14 @@ static int queue(struct flight *f, const struct refd_request *req,
 	return err;
 }
 
+static void ask_later(struct flight *f)
+{
+	move(f, FLIGHT_PENDING);
+	f->ask_at_ms = clock_now_ms() + f->nap_ms;
+	if (f->nap_ms < ASK_MAX_MS)
+		f->nap_ms *= 2;
+}
+
 /* A deadline counts from the first arrival, so a resend has less time left. */
 static int send_request(struct flight *f, struct refd_conn *conn)
 {
@@ -131,16 +139,20 @@ static int send_request(struct flight *f, struct refd_conn *conn)
 		    req.deadline_ms - (uint32_t)spent :
 		    1;
 	f->was_sent = true;
-	return queue(f, &req, conn, FLIGHT_SENT);
+	f->err = queue(f, &req, conn, FLIGHT_SENT);
+	return f->err;
 }
 
-static int send_question(struct flight *f, struct refd_conn *conn)
+/* The outcome stays open until the daemon tells it, so a question that cannot
+ * be sent is sent later. */
+static void send_question(struct flight *f, struct refd_conn *conn)
 {
 	struct refd_request query = { .verb = REFD_VERB_QUERY,
 		.request_id = f->req->request_id,
 		.txid = f->req->txid };
 
-	return queue(f, &query, conn, FLIGHT_ASKING);
+	if (queue(f, &query, conn, FLIGHT_ASKING) < 0)
+		ask_later(f);
 }
 
 int refd_flight_send(struct flight *f, struct refd_conn *conn)
@@ -149,7 +161,8 @@ int refd_flight_send(struct flight *f, struct refd_conn *conn)
 	case FLIGHT_UNSENT:
 		return send_request(f, conn);
 	case FLIGHT_LOST:
-		return send_question(f, conn);
+		send_question(f, conn);
+		break;
 	case FLIGHT_SENT:
 	case FLIGHT_ASKING:
 	case FLIGHT_PENDING:
@@ -283,46 +296,43 @@ static void settle(struct flight *f, const struct refd_answer *ans)
 	move(f, FLIGHT_ANSWERED);
 }
 
-/* A result for each update, if the request names its updates. */
-static int unknown(const struct refd_request *req, struct refd_answer *ans)
-{
-	if (req->nr_updates > 0)
-		return refd_answer_unknown(req, ans);
-	return refd_answer_refusal(req, REFD_UNKNOWN,
-	    "the daemon does not know any more", ans);
-}
-
-/* The daemon can never tell the outcome. */
-static int settle_unknown(struct flight *f)
-{
-	struct refd_answer ans;
-	int err = unknown(f->req, &ans);
-
-	if (err == 0)
-		settle(f, &ans);
-	return err;
-}
-
-static int settle_never_seen(struct flight *f, struct refd_conn *conn)
+/* A result for each update, if the request names its updates. A caller would
+ * take an error for a failure, so this answer needs no memory if there is
+ * none. */
+static void unknown(const struct refd_request *req, struct refd_answer *ans)
 {
 	int err;
 
-	if (ends_session(f->req)) {
-		move(f, FLIGHT_OVER);
-		return 0;
-	}
-	move(f, FLIGHT_UNSENT);
-	err = refd_flight_send(f, conn);
-	refd_conn_flush(conn);
-	return err;
+	if (req->nr_updates > 0)
+		err = refd_answer_unknown(req, ans);
+	else
+		err = refd_answer_refusal(req, REFD_UNKNOWN,
+		    "the daemon does not know any more", ans);
+	if (err < 0)
+		*ans = (struct refd_answer){ .kind = REFD_ANSWER_REFUSED,
+			.request_id = req->request_id,
+			.txid = req->txid,
+			.status = REFD_UNKNOWN };
 }
 
-static void ask_later(struct flight *f)
+/* The daemon can never tell the outcome. */
+static void settle_unknown(struct flight *f)
 {
-	move(f, FLIGHT_PENDING);
-	f->ask_at_ms = clock_now_ms() + f->nap_ms;
-	if (f->nap_ms < ASK_MAX_MS)
-		f->nap_ms *= 2;
+	struct refd_answer ans;
+
+	unknown(f->req, &ans);
+	settle(f, &ans);
+}
+
+static void settle_never_seen(struct flight *f, struct refd_conn *conn)
+{
+	if (ends_session(f->req)) {
+		move(f, FLIGHT_OVER);
+		return;
+	}
+	move(f, FLIGHT_UNSENT);
+	(void)refd_flight_send(f, conn);
+	refd_conn_flush(conn);
 }
 
 static int told(struct flight *f, struct refd_answer *ans,
@@ -341,15 +351,17 @@ static int told(struct flight *f, struct refd_answer *ans,
 		ask_later(f);
 		return 0;
 	case REFD_ANSWER_NEVER_SEEN:
-		return settle_never_seen(f, conn);
+		settle_never_seen(f, conn);
+		return 0;
 	case REFD_ANSWER_REFUSED:
-		if (status == REFD_BUSY) {
+		if (status == REFD_BUSY)
 			ask_later(f);
-			return 0;
-		}
-		return settle_unknown(f);
+		else
+			settle_unknown(f);
+		return 0;
 	case REFD_ANSWER_EXPIRED:
-		return settle_unknown(f);
+		settle_unknown(f);
+		return 0;
 	case REFD_ANSWER_RESULTS:
 	case REFD_ANSWER_PREPARED:
 	case REFD_ANSWER_PONG:
@@ -403,7 +415,7 @@ int refd_flight_answered(struct flight *f, struct refd_answer *ans,
 int refd_flight_ask_again(struct flight *f, struct refd_conn *conn,
     uint64_t *until)
 {
-	int err;
+	int err = 0;
 
 	if (f->state != FLIGHT_PENDING && f->state != FLIGHT_LATER)
 		return 0;
@@ -412,8 +424,10 @@ int refd_flight_ask_again(struct flight *f, struct refd_conn *conn,
 			*until = f->ask_at_ms;
 		return 0;
 	}
-	err = f->state == FLIGHT_LATER ? send_request(f, conn) :
-					 send_question(f, conn);
+	if (f->state == FLIGHT_LATER)
+		err = send_request(f, conn);
+	else
+		send_question(f, conn);
 	refd_conn_flush(conn);
 	return err;
 }
@@ -421,14 +435,19 @@ int refd_flight_ask_again(struct flight *f, struct refd_conn *conn,
 int refd_flight_abandon(const struct flight *f, int err, const char *why,
     struct refd_answer *ans)
 {
-	const enum refd_verb verb = f->req->verb;
+	const bool has_outcome =
+	    refd_verb_class(f->req->verb) == REFD_CLASS_UPDATES ||
+	    ends_session(f->req);
 
-	if ((err != -ECONNRESET && err != -EPERM) ||
-	    (refd_verb_class(verb) != REFD_CLASS_UPDATES &&
-		!ends_session(f->req)))
+	/* The caller knows -EPROTO as an unknown outcome. */
+	if (!has_outcome || err == -EPROTO)
 		return err;
-	if (f->state != FLIGHT_UNSENT && f->state != FLIGHT_LATER)
-		return unknown(f->req, ans);
+	if (f->state != FLIGHT_UNSENT && f->state != FLIGHT_LATER) {
+		unknown(f->req, ans);
+		return 0;
+	}
+	if (err != -ECONNRESET && err != -EPERM)
+		return err;
 	return refd_answer_refusal(f->req,
 	    err == -EPERM ? REFD_DENIED : REFD_BUSY, why, ans);
 }
@@ -446,13 +465,16 @@ bool refd_flight_has_ended_session(const struct flight *f)
 
 bool refd_flight_is_settled(const struct flight *f)
 {
-	return f->state == FLIGHT_ANSWERED || f->state == FLIGHT_OVER;
+	return f->state == FLIGHT_ANSWERED || f->state == FLIGHT_OVER ||
+	    f->err < 0;
 }
 
 int refd_flight_take(struct flight *f, struct refd_answer *ans)
 {
 	int err;
 
+	if (f->err < 0)
+		return f->err;
 	if (f->state == FLIGHT_OVER) {
 		err = refd_answer_refusal(f->req, REFD_ABORTED,
 		    f->req->verb == REFD_VERB_DRAIN ?

@@ -52,6 +52,7 @@ struct flight {
 			       (LATER) */
 	unsigned nap_ms;    /* between queries */
 	bool was_sent;
+	int err; /* of the last attempt to send the request; 0: none */
 	struct refd_answer ans; /* ANSWERED, until taken */
 };
 
@@ -60,7 +61,9 @@ struct flight *refd_flight_new(struct refd_request *req,
     enum flight_state state);
 void refd_flight_free(struct flight *f);
 
-/* Queues the request on a new connection, or the query for its outcome. */
+/* Queues the request on a new connection, or the query for its outcome. An
+ * error means that the daemon does not have the request. refd_flight_take()
+ * returns it, too, because other requests must not end with it. */
 int refd_flight_send(struct flight *f, struct refd_conn *conn);
 /* The connection is lost. WRITTEN: bytes sent on the connection, or 0 if the
  * server is known to have read none. */
@@ -75,9 +78,10 @@ int refd_flight_answered(struct flight *f, struct refd_answer *ans,
  * to this time. */
 int refd_flight_ask_again(struct flight *f, struct refd_conn *conn,
     uint64_t *until);
-/* Makes the final answer if nothing more can be learnt, because the daemon is
- * lost (ERR is -ECONNRESET) or denies this peer (-EPERM). WHY is the text for a
- * request that can't have arrived. For any other ERR, returns ERR. */
+/* Makes the final answer if nothing more is done to learn it, because of ERR:
+ * if the request may have arrived, the outcome is unknown. Otherwise, if the
+ * daemon is lost (-ECONNRESET) or denies this peer (-EPERM), the answer is a
+ * refusal with the text WHY. Else returns ERR, and always for -EPROTO. */
 int refd_flight_abandon(const struct flight *f, int err, const char *why,
     struct refd_answer *ans);
 /* Is it an answered session that holds its locks? */
@@ -86,7 +90,8 @@ bool refd_flight_is_prepared(const struct flight *f);
 bool refd_flight_has_ended_session(const struct flight *f);
 /* Is the outcome known? */
 bool refd_flight_is_settled(const struct flight *f);
-/* Returns 1 and the answer, once; 0 if there is none yet; -ENOMEM. */
+/* Returns 1 and the answer, once; 0 if there is none yet; an error only if the
+ * daemon does not have the request, or has done nothing. */
 int refd_flight_take(struct flight *f, struct refd_answer *ans);
 
 #endif

@@ -22,7 +22,8 @@ int refd_fail(struct refd *r, int err, const char *fmt, ...)
 	return err;
 }
 
-int refd_cannot_send(struct refd *r, int err)
+/* ERR is of a request that could not be encoded or queued. */
+static int cannot_send(struct refd *r, int err)
 {
 	return refd_fail(r, err, "%s",
 	    err == -EINVAL ?
@@ -177,7 +178,7 @@ int refd_submit(struct refd *r, struct refd_request *req)
 		err = refd_flight_send(f, &r->conn);
 		if (err < 0) {
 			refd_flight_free(f);
-			return refd_cannot_send(r, err);
+			return cannot_send(r, err);
 		}
 		refd_conn_flush(&r->conn);
 	}
@@ -218,20 +219,18 @@ static int connection_broke(struct refd *r, int err, uint64_t deadline)
 }
 
 /*
- * One step: connects if necessary, writes, reads, and assigns answers. Also
- * returns 0 if only time has passed, or if the connection broke, because the
- * next step connects again.
+ * One step: connects, or writes, reads, and assigns answers. After a step, a
+ * request may have failed because it cannot be sent. Also returns 0 if only
+ * time has passed, or if the connection broke, because the next step connects
+ * again.
  */
 static int turn(struct refd *r, uint64_t deadline)
 {
 	uint64_t until = deadline;
 	int err;
 
-	if (!refd_conn_is_open(&r->conn)) {
-		err = refd_reconnect(r, deadline);
-		if (err < 0)
-			return err;
-	}
+	if (!refd_conn_is_open(&r->conn))
+		return refd_reconnect(r, deadline);
 	err = ask_again(r, &until);
 	if (err < 0)
 		return err;
@@ -259,7 +258,7 @@ static int give_up(struct refd *r, size_t i, int err, struct refd_answer *ans)
 	if (taken == 0)
 		err = refd_flight_abandon(f, err, r->error, ans);
 	else
-		err = taken > 0 ? 0 : taken;
+		err = taken > 0 ? 0 : cannot_send(r, taken);
 	remove_flight(r, i);
 	return err;
 }
@@ -277,7 +276,7 @@ int refd_wait(struct refd *r, struct refd_request *req, int timeout_ms,
 		err = refd_flight_take(r->flights[i], ans);
 		if (err != 0) {
 			remove_flight(r, i);
-			return err > 0 ? 0 : refd_fail(r, err, "out of memory");
+			return err > 0 ? 0 : cannot_send(r, err);
 		}
 		err = turn(r, deadline);
 		if (err < 0)

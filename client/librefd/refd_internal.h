@@ -51,9 +51,6 @@ struct refd {
 int refd_fail(struct refd *r, int err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same for an ERR of a request that could not be encoded or queued. */
-int refd_cannot_send(struct refd *r, int err);
-
 /* Assigns all received packets to their requests. */
 int refd_take_packets(struct refd *r);
 /* The errno if the daemon has turned this connection away, otherwise 0.

@@ -2,7 +2,9 @@
  * Proves that librefd reports lack of memory like any other error. Whichever
  * allocation fails while connecting, sending or waiting, the call fails with a
  * sentence. No answer is invented, and no transaction goes out under a wrong
- * id. With memory, the same handle and requests get their answers.
+ * id. With memory, the same handle and requests get their answers. If the
+ * memory is gone for good, a transaction that was sent ends as unknown, because
+ * a caller would take an error for a failure.
  *
  * Allocations of the server's thread do not count. Under a sanitizer nothing
  * fails here (failing_malloc.h).
@@ -22,13 +24,17 @@
 
 static pthread_t client;
 static long allocations, fail_at = -1;
-static bool was_hit;
+static bool for_good, was_hit;
 
 #if CAN_FAIL
 static bool may_allocate(void)
 {
-	if (fail_at < 0 || !pthread_equal(pthread_self(), client) ||
-	    allocations++ != fail_at)
+	long n;
+
+	if (fail_at < 0 || !pthread_equal(pthread_self(), client))
+		return true;
+	n = allocations++;
+	if (for_good ? n < fail_at : n != fail_at)
 		return true;
 	was_hit = true;
 	return false;
@@ -223,6 +229,58 @@ START_TEST(each_allocation_fails)
 }
 END_TEST
 
+/* Whole, or unknown with the id. */
+static bool is_honest(const struct refd_answer *ans)
+{
+	const struct refd_request *req = &requests[0];
+
+	return refd_txid_eq(&ans->txid, &req->txid) &&
+	    (is_whole(ans) ||
+		(ans->kind == REFD_ANSWER_REFUSED &&
+		    ans->status == REFD_UNKNOWN && req->maybe_sent));
+}
+
+static bool run_without(long at)
+{
+	struct refd_answer ans = { 0 };
+	struct fake fake;
+	struct refd *r;
+	int sent, err = 0;
+
+	fill();
+	fake_start(&fake, serve);
+	r = refd_new(fake.path);
+	ck_assert_ptr_nonnull(r);
+	ck_assert_int_eq(refd_connect(r, 2000), 0);
+	client = pthread_self();
+	allocations = 0;
+	was_hit = false;
+	for_good = true;
+	fail_at = at;
+	sent = refd_submit(r, &requests[0]);
+	if (sent == 0)
+		err = refd_wait(r, &requests[0], 2000, &ans);
+	fail_at = -1;
+	for_good = false;
+	ck_assert_msg(err == 0, "allocation %ld: %s", at, refd_error(r));
+	ck_assert_msg(sent != 0 || is_honest(&ans), "allocation %ld", at);
+	refd_answer_done(&ans);
+	refd_free(r);
+	shutdown(fake.listener, SHUT_RDWR);
+	fake_stop(&fake);
+	return was_hit;
+}
+
+START_TEST(no_memory_hides_an_outcome)
+{
+	long n = 0;
+
+	while (run_without(n))
+		n++;
+	ck_assert(!CAN_FAIL || n > 2);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("client, out of memory");
@@ -231,6 +289,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, each_allocation_fails);
+	tcase_add_test(tc, no_memory_hides_an_outcome);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -24,17 +24,21 @@ static struct refd_answer ans;
 /* The id of the first request, as the script saw it. */
 static struct refd_txid seen;
 
-static struct refd *start(void (*script)(struct fake *f))
+static struct refd *start_away(void (*script)(struct fake *f))
 {
-	struct refd *r;
-
 	fake_start(&fake, script);
-	r = refd_new(fake.path);
 	req = (struct refd_request){ .verb = REFD_VERB_TRANSACTION,
 		.git_dir = "/r",
 		.deadline_ms = 60000,
 		.updates = updates,
 		.nr_updates = NR };
+	return refd_new(fake.path);
+}
+
+static struct refd *start(void (*script)(struct fake *f))
+{
+	struct refd *r = start_away(script);
+
 	ck_assert_int_eq(refd_connect(r, 60000), 0);
 	return r;
 }
@@ -437,6 +441,36 @@ START_TEST(test_old_id)
 }
 END_TEST
 
+/* A request is encoded when it is sent, so this one can be submitted as long as
+ * there is no connection. */
+static struct refd_update malformed = { .action = REFD_SYMREF_DELETE,
+	.name = "refs/heads/s",
+	.has_old = true,
+	.old_target = "" };
+
+/* The error of one request must not hide the outcome of another. */
+START_TEST(test_beside_a_malformed_one)
+{
+	struct refd_request bad = { .verb = REFD_VERB_TRANSACTION,
+		.git_dir = "/r",
+		.updates = &malformed,
+		.nr_updates = 1 };
+	struct refd *r = start_away(knows_it_of_before);
+
+	ck_assert_int_eq(refd_submit(r, &bad), 0);
+	ck_assert_int_eq(refd_txid_make(&seen), 0);
+	req.txid = seen;
+	req.maybe_sent = true;
+	ck_assert_int_eq(refd_call(r, &req, 10000, &ans), 0);
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(refd_wait(r, &bad, 10000, &ans), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(refd_error(r), "an old target is empty"));
+	ck_assert(!bad.maybe_sent);
+	stop(r, 0);
+}
+END_TEST
+
 static void forgot_it_for_a_while(struct fake *f)
 {
 	struct refd_request got;
@@ -772,6 +806,7 @@ int main(void)
 	tcase_add_test(tc, test_again_after_timeout);
 	tcase_add_test(tc, test_again_after_restart);
 	tcase_add_test(tc, test_old_id);
+	tcase_add_test(tc, test_beside_a_malformed_one);
 	tcase_add_test(tc, test_again_after_unknown);
 	tcase_add_test(tc, test_again_after_busy);
 	tcase_add_test(tc, test_new_id);

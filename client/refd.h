@@ -39,8 +39,9 @@
  * sent again, and neither is a commit on another connection. If the connection
  * is lost after all of a commit was sent, the library asks for the outcome by
  * the id, as for a transaction; never-seen then also becomes REFD_ABORTED. An
- * earlier commit may have come through, so the library also asks for a second
- * commit or abort, and for one of a session that it did not prepare. For a
+ * earlier commit may have come through, so the library also asks for a commit
+ * or abort after a commit, and for one of a session that it does not know: it
+ * did not prepare this session, or has lost a thousand others since. For a
  * commit or abort, only the txid is sent, so the updates in the copy only serve
  * to return a result for each of them.
  */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SESSIONS_KEPT 1000
+
 /* A refusal of the connection, not of a request. Reading continues to the end,
  * because requests in flight are still answered. */
 static void take_refusal(struct refd *r, struct refd_answer *ans)
@@ -39,12 +41,15 @@ static struct flight *find_id(const struct refd *r, uint32_t id)
 	return NULL;
 }
 
-/* Otherwise the list would grow with every lost connection. The daemon is there
- * again, and can be asked for the sessions that it aborted. */
+/* A caller may end a lost session much later, after it has prepared others, and
+ * the daemon may be away then. So the library keeps lost sessions. But a caller
+ * need not end them, so a long list is cleared, and the daemon can be asked. */
 static void forget_gone(struct refd *r)
 {
 	size_t i = 0;
 
+	if (r->nr_sessions < SESSIONS_KEPT)
+		return;
 	while (i < r->nr_sessions)
 		if (r->sessions[i].state == SESSION_GONE)
 			r->sessions[i] = r->sessions[--r->nr_sessions];
@@ -54,11 +59,15 @@ static void forget_gone(struct refd *r)
 
 static int add_session(struct refd *r, const struct refd_txid *id)
 {
-	struct known_session *grown;
+	struct known_session *grown, *s = refd_find_session(r, id);
 
-	forget_gone(r);
-	if (refd_find_session(r, id))
+	if (s) {
+		/* Prepared once more under its id. */
+		if (s->state == SESSION_GONE)
+			s->state = SESSION_HELD;
 		return 0;
+	}
+	forget_gone(r);
 	if (r->nr_sessions == r->sessions_size) {
 		grown = realloc(r->sessions,
 		    (r->sessions_size + 8) * sizeof(*grown));

@@ -124,12 +124,12 @@ void refd_forget_session(struct refd *r, const struct refd_txid *id)
 }
 
 /* The daemon may have the transaction already, or a commit of the session, so
- * the library asks for the outcome. Only the first end of a session that is
- * here is sent without a question. */
+ * the library asks for the outcome. An end is sent without a question only if
+ * the session is here, and no commit of it was sent. */
 static enum flight_state first_state(const struct refd_request *req,
     const struct known_session *s)
 {
-	const bool may_be_done = !s || s->state == SESSION_ENDING;
+	const bool may_be_done = !s || s->state == SESSION_COMMITTING;
 
 	switch (refd_verb_class(req->verb)) {
 	case REFD_CLASS_UPDATES:
@@ -182,9 +182,8 @@ int refd_submit(struct refd *r, struct refd_request *req)
 		}
 		refd_conn_flush(&r->conn);
 	}
-	if (s && s->state == SESSION_HELD &&
-	    refd_verb_class(req->verb) == REFD_CLASS_END)
-		s->state = SESSION_ENDING;
+	if (s && s->state == SESSION_HELD && req->verb == REFD_VERB_COMMIT)
+		s->state = SESSION_COMMITTING;
 	r->flights[r->nr_flights++] = f;
 	return 0;
 }

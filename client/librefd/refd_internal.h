@@ -18,9 +18,9 @@
 struct known_session {
 	struct refd_txid id;
 	enum {
-		SESSION_HELD,   /* prepared on this connection */
-		SESSION_ENDING, /* and its commit or abort is in flight */
-		SESSION_GONE    /* lost its connection; no commit arrived */
+		SESSION_HELD,       /* prepared on this connection */
+		SESSION_COMMITTING, /* and its commit was sent */
+		SESSION_GONE        /* lost its connection; no commit arrived */
 	} state;
 };
 

@@ -297,6 +297,78 @@ START_TEST(test_not_on_another_connection)
 }
 END_TEST
 
+static void prepares_another(struct fake *f)
+{
+	struct refd_request got;
+
+	take_session(f);
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_expect(f, got.verb == REFD_VERB_PING, "no ping");
+	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
+	refd_request_done(&got);
+	take(f, REFD_VERB_SESSION, &got);
+	fake_answer_prepared(f, &got);
+	refd_request_done(&got);
+	fake_stop_listening(f);
+}
+
+/* No commit of the first was sent, whatever the caller does meanwhile. */
+START_TEST(test_lost_before_another)
+{
+	struct refd_request ping = { .verb = REFD_VERB_PING }, other;
+
+	begin(prepares_another);
+	prepare();
+	ck_assert_int_eq(refd_call(r, &ping, 100000, &ans), 0);
+	refd_answer_done(&ans);
+	other = session;
+	memset(&other.txid, 0, sizeof(other.txid));
+	ck_assert_int_eq(refd_call(r, &other, 100000, &ans), 0);
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_PREPARED);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 300), 0);
+	check_over();
+	refd_answer_done(&ans);
+	ck_assert_int_eq(finish_by(REFD_VERB_ABORT, 300), 0);
+	check_over();
+	finish();
+}
+END_TEST
+
+static void prepares_it_again(struct fake *f)
+{
+	struct refd_request got;
+
+	take_session(f);
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
+	refd_request_done(&got);
+	take(f, REFD_VERB_SESSION, &got);
+	fake_answer_prepared(f, &got);
+	refd_request_done(&got);
+	take(f, REFD_VERB_COMMIT, &got);
+	answer_end(f, &got);
+	refd_request_done(&got);
+}
+
+/* A session that was lost, and is prepared again, is not over. */
+START_TEST(test_lost_and_prepared_again)
+{
+	struct refd_request ping = { .verb = REFD_VERB_PING };
+
+	begin(prepares_it_again);
+	prepare();
+	ck_assert_int_eq(refd_call(r, &ping, 100000, &ans), 0);
+	refd_answer_done(&ans);
+	prepare();
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 100000), 0);
+	check_all(REFD_OK);
+	finish();
+}
+END_TEST
+
 /* ---- the commit is lost ---- */
 
 static void loses_commit(struct fake *f)
@@ -489,6 +561,54 @@ START_TEST(test_abort_beside_commit)
 }
 END_TEST
 
+static void answer_aborted(struct fake *f, const struct refd_request *got)
+{
+	struct refd_result results[NR] = {
+		{ .name = "refs/heads/a", .status = REFD_ABORTED },
+		{ .name = "refs/heads/b", .status = REFD_ABORTED },
+	};
+	const struct refd_answer no = { .kind = REFD_ANSWER_RESULTS,
+		.request_id = got->request_id,
+		.txid = got->txid,
+		.results = results,
+		.nr_results = NR,
+		.nr_updates = NR,
+		.outcome = REFD_REJECTED };
+
+	fake_answer(f, &no);
+}
+
+static void is_told_to_abort_and_to_commit(struct fake *f)
+{
+	struct refd_request aborted, commit;
+
+	take_session(f);
+	take(f, REFD_VERB_ABORT, &aborted);
+	take(f, REFD_VERB_COMMIT, &commit);
+	answer_aborted(f, &aborted);
+	answer_aborted(f, &commit);
+	refd_request_done(&aborted);
+	refd_request_done(&commit);
+}
+
+/* An abort leaves nothing open, so the commit behind it is sent. */
+START_TEST(test_commit_beside_abort)
+{
+	struct refd_request aborted;
+
+	begin(is_told_to_abort_and_to_commit);
+	prepare();
+	aborted = *end_by(REFD_VERB_ABORT);
+	ck_assert_int_eq(refd_submit(r, &aborted), 0);
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
+	check_all(REFD_ABORTED);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(refd_wait(r, &aborted, 10000, &ans), 0);
+	check_all(REFD_ABORTED);
+	finish();
+}
+END_TEST
+
 static void is_asked_by_another(struct fake *f)
 {
 	loses_commit(f);
@@ -594,6 +714,8 @@ int main(void)
 	tcase_add_test(tc, test_session_lost);
 	tcase_add_test(tc, test_prepared_lost);
 	tcase_add_test(tc, test_not_on_another_connection);
+	tcase_add_test(tc, test_lost_before_another);
+	tcase_add_test(tc, test_lost_and_prepared_again);
 	tcase_add_test(tc, test_commit_lost_and_done);
 	tcase_add_test(tc, test_commit_never_seen);
 	tcase_add_test(tc, test_commit_expired);
@@ -603,6 +725,7 @@ int main(void)
 	tcase_add_test(tc, test_session_again_after_unknown);
 	tcase_add_test(tc, test_abort_after_timeout);
 	tcase_add_test(tc, test_abort_beside_commit);
+	tcase_add_test(tc, test_commit_beside_abort);
 	tcase_add_test(tc, test_commit_after_restart);
 	tcase_add_test(tc, test_too_few_results);
 	tcase_add_test(tc, test_locks_of_other_refs);

@@ -460,7 +460,17 @@ bool refd_flight_is_prepared(const struct flight *f)
 
 bool refd_flight_has_ended_session(const struct flight *f)
 {
-	return ends_session(f->req) && refd_flight_is_settled(f);
+	return ends_session(f->req) &&
+	    (f->state == FLIGHT_OVER ||
+		(f->state == FLIGHT_ANSWERED && !is_open(f) &&
+		    f->ans.kind != REFD_ANSWER_REFUSED));
+}
+
+bool refd_flight_is_refused_commit(const struct flight *f)
+{
+	return f->req->verb == REFD_VERB_COMMIT &&
+	    f->state == FLIGHT_ANSWERED && !is_open(f) &&
+	    f->ans.kind == REFD_ANSWER_REFUSED;
 }
 
 bool refd_flight_is_settled(const struct flight *f)

@@ -86,8 +86,10 @@ int refd_flight_abandon(const struct flight *f, int err, const char *why,
     struct refd_answer *ans);
 /* Is it an answered session that holds its locks? */
 bool refd_flight_is_prepared(const struct flight *f);
-/* Is it the end of a session, with its last answer? */
+/* Is it the end of a session, and is the session over? */
 bool refd_flight_has_ended_session(const struct flight *f);
+/* Is it a commit that did nothing, so that the session is still prepared? */
+bool refd_flight_is_refused_commit(const struct flight *f);
 /* Is the outcome known? */
 bool refd_flight_is_settled(const struct flight *f);
 /* Returns 1 and the answer, once; 0 if there is none yet; an error only if the

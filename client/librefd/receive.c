@@ -81,6 +81,20 @@ static int add_session(struct refd *r, const struct refd_txid *id)
 	return 0;
 }
 
+/* A refused end did nothing, so the daemon still holds the session, and takes
+ * another end. An unknown outcome does not end the session either. */
+static void note_end(struct refd *r, const struct flight *f)
+{
+	struct known_session *s = refd_find_session(r, &f->req->txid);
+
+	if (!s)
+		return;
+	if (refd_flight_has_ended_session(f))
+		*s = r->sessions[--r->nr_sessions];
+	else if (refd_flight_is_refused_commit(f))
+		s->state = SESSION_HELD;
+}
+
 static int take_answer(struct refd *r, struct refd_answer *ans)
 {
 	struct flight *f = find_id(r, ans->request_id);
@@ -100,8 +114,8 @@ static int take_answer(struct refd *r, struct refd_answer *ans)
 	err = refd_flight_answered(f, ans, &r->conn);
 	if (err == 0 && refd_flight_is_prepared(f))
 		err = add_session(r, &f->req->txid);
-	if (err == 0 && refd_flight_has_ended_session(f))
-		refd_forget_session(r, &f->req->txid);
+	if (err == 0)
+		note_end(r, f);
 	if (err == -EPROTO)
 		return refd_fail(r, err,
 		    "%s: an answer does not fit its request", r->path);

@@ -115,17 +115,9 @@ struct known_session *refd_find_session(const struct refd *r,
 	return NULL;
 }
 
-void refd_forget_session(struct refd *r, const struct refd_txid *id)
-{
-	struct known_session *s = refd_find_session(r, id);
-
-	if (s)
-		*s = r->sessions[--r->nr_sessions];
-}
-
 /* The daemon may have the transaction already, or a commit of the session, so
  * the library asks for the outcome. An end is sent without a question only if
- * the session is here, and no commit of it was sent. */
+ * the session is here, and no commit of it was sent, or each was refused. */
 static enum flight_state first_state(const struct refd_request *req,
     const struct known_session *s)
 {

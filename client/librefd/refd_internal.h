@@ -19,7 +19,7 @@ struct known_session {
 	struct refd_txid id;
 	enum {
 		SESSION_HELD,       /* prepared on this connection */
-		SESSION_COMMITTING, /* and its commit was sent */
+		SESSION_COMMITTING, /* and a commit was sent, and not refused */
 		SESSION_GONE        /* lost its connection; no commit arrived */
 	} state;
 };
@@ -60,8 +60,6 @@ int refd_refusal_error(const struct refd *r);
 /* NULL if the session is not known. */
 struct known_session *refd_find_session(const struct refd *r,
     const struct refd_txid *id);
-/* Forgets the session, if it is known. */
-void refd_forget_session(struct refd *r, const struct refd_txid *id);
 
 void refd_hang_up(struct refd *r);
 /* After a lost connection: waits until the daemon serves again, and sends all

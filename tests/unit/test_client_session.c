@@ -2,7 +2,8 @@
  * Proves the work of librefd with sessions. A session and its end use one
  * connection. If the connection is lost, librefd reports the session as not
  * done. Only after a commit that may have arrived, librefd asks for the
- * outcome, and it never sends the commit again. A later end asks, too.
+ * outcome, and it never sends the commit again. A later end asks, too. Only
+ * after a refusal, which did nothing, another end is sent.
  */
 #include <check.h>
 #include <errno.h>
@@ -609,6 +610,106 @@ START_TEST(test_commit_beside_abort)
 }
 END_TEST
 
+static void refuse_end(struct fake *f, enum refd_verb verb,
+    enum refd_status status)
+{
+	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
+		.status = status };
+	struct refd_request got;
+
+	take(f, verb, &got);
+	no.request_id = got.request_id;
+	no.txid = got.txid;
+	fake_answer(f, &no);
+	refd_request_done(&got);
+}
+
+static void check_refused(enum refd_status status)
+{
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ans.status, status);
+	refd_answer_done(&ans);
+}
+
+static void refuses_at_first(struct fake *f)
+{
+	struct refd_request got;
+
+	take_session(f);
+	refuse_end(f, REFD_VERB_COMMIT, REFD_BUSY);
+	refuse_end(f, REFD_VERB_ABORT, REFD_BUSY);
+	take(f, REFD_VERB_COMMIT, &got);
+	answer_end(f, &got);
+	refd_request_done(&got);
+}
+
+/* A refused end did nothing, so the daemon holds the session, and answers every
+ * question with pending. */
+START_TEST(test_commit_after_refusal)
+{
+	begin(refuses_at_first);
+	prepare();
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
+	check_refused(REFD_BUSY);
+	ck_assert_int_eq(finish_by(REFD_VERB_ABORT, 10000), 0);
+	check_refused(REFD_BUSY);
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
+	check_all(REFD_OK);
+	finish();
+}
+END_TEST
+
+static void refuses_and_goes(struct fake *f)
+{
+	struct refd_request got;
+
+	take_session(f);
+	refuse_end(f, REFD_VERB_COMMIT, REFD_BUSY);
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_expect(f, got.verb == REFD_VERB_PING, "no ping");
+	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
+	refd_request_done(&got);
+	fake_stop_listening(f);
+}
+
+/* The session is over then, because its only commit did nothing. */
+START_TEST(test_lost_after_refusal)
+{
+	struct refd_request ping = { .verb = REFD_VERB_PING };
+
+	begin(refuses_and_goes);
+	prepare();
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
+	check_refused(REFD_BUSY);
+	ck_assert_int_eq(refd_call(r, &ping, 10000, &ans), 0);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 300), 0);
+	check_over();
+	finish();
+}
+END_TEST
+
+static void cannot_tell_at_first(struct fake *f)
+{
+	take_session(f);
+	refuse_end(f, REFD_VERB_COMMIT, REFD_UNKNOWN);
+	tell_outcome(f);
+}
+
+/* An unknown outcome is no refusal, so a later end asks. */
+START_TEST(test_commit_answered_by_unknown)
+{
+	begin(cannot_tell_at_first);
+	prepare();
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
+	check_refused(REFD_UNKNOWN);
+	ck_assert_int_eq(finish_by(REFD_VERB_ABORT, 10000), 0);
+	check_all(REFD_OK);
+	finish();
+}
+END_TEST
+
 static void is_asked_by_another(struct fake *f)
 {
 	loses_commit(f);
@@ -726,6 +827,9 @@ int main(void)
 	tcase_add_test(tc, test_abort_after_timeout);
 	tcase_add_test(tc, test_abort_beside_commit);
 	tcase_add_test(tc, test_commit_beside_abort);
+	tcase_add_test(tc, test_commit_after_refusal);
+	tcase_add_test(tc, test_lost_after_refusal);
+	tcase_add_test(tc, test_commit_answered_by_unknown);
 	tcase_add_test(tc, test_commit_after_restart);
 	tcase_add_test(tc, test_too_few_results);
 	tcase_add_test(tc, test_locks_of_other_refs);

@@ -40,12 +40,11 @@
  * is lost after all of a commit was sent, the library asks for the outcome by
  * the id, as for a transaction; never-seen then also becomes REFD_ABORTED. An
  * earlier commit may have come through, so the library also asks for a commit
- * or abort after a commit, and for one of a session that it does not know: it
- * did not prepare this session, or has lost a thousand others since. A commit
- * that the daemon REFUSED did nothing, unless the status is REFD_UNKNOWN, so
- * the session is still prepared, and takes another commit or abort. For a
- * commit or abort, only the txid is sent, so the updates in the copy only serve
- * to return a result for each of them.
+ * or abort after a commit, and for one of a session that is not prepared on
+ * this connection. A commit that the daemon REFUSED did nothing, unless the
+ * status is REFD_UNKNOWN, so the session is still prepared, and takes another
+ * commit or abort. For a commit or abort, only the txid is sent, so the updates
+ * in the copy only serve to return a result for each of them.
  */
 #ifndef CLIENT_REFD_H
 #define CLIENT_REFD_H

@@ -10,34 +10,6 @@
 
 #define NAP_MAX_MS 250
 
-static void lose_flight(struct refd *r, struct flight *f, uint64_t written)
-{
-	const bool is_commit =
-	    f->state == FLIGHT_SENT && f->req->verb == REFD_VERB_COMMIT;
-	struct known_session *s;
-
-	refd_flight_lost(f, written);
-	if (!is_commit || f->state != FLIGHT_OVER)
-		return;
-	/* The daemon cannot have all of the commit. */
-	s = refd_find_session(r, &f->req->txid);
-	if (s)
-		s->state = SESSION_HELD;
-}
-
-/* The outcome of a session whose commit may have arrived has to be asked for,
- * so such a session must not be known. */
-static void lose_sessions(struct refd *r)
-{
-	size_t i = 0;
-
-	while (i < r->nr_sessions)
-		if (r->sessions[i].state == SESSION_COMMITTING)
-			r->sessions[i] = r->sessions[--r->nr_sessions];
-		else
-			r->sessions[i++].state = SESSION_GONE;
-}
-
 void refd_hang_up(struct refd *r)
 {
 	uint64_t written = refd_conn_written(&r->conn);
@@ -47,8 +19,8 @@ void refd_hang_up(struct refd *r)
 	if (r->refusal == REFD_DENIED)
 		written = 0;
 	for (i = 0; i < r->nr_flights; i++)
-		lose_flight(r, r->flights[i], written);
-	lose_sessions(r);
+		refd_flight_lost(r->flights[i], written);
+	r->nr_sessions = 0;
 	refd_conn_close(&r->conn);
 	refd_answer_decoder_free(r->dec);
 	r->dec = NULL;

@@ -460,10 +460,8 @@ bool refd_flight_is_prepared(const struct flight *f)
 
 bool refd_flight_has_ended_session(const struct flight *f)
 {
-	return ends_session(f->req) &&
-	    (f->state == FLIGHT_OVER ||
-		(f->state == FLIGHT_ANSWERED && !is_open(f) &&
-		    f->ans.kind != REFD_ANSWER_REFUSED));
+	return f->state == FLIGHT_OVER ||
+	    (f->state == FLIGHT_ANSWERED && f->ans.kind == REFD_ANSWER_RESULTS);
 }
 
 bool refd_flight_is_refused_commit(const struct flight *f)

@@ -19,8 +19,9 @@
  *
  * A session ends with its connection, so a lost session, its abort, and a
  * commit that was not sent completely are OVER: nothing was done. Only a commit
- * that may have arrived is LOST, and so is every later end of its session. If
- * the daemon never saw the session, the end is OVER, too, and never sent again.
+ * that may have arrived is LOST, and so is every later end of its session, and
+ * every end after the loss. If the daemon never saw the session, the end is
+ * OVER, too, and never sent again.
  *
  * One thread at a time; nothing blocks. Functions return 0 or a negative errno:
  * -ENOMEM; -EINVAL for a request that does not fit the protocol; -EPROTO for an
@@ -56,7 +57,7 @@ struct flight {
 	struct refd_answer ans; /* ANSWERED, until taken */
 };
 
-/* STATE: UNSENT, or LOST to ask first, or OVER. */
+/* STATE: UNSENT, or LOST to ask first. */
 struct flight *refd_flight_new(struct refd_request *req,
     enum flight_state state);
 void refd_flight_free(struct flight *f);
@@ -86,7 +87,8 @@ int refd_flight_abandon(const struct flight *f, int err, const char *why,
     struct refd_answer *ans);
 /* Is it an answered session that holds its locks? */
 bool refd_flight_is_prepared(const struct flight *f);
-/* Is it the end of a session, and is the session over? */
+/* Does the answer tell what became of the id? Then no session is prepared under
+ * it, or a later end has to ask. */
 bool refd_flight_has_ended_session(const struct flight *f);
 /* Is it a commit that did nothing, so that the session is still prepared? */
 bool refd_flight_is_refused_commit(const struct flight *f);

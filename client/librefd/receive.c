@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SESSIONS_KEPT 1000
-
 /* A refusal of the connection, not of a request. Reading continues to the end,
  * because requests in flight are still answered. */
 static void take_refusal(struct refd *r, struct refd_answer *ans)
@@ -41,33 +39,13 @@ static struct flight *find_id(const struct refd *r, uint32_t id)
 	return NULL;
 }
 
-/* A caller may end a lost session much later, after it has prepared others, and
- * the daemon may be away then. So the library keeps lost sessions. But a caller
- * need not end them, so a long list is cleared, and the daemon can be asked. */
-static void forget_gone(struct refd *r)
-{
-	size_t i = 0;
-
-	if (r->nr_sessions < SESSIONS_KEPT)
-		return;
-	while (i < r->nr_sessions)
-		if (r->sessions[i].state == SESSION_GONE)
-			r->sessions[i] = r->sessions[--r->nr_sessions];
-		else
-			i++;
-}
-
 static int add_session(struct refd *r, const struct refd_txid *id)
 {
-	struct known_session *grown, *s = refd_find_session(r, id);
+	struct known_session *grown;
 
-	if (s) {
-		/* Prepared once more under its id. */
-		if (s->state == SESSION_GONE)
-			s->state = SESSION_HELD;
+	/* A second answer may cross a commit, so the state stays. */
+	if (refd_find_session(r, id))
 		return 0;
-	}
-	forget_gone(r);
 	if (r->nr_sessions == r->sessions_size) {
 		grown = realloc(r->sessions,
 		    (r->sessions_size + 8) * sizeof(*grown));
@@ -82,7 +60,7 @@ static int add_session(struct refd *r, const struct refd_txid *id)
 }
 
 /* A refused end did nothing, so the daemon still holds the session, and takes
- * another end. An unknown outcome does not end the session either. */
+ * another end. After results of whatever request, a later end has to ask. */
 static void note_end(struct refd *r, const struct flight *f)
 {
 	struct known_session *s = refd_find_session(r, &f->req->txid);

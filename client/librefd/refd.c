@@ -121,16 +121,14 @@ struct known_session *refd_find_session(const struct refd *r,
 static enum flight_state first_state(const struct refd_request *req,
     const struct known_session *s)
 {
-	const bool may_be_done = !s || s->state == SESSION_COMMITTING;
+	const bool is_held = s && s->state == SESSION_HELD;
 
 	switch (refd_verb_class(req->verb)) {
 	case REFD_CLASS_UPDATES:
-		return req->maybe_sent && may_be_done ? FLIGHT_LOST :
-							FLIGHT_UNSENT;
+		return req->maybe_sent && !is_held ? FLIGHT_LOST :
+						     FLIGHT_UNSENT;
 	case REFD_CLASS_END:
-		if (may_be_done)
-			return FLIGHT_LOST;
-		return s->state == SESSION_GONE ? FLIGHT_OVER : FLIGHT_UNSENT;
+		return is_held ? FLIGHT_UNSENT : FLIGHT_LOST;
 	case REFD_CLASS_TXID:
 	case REFD_CLASS_SERVER:
 	case REFD_CLASS_JOURNAL:

@@ -18,9 +18,8 @@
 struct known_session {
 	struct refd_txid id;
 	enum {
-		SESSION_HELD,       /* prepared on this connection */
-		SESSION_COMMITTING, /* and a commit was sent, and not refused */
-		SESSION_GONE        /* lost its connection; no commit arrived */
+		SESSION_HELD,
+		SESSION_COMMITTING /* a commit was sent, and not refused */
 	} state;
 };
 
@@ -33,10 +32,10 @@ struct refd {
 	struct refd_hello hello;
 	bool has_hello;
 	enum refd_status refusal; /* of the last connection; REFD_OK: none */
-	/* Owned. A session ends with its connection, so its commit must never
-	 * be sent on another. Only of a session that is GONE, the library knows
-	 * that nothing was done; the outcome of a session that is not here has
-	 * to be asked for. */
+	/* Owned; the sessions that are prepared on this connection. They end
+	 * with the connection, so a commit must never be sent on another.
+	 * Another struct refd may have prepared and committed the session since
+	 * then, so the end of a session that is not here has to ask. */
 	struct known_session *sessions;
 	size_t nr_sessions, sessions_size;
 	struct flight *flights[REFD_REQUESTS_MAX];

@@ -1,9 +1,9 @@
 /*
  * Proves the work of librefd with sessions. A session and its end use one
- * connection. If the connection is lost, librefd reports the session as not
- * done. Only after a commit that may have arrived, librefd asks for the
- * outcome, and it never sends the commit again. A later end asks, too. Only
- * after a refusal, which did nothing, another end is sent.
+ * connection. If the connection is lost before a commit may have arrived,
+ * librefd reports the session as not done. Otherwise it asks for the outcome,
+ * and never sends the commit again. An end after a commit, or after the loss,
+ * asks, too. Only after a refusal, which did nothing, another end is sent.
  */
 #include <check.h>
 #include <errno.h>
@@ -249,7 +249,8 @@ START_TEST(test_session_lost)
 }
 END_TEST
 
-/* The daemon is gone, and the client does not search for a new one. */
+/* The daemon is gone before the commit is sent. A later end would have to ask,
+ * because another program may have used the id meanwhile. */
 START_TEST(test_prepared_lost)
 {
 	begin(take_session);
@@ -258,13 +259,14 @@ START_TEST(test_prepared_lost)
 	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 100000), 0);
 	check_over();
 	refd_answer_done(&ans);
-	ck_assert_int_eq(finish_by(REFD_VERB_ABORT, 100000), 0);
-	check_over();
+	ck_assert_int_eq(finish_by(REFD_VERB_ABORT, 300), 0);
+	check_all(REFD_UNKNOWN);
 	refd_answer_done(&ans);
 	refd_free(r);
 }
 END_TEST
 
+/* The library notices the loss when it pings. */
 static void returns_for_a_ping(struct fake *f)
 {
 	struct refd_request got;
@@ -275,64 +277,85 @@ static void returns_for_a_ping(struct fake *f)
 	fake_expect(f, got.verb == REFD_VERB_PING, "no ping");
 	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
 	refd_request_done(&got);
-	fake_read(f, &got);
-	fake_expect(f, got.verb == REFD_VERB_PING, "a commit that is too late");
-	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
+}
+
+static void notice_the_loss(void)
+{
+	struct refd_request ping = { .verb = REFD_VERB_PING };
+
+	prepare();
+	ck_assert_int_eq(refd_call(r, &ping, 100000, &ans), 0);
+	refd_answer_done(&ans);
+}
+
+static void tell_never_seen(struct fake *f)
+{
+	struct refd_request got;
+
+	take(f, REFD_VERB_QUERY, &got);
+	fake_answer_kind(f, &got, REFD_ANSWER_NEVER_SEEN);
 	refd_request_done(&got);
+}
+
+static void never_saw_it_since(struct fake *f)
+{
+	returns_for_a_ping(f);
+	tell_never_seen(f);
 }
 
 /* A new connection to the same daemon does not help. */
 START_TEST(test_not_on_another_connection)
 {
-	struct refd_request ping = { .verb = REFD_VERB_PING };
-
-	begin(returns_for_a_ping);
-	prepare();
-	ck_assert_int_eq(refd_call(r, &ping, 100000, &ans), 0);
-	refd_answer_done(&ans);
+	begin(never_saw_it_since);
+	notice_the_loss();
 	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 100000), 0);
 	check_over();
-	refd_answer_done(&ans);
-	ck_assert_int_eq(refd_call(r, &ping, 100000, &ans), 0);
 	finish();
 }
 END_TEST
 
-static void prepares_another(struct fake *f)
+static void did_it_since(struct fake *f)
+{
+	returns_for_a_ping(f);
+	tell_outcome(f);
+	tell_outcome(f);
+}
+
+/* Another struct refd may have prepared and committed the session. */
+START_TEST(test_lost_and_done_by_another)
+{
+	begin(did_it_since);
+	notice_the_loss();
+	ck_assert_int_eq(finish_by(REFD_VERB_ABORT, 100000), 0);
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 100000), 0);
+	check_all(REFD_OK);
+	finish();
+}
+END_TEST
+
+static void is_done_by_another(struct fake *f)
 {
 	struct refd_request got;
 
 	take_session(f);
-	fake_serve(f);
-	fake_read(f, &got);
-	fake_expect(f, got.verb == REFD_VERB_PING, "no ping");
-	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
-	refd_request_done(&got);
 	take(f, REFD_VERB_SESSION, &got);
-	fake_answer_prepared(f, &got);
+	fake_answer_ok(f, &got);
 	refd_request_done(&got);
-	fake_stop_listening(f);
+	tell_outcome(f);
 }
 
-/* No commit of the first was sent, whatever the caller does meanwhile. */
-START_TEST(test_lost_before_another)
+/* The session is not prepared any more, so its end is not sent. */
+START_TEST(test_done_by_another)
 {
-	struct refd_request ping = { .verb = REFD_VERB_PING }, other;
-
-	begin(prepares_another);
+	begin(is_done_by_another);
 	prepare();
-	ck_assert_int_eq(refd_call(r, &ping, 100000, &ans), 0);
+	ck_assert_int_eq(refd_call(r, &session, 100000, &ans), 0);
+	check_all(REFD_OK);
 	refd_answer_done(&ans);
-	other = session;
-	memset(&other.txid, 0, sizeof(other.txid));
-	ck_assert_int_eq(refd_call(r, &other, 100000, &ans), 0);
-	ck_assert_int_eq(ans.kind, REFD_ANSWER_PREPARED);
-	refd_answer_done(&ans);
-	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 300), 0);
-	check_over();
-	refd_answer_done(&ans);
-	ck_assert_int_eq(finish_by(REFD_VERB_ABORT, 300), 0);
-	check_over();
+	ck_assert_int_eq(finish_by(REFD_VERB_ABORT, 100000), 0);
+	check_all(REFD_OK);
 	finish();
 }
 END_TEST
@@ -341,11 +364,7 @@ static void prepares_it_again(struct fake *f)
 {
 	struct refd_request got;
 
-	take_session(f);
-	fake_serve(f);
-	fake_read(f, &got);
-	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
-	refd_request_done(&got);
+	never_saw_it_since(f);
 	take(f, REFD_VERB_SESSION, &got);
 	fake_answer_prepared(f, &got);
 	refd_request_done(&got);
@@ -357,12 +376,8 @@ static void prepares_it_again(struct fake *f)
 /* A session that was lost, and is prepared again, is not over. */
 START_TEST(test_lost_and_prepared_again)
 {
-	struct refd_request ping = { .verb = REFD_VERB_PING };
-
 	begin(prepares_it_again);
-	prepare();
-	ck_assert_int_eq(refd_call(r, &ping, 100000, &ans), 0);
-	refd_answer_done(&ans);
+	notice_the_loss();
 	prepare();
 	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 100000), 0);
 	check_all(REFD_OK);
@@ -610,6 +625,43 @@ START_TEST(test_commit_beside_abort)
 }
 END_TEST
 
+static void prepares_beside_a_commit(struct fake *f)
+{
+	struct refd_request again, commit;
+
+	take_session(f);
+	take(f, REFD_VERB_SESSION, &again);
+	take(f, REFD_VERB_COMMIT, &commit);
+	fake_answer_prepared(f, &again);
+	tell_outcome(f);
+	answer_end(f, &commit);
+	refd_request_done(&again);
+	refd_request_done(&commit);
+}
+
+/* A second answer that the session is prepared does not take back the commit,
+ * so the abort asks. */
+START_TEST(test_prepared_beside_commit)
+{
+	struct refd_request commit;
+
+	begin(prepares_beside_a_commit);
+	prepare();
+	ck_assert_int_eq(refd_submit(r, &session), 0);
+	commit = *end_by(REFD_VERB_COMMIT);
+	ck_assert_int_eq(refd_submit(r, &commit), 0);
+	ck_assert_int_eq(refd_wait(r, &session, 10000, &ans), 0);
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_PREPARED);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(finish_by(REFD_VERB_ABORT, 10000), 0);
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(refd_wait(r, &commit, 10000, &ans), 0);
+	check_all(REFD_OK);
+	finish();
+}
+END_TEST
+
 static void refuse_end(struct fake *f, enum refd_verb verb,
     enum refd_status status)
 {
@@ -661,32 +713,22 @@ END_TEST
 
 static void refuses_and_goes(struct fake *f)
 {
-	struct refd_request got;
-
 	take_session(f);
 	refuse_end(f, REFD_VERB_COMMIT, REFD_BUSY);
-	fake_serve(f);
-	fake_read(f, &got);
-	fake_expect(f, got.verb == REFD_VERB_PING, "no ping");
-	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
-	refd_request_done(&got);
-	fake_stop_listening(f);
 }
 
 /* The session is over then, because its only commit did nothing. */
 START_TEST(test_lost_after_refusal)
 {
-	struct refd_request ping = { .verb = REFD_VERB_PING };
-
 	begin(refuses_and_goes);
 	prepare();
 	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
 	check_refused(REFD_BUSY);
-	ck_assert_int_eq(refd_call(r, &ping, 10000, &ans), 0);
-	refd_answer_done(&ans);
+	fake_stop(&fake);
 	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 300), 0);
 	check_over();
-	finish();
+	refd_answer_done(&ans);
+	refd_free(r);
 }
 END_TEST
 
@@ -815,7 +857,8 @@ int main(void)
 	tcase_add_test(tc, test_session_lost);
 	tcase_add_test(tc, test_prepared_lost);
 	tcase_add_test(tc, test_not_on_another_connection);
-	tcase_add_test(tc, test_lost_before_another);
+	tcase_add_test(tc, test_lost_and_done_by_another);
+	tcase_add_test(tc, test_done_by_another);
 	tcase_add_test(tc, test_lost_and_prepared_again);
 	tcase_add_test(tc, test_commit_lost_and_done);
 	tcase_add_test(tc, test_commit_never_seen);
@@ -827,6 +870,7 @@ int main(void)
 	tcase_add_test(tc, test_abort_after_timeout);
 	tcase_add_test(tc, test_abort_beside_commit);
 	tcase_add_test(tc, test_commit_beside_abort);
+	tcase_add_test(tc, test_prepared_beside_commit);
 	tcase_add_test(tc, test_commit_after_refusal);
 	tcase_add_test(tc, test_lost_after_refusal);
 	tcase_add_test(tc, test_commit_answered_by_unknown);

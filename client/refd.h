@@ -43,8 +43,10 @@
  * or abort after a commit, and for one of a session that is not prepared on
  * this connection. A commit that the daemon REFUSED did nothing, unless the
  * status is REFD_UNKNOWN, so the session is still prepared, and takes another
- * commit or abort. For a commit or abort, only the txid is sent, so the updates
- * in the copy only serve to return a result for each of them.
+ * commit or abort. But an end that was submitted beside this commit asks, so it
+ * waits until the session is over. For a commit or abort, only the txid is
+ * sent, so the updates in the copy only serve to return a result for each of
+ * them.
  */
 #ifndef CLIENT_REFD_H
 #define CLIENT_REFD_H

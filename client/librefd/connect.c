@@ -13,13 +13,17 @@
 void refd_hang_up(struct refd *r)
 {
 	uint64_t written = refd_conn_written(&r->conn);
+	const struct known_session *s;
 	size_t i;
 
 	/* A denial comes before the server reads any byte, or never. */
 	if (r->refusal == REFD_DENIED)
 		written = 0;
-	for (i = 0; i < r->nr_flights; i++)
-		refd_flight_lost(r->flights[i], written);
+	for (i = 0; i < r->nr_flights; i++) {
+		s = refd_find_session(r, &r->flights[i]->req->txid);
+		refd_flight_lost(r->flights[i], written,
+		    s && s->state == SESSION_HELD);
+	}
 	r->nr_sessions = 0;
 	refd_conn_close(&r->conn);
 	refd_answer_decoder_free(r->dec);

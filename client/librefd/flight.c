@@ -12,7 +12,8 @@
 #define ASK_MAX_MS 250
 
 /* May the daemon have the request, or do it later by a commit? Only an answer
- * that settles the outcome denies this. */
+ * that settles the outcome denies this. A session that is prepared already may
+ * be committed whatever becomes of its second request. */
 static bool is_open(const struct flight *f)
 {
 	switch (f->state) {
@@ -26,9 +27,10 @@ static bool is_open(const struct flight *f)
 		    (f->ans.kind == REFD_ANSWER_RESULTS &&
 			f->ans.outcome == REFD_OUTCOME_UNKNOWN) ||
 		    (f->ans.kind == REFD_ANSWER_REFUSED &&
-			f->ans.status == REFD_UNKNOWN);
+			(f->ans.status == REFD_UNKNOWN || f->is_again));
 	case FLIGHT_UNSENT:
 	case FLIGHT_LATER:
+		return f->is_again;
 	case FLIGHT_OVER:
 		break;
 	}
@@ -45,7 +47,7 @@ static void move(struct flight *f, enum flight_state state)
 }
 
 struct flight *refd_flight_new(struct refd_request *req,
-    enum flight_state state)
+    enum flight_state state, bool is_prepared)
 {
 	struct flight *f = calloc(1, sizeof(*f));
 
@@ -54,6 +56,8 @@ struct flight *refd_flight_new(struct refd_request *req,
 	f->req = req;
 	f->born_ms = clock_now_ms();
 	f->nap_ms = ASK_MIN_MS;
+	f->is_again =
+	    is_prepared && refd_verb_class(req->verb) == REFD_CLASS_UPDATES;
 	move(f, state);
 	return f;
 }
@@ -69,21 +73,27 @@ void refd_flight_free(struct flight *f)
 
 /* State of a request after its connection is lost. With ALL_SENT, the daemon
  * may have received the whole request. */
-static enum flight_state lost_state(enum refd_verb verb, bool all_sent)
+static enum flight_state lost_state(const struct flight *f, bool all_sent,
+    bool is_held)
 {
+	const enum refd_verb verb = f->req->verb;
+
 	/* A daemon that has ended has nothing left to finish. The next one was
 	 * started to serve. */
 	if (verb == REFD_VERB_DRAIN && all_sent)
 		return FLIGHT_OVER;
 	switch (refd_verb_class(verb)) {
 	case REFD_CLASS_UPDATES:
+		if (f->is_again)
+			return FLIGHT_LOST;
 		if (!all_sent)
 			return FLIGHT_UNSENT;
 		/* A session ends with its connection. */
 		return verb == REFD_VERB_SESSION ? FLIGHT_OVER : FLIGHT_LOST;
 	case REFD_CLASS_END:
-		return verb == REFD_VERB_COMMIT && all_sent ? FLIGHT_LOST :
-							      FLIGHT_OVER;
+		if (verb == REFD_VERB_COMMIT)
+			return all_sent ? FLIGHT_LOST : FLIGHT_OVER;
+		return is_held ? FLIGHT_OVER : FLIGHT_LOST;
 	case REFD_CLASS_TXID:
 	case REFD_CLASS_SERVER:
 	case REFD_CLASS_JOURNAL:
@@ -174,20 +184,20 @@ int refd_flight_send(struct flight *f, struct refd_conn *conn)
 	return 0;
 }
 
-void refd_flight_lost(struct flight *f, uint64_t written)
+void refd_flight_lost(struct flight *f, uint64_t written, bool is_held)
 {
 	switch (f->state) {
 	case FLIGHT_SENT:
-		move(f, lost_state(f->req->verb, written >= f->end));
+		move(f, lost_state(f, written >= f->end, is_held));
 		break;
 	case FLIGHT_ASKING:
 	case FLIGHT_PENDING:
 		move(f, FLIGHT_LOST);
 		break;
-	case FLIGHT_LATER:
-		move(f, FLIGHT_UNSENT);
-		break;
 	case FLIGHT_UNSENT:
+	case FLIGHT_LATER:
+		move(f, f->is_again ? FLIGHT_LOST : FLIGHT_UNSENT);
+		break;
 	case FLIGHT_LOST:
 	case FLIGHT_OVER:
 	case FLIGHT_ANSWERED:
@@ -326,7 +336,9 @@ static void settle_unknown(struct flight *f)
 
 static void settle_never_seen(struct flight *f, struct refd_conn *conn)
 {
-	if (ends_session(f->req)) {
+	/* A session that was sent has ended with its connection. */
+	if (ends_session(f->req) ||
+	    (f->req->verb == REFD_VERB_SESSION && f->was_sent)) {
 		move(f, FLIGHT_OVER);
 		return;
 	}
@@ -442,7 +454,7 @@ int refd_flight_abandon(const struct flight *f, int err, const char *why,
 	/* The caller knows -EPROTO as an unknown outcome. */
 	if (!has_outcome || err == -EPROTO)
 		return err;
-	if (f->state != FLIGHT_UNSENT && f->state != FLIGHT_LATER) {
+	if (is_open(f)) {
 		unknown(f->req, ans);
 		return 0;
 	}

@@ -18,10 +18,10 @@
  * ...), goes back to UNSENT.
  *
  * A session ends with its connection, so a lost session, its abort, and a
- * commit that was not sent completely are OVER: nothing was done. Only a commit
- * that may have arrived is LOST, and so is every later end of its session, and
- * every end after the loss. If the daemon never saw the session, the end is
- * OVER, too, and never sent again.
+ * commit that was not sent completely are OVER: nothing was done. But a commit
+ * that may have arrived is LOST. So is what was in flight beside it, an abort
+ * or the same session once more, and so is every later end. If the daemon never
+ * saw the session, all of them are OVER, too, and never sent again.
  *
  * One thread at a time; nothing blocks. Functions return 0 or a negative errno:
  * -ENOMEM; -EINVAL for a request that does not fit the protocol; -EPROTO for an
@@ -53,13 +53,16 @@ struct flight {
 			       (LATER) */
 	unsigned nap_ms;    /* between queries */
 	bool was_sent;
+	/* A session that is prepared already is sent once more. */
+	bool is_again;
 	int err; /* of the last attempt to send the request; 0: none */
 	struct refd_answer ans; /* ANSWERED, until taken */
 };
 
-/* STATE: UNSENT, or LOST to ask first. */
+/* STATE: UNSENT, or LOST to ask first. IS_PREPARED: this connection has a
+ * prepared session with the id. */
 struct flight *refd_flight_new(struct refd_request *req,
-    enum flight_state state);
+    enum flight_state state, bool is_prepared);
 void refd_flight_free(struct flight *f);
 
 /* Queues the request on a new connection, or the query for its outcome. An
@@ -67,8 +70,9 @@ void refd_flight_free(struct flight *f);
  * returns it, too, because other requests must not end with it. */
 int refd_flight_send(struct flight *f, struct refd_conn *conn);
 /* The connection is lost. WRITTEN: bytes sent on the connection, or 0 if the
- * server is known to have read none. */
-void refd_flight_lost(struct flight *f, uint64_t written);
+ * server is known to have read none. IS_HELD: a session with the id is prepared
+ * there, and no commit of it is under way. */
+void refd_flight_lost(struct flight *f, uint64_t written, bool is_held);
 bool refd_flight_awaits(const struct flight *f, uint32_t request_id);
 /* The longest answer to the request or to its query, in bytes. */
 size_t refd_flight_answer_max(const struct flight *f);

@@ -161,7 +161,7 @@ int refd_submit(struct refd *r, struct refd_request *req)
 		r->last_id = 1;
 	req->request_id = r->last_id;
 	s = refd_find_session(r, &req->txid);
-	f = refd_flight_new(req, first_state(req, s));
+	f = refd_flight_new(req, first_state(req, s), s != NULL);
 	if (!f)
 		return refd_fail(r, -ENOMEM, "out of memory");
 	if (refd_conn_is_open(&r->conn)) {

@@ -2,8 +2,9 @@
  * Proves the work of librefd with sessions. A session and its end use one
  * connection. If the connection is lost before a commit may have arrived,
  * librefd reports the session as not done. Otherwise it asks for the outcome,
- * and never sends the commit again. An end after a commit, or after the loss,
- * asks, too. Only after a refusal, which did nothing, another end is sent.
+ * and never sends the commit again. What was in flight beside the commit asks,
+ * too, and so does an end after a commit or after the loss. Only after a
+ * refusal, which did nothing, another end is sent.
  */
 #include <check.h>
 #include <errno.h>
@@ -625,6 +626,153 @@ START_TEST(test_commit_beside_abort)
 }
 END_TEST
 
+/* Takes VERB, and then a commit, and answers neither. */
+static void lose_both(struct fake *f, enum refd_verb verb)
+{
+	struct refd_request got;
+
+	take_session(f);
+	take(f, verb, &got);
+	refd_request_done(&got);
+	take(f, REFD_VERB_COMMIT, &got);
+	refd_request_done(&got);
+	fake_hang_up(f);
+}
+
+static void loses_abort_and_commit(struct fake *f)
+{
+	lose_both(f, REFD_VERB_ABORT);
+	fake_serve(f);
+	tell_outcome(f);
+	tell_outcome(f);
+}
+
+/* The daemon may have refused the abort, so its loss proves nothing. */
+START_TEST(test_abort_lost_beside_commit)
+{
+	struct refd_request aborted;
+
+	begin(loses_abort_and_commit);
+	prepare();
+	aborted = *end_by(REFD_VERB_ABORT);
+	ck_assert_int_eq(refd_submit(r, &aborted), 0);
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(refd_wait(r, &aborted, 10000, &ans), 0);
+	check_all(REFD_OK);
+	finish();
+}
+END_TEST
+
+static void loses_session_and_commit(struct fake *f)
+{
+	lose_both(f, REFD_VERB_SESSION);
+	fake_serve(f);
+	tell_outcome(f);
+	tell_outcome(f);
+}
+
+/* The same session, sent once more, is committed with the first. */
+START_TEST(test_session_lost_beside_commit)
+{
+	begin(loses_session_and_commit);
+	prepare();
+	ck_assert_int_eq(refd_submit(r, &session), 0);
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 10000), 0);
+	check_all(REFD_OK);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(refd_wait(r, &session, 10000, &ans), 0);
+	check_all(REFD_OK);
+	finish();
+}
+END_TEST
+
+static void never_saw_both(struct fake *f)
+{
+	lose_both(f, REFD_VERB_SESSION);
+	fake_serve(f);
+	tell_never_seen(f);
+	tell_never_seen(f);
+}
+
+/* A session is never sent again by itself. */
+START_TEST(test_session_beside_commit_never_seen)
+{
+	begin(never_saw_both);
+	prepare();
+	ck_assert_int_eq(refd_submit(r, &session), 0);
+	ck_assert_int_eq(finish_by(REFD_VERB_COMMIT, 3000), 0);
+	check_over();
+	refd_answer_done(&ans);
+	ck_assert_int_eq(refd_wait(r, &session, 3000, &ans), 0);
+	check_over();
+	finish();
+}
+END_TEST
+
+/* Refuses the session sent once more, and goes with the commit. */
+static void refuse_again(struct fake *f, uint32_t retry_after_ms)
+{
+	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
+		.status = REFD_BUSY,
+		.retry_after_ms = retry_after_ms };
+	struct refd_request got;
+
+	take_session(f);
+	take(f, REFD_VERB_SESSION, &got);
+	no.request_id = got.request_id;
+	no.txid = got.txid;
+	fake_answer(f, &no);
+	refd_request_done(&got);
+	take(f, REFD_VERB_COMMIT, &got);
+	refd_request_done(&got);
+	fake_hang_up(f);
+	fake_stop_listening(f);
+}
+
+static void is_busy_for_it_again(struct fake *f)
+{
+	refuse_again(f, 0);
+}
+
+/* The refusal is of the second request, and the commit of the first may be
+ * done. */
+START_TEST(test_session_again_refused)
+{
+	begin(is_busy_for_it_again);
+	prepare();
+	ck_assert_int_eq(refd_call(r, &session, 10000, &ans), 0);
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ans.status, REFD_BUSY);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(finish_in_vain(REFD_VERB_COMMIT), 0);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(refd_call(r, &session, 60, &ans), 0);
+	check_all(REFD_UNKNOWN);
+	finish();
+}
+END_TEST
+
+static void puts_it_off_again(struct fake *f)
+{
+	refuse_again(f, 20000);
+}
+
+START_TEST(test_session_again_put_off)
+{
+	begin(puts_it_off_again);
+	prepare();
+	ck_assert_int_eq(refd_submit(r, &session), 0);
+	ck_assert_int_eq(finish_in_vain(REFD_VERB_COMMIT), 0);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(refd_wait(r, &session, 60, &ans), 0);
+	check_all(REFD_UNKNOWN);
+	ck_assert(session.maybe_sent);
+	finish();
+}
+END_TEST
+
 static void prepares_beside_a_commit(struct fake *f)
 {
 	struct refd_request again, commit;
@@ -870,6 +1018,11 @@ int main(void)
 	tcase_add_test(tc, test_abort_after_timeout);
 	tcase_add_test(tc, test_abort_beside_commit);
 	tcase_add_test(tc, test_commit_beside_abort);
+	tcase_add_test(tc, test_abort_lost_beside_commit);
+	tcase_add_test(tc, test_session_lost_beside_commit);
+	tcase_add_test(tc, test_session_beside_commit_never_seen);
+	tcase_add_test(tc, test_session_again_refused);
+	tcase_add_test(tc, test_session_again_put_off);
 	tcase_add_test(tc, test_prepared_beside_commit);
 	tcase_add_test(tc, test_commit_after_refusal);
 	tcase_add_test(tc, test_lost_after_refusal);

@@ -436,10 +436,12 @@ int refd_flight_ask_again(struct flight *f, struct refd_conn *conn,
 			*until = f->ask_at_ms;
 		return 0;
 	}
-	if (f->state == FLIGHT_LATER)
+	if (f->state == FLIGHT_LATER) {
+		move(f, FLIGHT_UNSENT); /* not tried for ever */
 		err = send_request(f, conn);
-	else
+	} else {
 		send_question(f, conn);
+	}
 	refd_conn_flush(conn);
 	return err;
 }

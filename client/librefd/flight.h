@@ -80,7 +80,7 @@ size_t refd_flight_answer_max(const struct flight *f);
 int refd_flight_answered(struct flight *f, struct refd_answer *ans,
     struct refd_conn *conn);
 /* If the time has come, sends the query or the request; otherwise lowers *UNTIL
- * to this time. */
+ * to this time. Errors as of refd_flight_send(). */
 int refd_flight_ask_again(struct flight *f, struct refd_conn *conn,
     uint64_t *until);
 /* Makes the final answer if nothing more is done to learn it, because of ERR:

@@ -178,18 +178,17 @@ int refd_submit(struct refd *r, struct refd_request *req)
 	return 0;
 }
 
-/* Sends queries for pending requests when their time has come. */
-static int ask_again(struct refd *r, uint64_t *until)
+/* Sends queries and requests whose time has come. False: a request cannot be
+ * sent. As on a new connection, it ends alone, when the caller waits for it. */
+static bool ask_again(struct refd *r, uint64_t *until)
 {
+	bool all = true;
 	size_t i;
-	int err;
 
-	for (i = 0; i < r->nr_flights; i++) {
-		err = refd_flight_ask_again(r->flights[i], &r->conn, until);
-		if (err < 0)
-			return refd_fail(r, err, "%s", strerror(-err));
-	}
-	return 0;
+	for (i = 0; i < r->nr_flights; i++)
+		if (refd_flight_ask_again(r->flights[i], &r->conn, until) < 0)
+			all = false;
+	return all;
 }
 
 /* Returns 0 if a new connection may help. */
@@ -220,9 +219,8 @@ static int turn(struct refd *r, uint64_t deadline)
 
 	if (!refd_conn_is_open(&r->conn))
 		return refd_reconnect(r, deadline);
-	err = ask_again(r, &until);
-	if (err < 0)
-		return err;
+	if (!ask_again(r, &until))
+		return 0; /* the caller may wait for this request */
 	err = refd_conn_pump(&r->conn, until);
 	if (err == -ETIMEDOUT)
 		return 0;

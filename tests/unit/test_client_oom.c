@@ -4,7 +4,8 @@
  * sentence. No answer is invented, and no transaction goes out under a wrong
  * id. With memory, the same handle and requests get their answers. If the
  * memory is gone for good, a transaction that was sent ends as unknown, because
- * a caller would take an error for a failure.
+ * a caller would take an error for a failure. A request that cannot be sent
+ * again for lack of memory ends alone.
  *
  * Allocations of the server's thread do not count. Under a sanitizer nothing
  * fails here (failing_malloc.h).
@@ -12,6 +13,7 @@
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -281,6 +283,70 @@ START_TEST(no_memory_hides_an_outcome)
 }
 END_TEST
 
+static sem_t may_answer;
+
+static void puts_one_off(struct fake *f)
+{
+	struct refd_answer later = { .kind = REFD_ANSWER_REFUSED,
+		.status = REFD_BUSY,
+		.retry_after_ms = 500 };
+	struct refd_request got[NR_REQUESTS];
+	int i;
+
+	fake_serve(f);
+	for (i = 0; i < NR_REQUESTS; i++)
+		fake_read(f, &got[i]);
+	later.request_id = got[1].request_id;
+	later.txid = got[1].txid;
+	fake_answer(f, &later);
+	sem_wait(&may_answer);
+	fake_answer_ok(f, &got[0]);
+	for (i = 0; i < NR_REQUESTS; i++)
+		refd_request_done(&got[i]);
+}
+
+/* The time to send the second request again comes while its caller waits for
+ * the first, which the daemon has. */
+START_TEST(no_memory_for_one_ends_no_other)
+{
+	struct refd_answer ans;
+	struct fake fake;
+	struct refd *r;
+	int i, err;
+
+	if (!CAN_FAIL)
+		return;
+	fill();
+	ck_assert_int_eq(sem_init(&may_answer, 0, 0), 0);
+	fake_start(&fake, puts_one_off);
+	r = refd_new(fake.path);
+	ck_assert_ptr_nonnull(r);
+	ck_assert_int_eq(refd_connect(r, 2000), 0);
+	for (i = 0; i < NR_REQUESTS; i++)
+		ck_assert_int_eq(refd_submit(r, &requests[i]), 0);
+	do
+		err = refd_wait(r, &requests[0], 10, &ans);
+	while (err == -ETIMEDOUT && requests[1].maybe_sent);
+	client = pthread_self();
+	allocations = 0;
+	was_hit = false;
+	fail_at = 0;
+	while (err == -ETIMEDOUT && !was_hit)
+		err = refd_wait(r, &requests[0], 10, &ans);
+	fail_at = -1;
+	ck_assert_int_eq(err, -ETIMEDOUT);
+	ck_assert_int_eq(sem_post(&may_answer), 0);
+	ck_assert_int_eq(refd_wait(r, &requests[0], 10000, &ans), 0);
+	ck_assert(is_whole(&ans));
+	refd_answer_done(&ans);
+	ck_assert_int_lt(refd_wait(r, &requests[1], 10000, &ans), 0);
+	ck_assert(!requests[1].maybe_sent);
+	refd_free(r);
+	fake_stop(&fake);
+	sem_destroy(&may_answer);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("client, out of memory");
@@ -290,6 +356,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, each_allocation_fails);
 	tcase_add_test(tc, no_memory_hides_an_outcome);
+	tcase_add_test(tc, no_memory_for_one_ends_no_other);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -624,7 +624,7 @@ static const struct misfit {
 	enum refd_status status;
 	enum refd_outcome outcome;
 	size_t nr_updates;
-	bool of_another_id;
+	bool of_another_id, of_no_id;
 	bool to_query; /* the answer to the question, not to the transaction */
 } misfits[] = {
 	{ .kind = REFD_ANSWER_PENDING },
@@ -635,6 +635,7 @@ static const struct misfit {
 	{ .kind = REFD_ANSWER_PAIRS },
 	{ .kind = REFD_ANSWER_RECORDS },
 	{ .nr_updates = NR, .of_another_id = true },
+	{ .nr_updates = NR, .of_no_id = true },
 	{ .kind = REFD_ANSWER_REFUSED,
 	    .status = REFD_DENIED,
 	    .of_another_id = true },
@@ -656,6 +657,8 @@ static const struct misfit {
 	    .of_another_id = true,
 	    .to_query = true },
 	{ .nr_updates = NR, .of_another_id = true, .to_query = true },
+	{ .kind = REFD_ANSWER_NEVER_SEEN, .of_no_id = true, .to_query = true },
+	{ .nr_updates = NR, .of_no_id = true, .to_query = true },
 };
 
 #define NR_MISFITS (int)(sizeof(misfits) / sizeof(misfits[0]))
@@ -679,6 +682,8 @@ static void answer_misfit(struct fake *f, const struct refd_request *got)
 		results[i].name = updates[i].name;
 	if (misfit->of_another_id)
 		no.txid.bytes[15] ^= 1;
+	if (misfit->of_no_id)
+		memset(&no.txid, 0, sizeof(no.txid));
 	fake_answer(f, &no);
 }
 
@@ -709,6 +714,38 @@ START_TEST(test_misfit)
 	ck_assert_int_eq(run_for(answers_with_a_misfit, 100000), 0);
 	check_all(REFD_OK);
 	ck_assert_int_eq(ans.outcome, REFD_COMMITTED);
+	refd_answer_done(&ans);
+}
+END_TEST
+
+static void rejects_what_it_cannot_tell(struct fake *f)
+{
+	struct refd_result results[NR] = { { .status = REFD_UNKNOWN } };
+	struct refd_answer no = { .kind = REFD_ANSWER_RESULTS,
+		.results = results,
+		.nr_results = NR,
+		.nr_updates = NR,
+		.outcome = REFD_REJECTED };
+	struct refd_request got;
+	int i;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	no.request_id = got.request_id;
+	no.txid = got.txid;
+	for (i = 0; i < NR; i++)
+		results[i].name = updates[i].name;
+	fake_answer(f, &no);
+	refd_request_done(&got);
+}
+
+/* The results count, so a caller asks again. */
+START_TEST(test_outcome_of_the_results)
+{
+	ck_assert_int_eq(run_for(rejects_what_it_cannot_tell, 10000), 0);
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_RESULTS);
+	ck_assert_int_eq(ans.outcome, REFD_OUTCOME_UNKNOWN);
+	ck_assert(req.maybe_sent);
 	refd_answer_done(&ans);
 }
 END_TEST
@@ -813,6 +850,7 @@ int main(void)
 	tcase_add_test(tc, test_half_done);
 	tcase_add_test(tc, test_of_another);
 	tcase_add_loop_test(tc, test_misfit, 0, NR_MISFITS);
+	tcase_add_test(tc, test_outcome_of_the_results);
 	tcase_add_test(tc, test_garbage);
 	tcase_add_test(tc, test_two_in_flight);
 	suite_add_tcase(s, tc);

@@ -470,16 +470,66 @@ static void answer_nothing(const struct refd_request *req,
 	ans->outcome = REFD_COMMITTED;
 }
 
+/* Could the daemon give this answer before it looked for the id? Results with a
+ * token are recorded, so they are the outcome of the id. */
+static bool may_hide_outcome(const struct refd_answer *ans)
+{
+	size_t i;
+
+	if (ans->kind == REFD_ANSWER_REFUSED)
+		return ans->status != REFD_UNKNOWN &&
+		    ans->status != REFD_BADREQUEST;
+	if (ans->kind != REFD_ANSWER_RESULTS || ans->outcome != REFD_REJECTED ||
+	    ans->lsn != 0)
+		return false;
+	for (i = 0; i < ans->nr_results; i++)
+		if (git_messages_is_busy(ans->results[i].status))
+			return true;
+	return false;
+}
+
+/* Only "never-seen" denies it. Whatever else the daemon says may be of other
+ * updates: a query has no more than the id, and root's query finds the ids of
+ * all users. So no answer here is an outcome. */
+static bool may_be_done(const struct updater *up, const struct refd_txid *id)
+{
+	struct refd_request query = { .verb = REFD_VERB_QUERY, .txid = *id };
+	struct refd_answer ans;
+	bool may_be;
+
+	if (refd_call(up->daemon, &query, GRACE_MS, &ans) < 0)
+		return true;
+	may_be = ans.kind != REFD_ANSWER_NEVER_SEEN;
+	refd_answer_done(&ans);
+	return may_be;
+}
+
+/* An earlier call may have used the id of --txid. The daemon compares the
+ * updates and gives the first outcome, unless it is too busy to look. Its
+ * refusal says nothing of the earlier call, so the outcome is unknown then. */
+static void doubt(const struct updater *up, const struct refd_request *req,
+    struct refd_answer *ans)
+{
+	if (!up->opt->txid || !may_hide_outcome(ans) ||
+	    !may_be_done(up, &req->txid))
+		return;
+	refd_answer_done(ans);
+	if (refd_answer_unknown(req, ans) < 0)
+		die("out of memory");
+}
+
 static void call(struct updater *up, struct refd_request *req,
     struct refd_answer *ans)
 {
 	const char *why;
 
-	if (req->nr_updates)
+	if (req->nr_updates) {
 		connect_call(up->daemon, req,
 		    clock_deadline_ms(up->opt->timeout_ms), GRACE_MS, ans);
-	else
+		doubt(up, req, ans);
+	} else {
 		answer_nothing(req, ans);
+	}
 	symref_forget();
 	why = unserved_answer(ans);
 	if (why)

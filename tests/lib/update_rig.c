@@ -153,6 +153,22 @@ void update_take(struct fake *f, enum refd_verb verb, struct refd_request *req)
 	fake_expect(f, req->verb == verb, "another request than expected");
 }
 
+void update_take_query(struct fake *f, enum refd_answer_kind kind)
+{
+	struct refd_update one = { .name = "refs/heads/a" };
+	struct refd_request req, whole;
+
+	update_take(f, REFD_VERB_QUERY, &req);
+	whole = req;
+	whole.updates = &one;
+	whole.nr_updates = 1;
+	if (kind == REFD_ANSWER_RESULTS)
+		fake_answer_ok(f, &whole);
+	else
+		fake_answer_kind(f, &req, kind);
+	refd_request_done(&req);
+}
+
 static struct refd_update held[4];
 static size_t nr_held;
 

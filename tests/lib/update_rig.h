@@ -34,6 +34,8 @@ void update_end(int wanted);
 /* ---- in the script ---- */
 
 void update_take(struct fake *f, enum refd_verb verb, struct refd_request *req);
+/* Takes a query. With RESULTS, one update, of refs/heads/a, is ok. */
+void update_take_query(struct fake *f, enum refd_answer_kind kind);
 /* Takes a session and answers that it is prepared; HEAD leads to main. */
 void update_take_session(struct fake *f, bool rewrites_packed);
 /* Takes COMMIT or ABORT; all updates are ok. */

@@ -1,8 +1,9 @@
 #!/bin/bash
 # Proves that no user starves. While one user sends as much as possible, updates
 # of another user get their turn. The busy user is told to come later, does so,
-# and loses nothing. The same holds for repositories and for connections. The test
-# also covers reserved prefixes, and a reload that changes all limits.
+# and loses nothing. The same holds for repositories and for connections. A
+# repeated call of a user who may send nothing is unknown, and not refused. The
+# test also covers reserved prefixes, and a reload that changes all limits.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"
@@ -161,4 +162,36 @@ check 'its other refs are not' test -n \
 is 'by a symbolic ref' denied "$(as $MODEST "$REFD" update --git-dir "$M" \
 	--porcelain --stdin 2>"$T/err" <<<'symref-create refs/x/y refs/pull/9' |
 	sed -n '1s/^ng [^ ]* \([a-z]*\).*/\1/p')"
+
+# ---- an id of an earlier call ----
+
+config 'user-requests = 1'
+check 'reloaded for one request' reload
+once() { # ARGUMENT...
+	as $GREEDY "$REFD" update --git-dir "$G" --porcelain --timeout 2000 \
+		"$@" 2>"$T/err"
+}
+one_waits() { [ "$(stat_of waiting)" -ge 1 ]; }
+id=$(printf '%012x%020d' "$(date +%s%3N)" 0)
+said="ok refs/heads/once
+txn $id committed"
+is 'an update with an id' "$said" \
+	"$(once --txid "$id" refs/heads/once "$hers")"
+check 'no batch begins' "$REFD" pause
+as $GREEDY "$REFD" update --git-dir "$G" --timeout 60000 refs/heads/waits \
+	"$hers" &
+own $!
+check 'the share of the user is used up' await 10 one_waits
+once refs/heads/other "$hers" >"$T/out"
+is 'another update is refused as busy' 75 $?
+once --txid "$id" refs/heads/once "$hers" >"$T/out"
+is 'the same id again is not refused' 128 $?
+check 'the outcome is unknown' grep -q "^txn $id unknown" "$T/out"
+check 'and somebody shall ask' \
+	grep -q "^fatal: outcome unknown (transaction $id): ask" "$T/err"
+is 'who asks hears the outcome' "$said" "$(as $GREEDY "$REFD" query "$id")"
+check 'batches begin' "$REFD" resume
+check 'who waited is served' reap "${scenario_pids[-1]}"
+is 'the same id again: its outcome' "$said" \
+	"$(once --txid "$id" refs/heads/once "$hers")"
 finish

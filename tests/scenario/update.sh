@@ -369,6 +369,24 @@ new_txid() {
 		$((RANDOM))
 }
 
+# The id is that of the first updates, so an "ok" would be of the other ones.
+of_other_updates() {
+	local id
+	id=$(new_txid)
+	"$REFD" update -C "$repo" --txid "$id" refs/heads/other "$first"
+	"$REFD" update -C "$repo" --txid "$id" refs/heads/other "$second" \
+		2>"$T/err"
+	is 'the same id with another value' 128 $?
+	check 'and why' grep -q 'id was used' "$T/err"
+	is 'nothing is done' "$first" "$(ref_of own.git refs/heads/other)"
+	new_repo twin.git bare
+	"$REFD" update -C "$T/twin.git" --txid "$id" refs/heads/other \
+		"$(new_commit twin.git first)" 2>"$T/err"
+	is 'the same id in another repository' 128 $?
+	check 'and why there' grep -q 'id was used' "$T/err"
+	is 'nothing is done there' '' "$(ref_of twin.git refs/heads/other)"
+}
+
 own_words() {
 	local repo=$T/own.git id out
 	new_repo own.git bare
@@ -400,6 +418,15 @@ txn $id committed" "$out"
 	is 'query by id' "ok refs/heads/one
 ok refs/heads/two
 txn $id committed" "$out"
+
+	id=$(new_txid)
+	"$REFD" update -C "$repo" --txid "$id" refs/heads/moved "$first"
+	"$REFD" update -C "$repo" refs/heads/moved "$second"
+	check 'the same id again, the ref has moved on' \
+		"$REFD" update -C "$repo" --txid "$id" refs/heads/moved "$first"
+	is 'the ref is not moved back' "$second" \
+		"$(ref_of own.git refs/heads/moved)"
+	of_other_updates
 
 	id=$(new_txid)
 	out=$("$REFD" update -C "$repo" --porcelain --txid "$id" --stdin \

@@ -1,10 +1,12 @@
 /*
  * Proves how "refd update" deals with a server that follows a script. In a
  * session of --stdin, the client sends each command in time, answers in time,
- * and releases the locks whatever ends the session. Git does what the daemon
- * does not support, with the commands that the client has already read, and all
- * of a transaction with a name that is too long for refd. The text of a refusal
- * cannot control the terminal.
+ * and releases the locks whatever ends the session. With an id of the caller,
+ * no refusal hides the outcome of an earlier call, and no outcome of other
+ * updates is reported. Git does what the daemon does not support, with the
+ * commands that the client has already read, and all of a transaction with a
+ * name that is too long for refd. The text of a refusal cannot control the
+ * terminal.
  */
 #include <check.h>
 #include <stdio.h>
@@ -98,6 +100,238 @@ START_TEST(test_lost)
 	update_expect(
 	    "error: refd: aborted: the session ended with its connection");
 	update_end(75);
+}
+END_TEST
+
+/* ---- an id of the caller ---- */
+
+#define ID "0123456789abcdef0123456789abcdef"
+
+static char txid[] = ID;
+
+static void knows_the_id(struct fake *f)
+{
+	struct refd_request req;
+
+	fake_serve(f);
+	update_take(f, REFD_VERB_TRANSACTION, &req);
+	fake_answer_ok(f, &req);
+	refd_request_done(&req);
+}
+
+/* Only the daemon can compare the updates with those of the first call, so they
+ * are sent. */
+START_TEST(test_id_of_an_earlier_call)
+{
+	char *argv[] = { "update", "--porcelain", "--txid", txid,
+		"refs/heads/a", A, NULL };
+
+	update_start(knows_the_id, argv);
+	update_expect("ok refs/heads/a");
+	update_expect("txn " ID " committed");
+	update_end(0);
+}
+END_TEST
+
+/* What the daemon answers to the transaction, and what the program says then if
+ * it believes the answer. */
+struct refusal {
+	enum refd_answer_kind kind;
+	enum refd_status status;
+	uint64_t lsn;
+	const char *said;
+	int rc;
+};
+
+/* A busy daemon does not look for the id. */
+static const struct refusal early[] = {
+	{ .kind = REFD_ANSWER_REFUSED,
+	    .status = REFD_DENIED,
+	    .said = "fatal: refd: denied: ",
+	    .rc = 128 },
+	{ .kind = REFD_ANSWER_REFUSED,
+	    .status = REFD_BUSY,
+	    .said = "error: refd: busy: ",
+	    .rc = 75 },
+	{ .kind = REFD_ANSWER_RESULTS,
+	    .status = REFD_BUSY,
+	    .said = "error: ",
+	    .rc = 75 },
+	{ .kind = REFD_ANSWER_RESULTS,
+	    .status = REFD_DEADLINE,
+	    .said = "error: ",
+	    .rc = 75 },
+};
+
+#define NR_EARLY (int)(sizeof(early) / sizeof(early[0]))
+
+/* The daemon gives these answers only after the look. */
+static const struct refusal late[] = {
+	{ .kind = REFD_ANSWER_REFUSED,
+	    .status = REFD_BADREQUEST,
+	    .said = "fatal: refd: badrequest: ",
+	    .rc = 128 },
+	{ .kind = REFD_ANSWER_REFUSED,
+	    .status = REFD_UNKNOWN,
+	    .said = "fatal: outcome unknown ",
+	    .rc = 128 },
+	{ .kind = REFD_ANSWER_RESULTS,
+	    .status = REFD_STALE,
+	    .said = "fatal: update_ref failed ",
+	    .rc = 128 },
+	{ .kind = REFD_ANSWER_RESULTS,
+	    .status = REFD_DEADLINE,
+	    .lsn = 9,
+	    .said = "error: ",
+	    .rc = 75 },
+};
+
+#define NR_LATE (int)(sizeof(late) / sizeof(late[0]))
+
+static const struct refusal *refusal;
+/* Answers the question about the id; NULL: there is none. */
+static void (*tell)(struct fake *f);
+
+/* The program does not send to a node that follows again. */
+static void tell_that_it_follows(struct fake *f)
+{
+	struct refd_pair pair = { "role", "follower" };
+	struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
+		.pairs = &pair,
+		.nr_pairs = 1 };
+	struct refd_request req;
+
+	update_take(f, REFD_VERB_STATUS, &req);
+	ans.request_id = req.request_id;
+	fake_answer(f, &ans);
+	refd_request_done(&req);
+}
+
+static void refuses_the_id(struct fake *f)
+{
+	struct refd_result one = { .name = "refs/heads/a",
+		.status = refusal->status };
+	struct refd_answer no = { .kind = refusal->kind,
+		.status = refusal->status,
+		.results = &one,
+		.nr_results = 1,
+		.nr_updates = 1,
+		.outcome = REFD_REJECTED,
+		.lsn = refusal->lsn };
+	struct refd_request req;
+
+	fake_serve(f);
+	update_take(f, REFD_VERB_TRANSACTION, &req);
+	no.request_id = req.request_id;
+	no.txid = req.txid;
+	fake_answer(f, &no);
+	refd_request_done(&req);
+	if (refusal->status == REFD_BUSY)
+		tell_that_it_follows(f);
+	if (tell)
+		tell(f);
+}
+
+static void refuse_question(struct fake *f, enum refd_status status)
+{
+	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
+		.status = status };
+	struct refd_request req;
+
+	update_take(f, REFD_VERB_QUERY, &req);
+	no.request_id = req.request_id;
+	no.txid = req.txid;
+	fake_answer(f, &no);
+	refd_request_done(&req);
+}
+
+static void tell_results(struct fake *f)
+{
+	update_take_query(f, REFD_ANSWER_RESULTS);
+}
+
+static void tell_pending(struct fake *f)
+{
+	update_take_query(f, REFD_ANSWER_PENDING);
+}
+
+static void tell_expired(struct fake *f)
+{
+	update_take_query(f, REFD_ANSWER_EXPIRED);
+}
+
+static void tell_never_seen(struct fake *f)
+{
+	update_take_query(f, REFD_ANSWER_NEVER_SEEN);
+}
+
+static void tell_busy(struct fake *f)
+{
+	refuse_question(f, REFD_BUSY);
+}
+
+static void tell_error(struct fake *f)
+{
+	refuse_question(f, REFD_IO);
+}
+
+/* After three answers that don't fit, librefd gives up. */
+static void tell_nonsense(struct fake *f)
+{
+	update_take_query(f, REFD_ANSWER_PONG);
+	fake_serve(f);
+	update_take_query(f, REFD_ANSWER_PONG);
+	fake_serve(f);
+	update_take_query(f, REFD_ANSWER_PONG);
+}
+
+static void (*const tells[])(struct fake *f) = { tell_results, tell_pending,
+	tell_expired, tell_busy, tell_error, tell_nonsense };
+
+#define NR_TELLS (int)(sizeof(tells) / sizeof(tells[0]))
+
+static void check_refusal(const struct refusal *r, const char *said, int rc)
+{
+	char *argv[] = { "update", "--txid", txid, "refs/heads/a", A, NULL };
+
+	refusal = r;
+	update_start(refuses_the_id, argv);
+	update_expect_start(said);
+	update_end(rc);
+}
+
+#define OUTCOME_UNKNOWN                                                        \
+	"fatal: outcome unknown (transaction " ID "): ask with"
+
+/* An earlier call may have done it, and no other answer to the question denies
+ * this: a query has only the id, so its results may be of other updates. */
+START_TEST(test_no_refusal_hides_an_outcome)
+{
+	tell = tells[_i];
+	check_refusal(&early[0], OUTCOME_UNKNOWN, 128);
+}
+END_TEST
+
+START_TEST(test_no_refusal_of_any_kind)
+{
+	tell = tell_results;
+	check_refusal(&early[_i], OUTCOME_UNKNOWN, 128);
+}
+END_TEST
+
+START_TEST(test_refusal_of_a_new_id)
+{
+	tell = tell_never_seen;
+	check_refusal(&early[_i], early[_i].said, early[_i].rc);
+}
+END_TEST
+
+/* "outcome unknown" would make somebody ask, and the answer would be that of
+ * the other updates. */
+START_TEST(test_refusal_after_the_look)
+{
+	tell = NULL;
+	check_refusal(&late[_i], late[_i].said, late[_i].rc);
 }
 END_TEST
 
@@ -409,6 +643,11 @@ int main(void)
 	tcase_add_test(tc, test_error_when_prepared);
 	tcase_add_test(tc, test_nothing_asked_for);
 	tcase_add_test(tc, test_lost);
+	tcase_add_test(tc, test_id_of_an_earlier_call);
+	tcase_add_loop_test(tc, test_no_refusal_hides_an_outcome, 0, NR_TELLS);
+	tcase_add_loop_test(tc, test_no_refusal_of_any_kind, 0, NR_EARLY);
+	tcase_add_loop_test(tc, test_refusal_of_a_new_id, 0, NR_EARLY);
+	tcase_add_loop_test(tc, test_refusal_after_the_look, 0, NR_LATE);
 	tcase_add_test(tc, test_settings);
 	tcase_add_test(tc, test_left_to_git);
 	tcase_add_test(tc, test_symbolic_links_are_gits);

@@ -39,6 +39,7 @@ struct update_options {
 /* A transaction that is prepared. */
 struct held {
 	bool is_prepared;
+	bool is_done;            /* by an earlier call with the same --txid */
 	bool by_daemon;          /* the daemon holds locks for it */
 	struct refd_request req; /* borrows from the changes */
 	struct refd_answer ans;

@@ -592,14 +592,15 @@ static void held_done(struct held *h)
 }
 
 /* A batch may have no ref to hold. Such a batch is prepared, because its
- * rejections are reported at the commit. */
+ * rejections are reported at the commit. All other results are of an earlier
+ * call with the id, because an update needs a lock to be done. */
 static bool is_prepared(const struct updater *up, const struct held *h)
 {
 	switch (h->ans.kind) {
 	case REFD_ANSWER_PREPARED:
 		return true;
 	case REFD_ANSWER_RESULTS:
-		return up->opt->batch;
+		return up->opt->batch && h->ans.outcome == REFD_REJECTED;
 	case REFD_ANSWER_PENDING:
 	case REFD_ANSWER_NEVER_SEEN:
 	case REFD_ANSWER_EXPIRED:
@@ -629,6 +630,7 @@ static int hold(struct updater *up, const struct changes *changes)
 	if (!h->is_prepared) {
 		rc = report(up, changes, &h->ans);
 		held_done(h);
+		h->is_done = rc == 0;
 	}
 	return rc;
 }
@@ -640,15 +642,24 @@ static void end_session(struct updater *up, enum refd_verb verb,
 	    up->opt->timeout_ms + GRACE_MS, ans);
 }
 
+/* Another call with the id of --txid may have committed it, before this call or
+ * beside it. Nobody must hear of an abort then. */
 static void let_go(struct updater *up)
 {
+	bool is_done = up->held.is_done;
 	struct refd_answer ans;
 
-	if (!up->held.by_daemon)
-		return;
-	end_session(up, REFD_VERB_ABORT, &ans);
-	refd_answer_done(&ans);
+	if (up->held.by_daemon) {
+		end_session(up, REFD_VERB_ABORT, &ans);
+		is_done = ans.kind == REFD_ANSWER_RESULTS &&
+		    (ans.outcome == REFD_COMMITTED ||
+			ans.outcome == REFD_PARTIAL);
+		refd_answer_done(&ans);
+	}
 	up->held.by_daemon = false;
+	if (is_done)
+		die("another call with this id has done it, so it cannot be "
+		    "aborted");
 }
 
 static void __attribute__((noreturn)) declined_by_hook(const struct updater *up)
@@ -659,14 +670,39 @@ static void __attribute__((noreturn)) declined_by_hook(const struct updater *up)
 	die("%s", why.data);
 }
 
+/* The hook declines before the daemon is asked for a lock. Returns the exit
+ * status if an earlier call with the id may have done what the hook declines.
+ * Otherwise the program ends. */
+static int declined_early(struct updater *up, const struct changes *changes)
+{
+	struct refd_request req;
+	struct refd_answer ans;
+	int rc;
+
+	if (!up->opt->txid || !changes->nr)
+		declined_by_hook(up);
+	make_request(up, REFD_VERB_SESSION, changes, &req);
+	if (!may_be_done(up, &req.txid))
+		declined_by_hook(up);
+	/* The request is not sent, and an answer needs the id of a request. */
+	req.request_id = 1;
+	if (refd_answer_unknown(&req, &ans) < 0)
+		die("out of memory");
+	rc = report(up, changes, &ans);
+	refd_answer_done(&ans);
+	return rc;
+}
+
 int updater_prepare(struct updater *up, const struct changes *changes)
 {
 	int rc;
 
 	check(up, changes);
 	if (!reftx_preparing(&up->hook, changes))
-		declined_by_hook(up);
+		return declined_early(up, changes);
 	rc = hold(up, changes);
+	if (up->held.is_done)
+		return rc;
 	if (rc == 0 && !reftx_prepared(&up->hook, changes, &up->held.ans)) {
 		let_go(up);
 		reftx_aborted(&up->hook);
@@ -723,11 +759,17 @@ static int commit_held(struct updater *up, const struct changes *changes)
 
 int updater_commit(struct updater *up, const struct changes *changes)
 {
+	const bool is_begun = up->held.is_prepared || up->held.is_done;
 	int rc = 0;
 
-	if (!up->held.is_prepared && !reftx_exists(&up->hook))
+	if (!is_begun && !reftx_exists(&up->hook))
 		return commit_whole(up, changes);
-	if (!up->held.is_prepared)
+	if (!is_begun)
 		rc = updater_prepare(up, changes);
-	return rc ? rc : commit_held(up, changes);
+	if (rc)
+		return rc;
+	if (!up->held.is_done)
+		return commit_held(up, changes);
+	held_done(&up->held); /* reported before */
+	return 0;
 }

@@ -129,12 +129,19 @@ void update_wait_for_server(void)
 	joined = true;
 }
 
+void update_end_input(void)
+{
+	if (to)
+		fclose(to);
+	to = NULL;
+}
+
 void update_end(int wanted)
 {
 	char rest[4096] = "";
 	int status;
 
-	fclose(to);
+	update_end_input();
 	if (fgets(rest, sizeof(rest), from))
 		ck_abort_msg("said, too: %s", rest);
 	fclose(from);
@@ -200,20 +207,40 @@ static void free_held(void)
 		free((char *)held[nr_held - 1].name);
 }
 
-void update_take_end(struct fake *f, enum refd_verb verb)
+/* Takes VERB; all updates have STATUS. */
+static void take_end(struct fake *f, enum refd_verb verb,
+    enum refd_status status)
 {
+	struct refd_result results[4] = { 0 };
+	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
+		.results = results,
+		.nr_results = nr_held,
+		.nr_updates = nr_held,
+		.outcome = status == REFD_OK ? REFD_COMMITTED : REFD_REJECTED,
+		.lsn = 7 };
 	struct refd_request req;
+	size_t i;
 
 	update_take(f, verb, &req);
-	if (verb == REFD_VERB_COMMIT) {
-		req.updates = held;
-		req.nr_updates = nr_held;
+	ans.request_id = req.request_id;
+	ans.txid = req.txid;
+	for (i = 0; i < nr_held; i++) {
+		results[i].name = held[i].name;
+		results[i].status = status;
 	}
-	fake_answer_ok(f, &req);
-	req.updates = NULL;
-	req.nr_updates = 0;
+	fake_answer(f, &ans);
 	refd_request_done(&req);
 	free_held();
+}
+
+void update_take_end(struct fake *f, enum refd_verb verb)
+{
+	take_end(f, verb, verb == REFD_VERB_COMMIT ? REFD_OK : REFD_ABORTED);
+}
+
+void update_take_late_abort(struct fake *f)
+{
+	take_end(f, REFD_VERB_ABORT, REFD_OK);
 }
 
 void update_take_commit(struct fake *f, struct refd_request *req)

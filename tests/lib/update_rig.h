@@ -28,6 +28,7 @@ void update_expect(const char *line);
 void update_expect_start(const char *start);
 /* The server's script has ended. */
 void update_wait_for_server(void);
+void update_end_input(void);
 /* Ends the input. Checks that there is no more output, and the exit status. */
 void update_end(int wanted);
 
@@ -38,8 +39,10 @@ void update_take(struct fake *f, enum refd_verb verb, struct refd_request *req);
 void update_take_query(struct fake *f, enum refd_answer_kind kind);
 /* Takes a session and answers that it is prepared; HEAD leads to main. */
 void update_take_session(struct fake *f, bool rewrites_packed);
-/* Takes COMMIT or ABORT; all updates are ok. */
+/* Takes COMMIT, and all updates are ok, or ABORT, and they are aborted. */
 void update_take_end(struct fake *f, enum refd_verb verb);
+/* Takes ABORT; all updates are ok, because another client has committed. */
+void update_take_late_abort(struct fake *f);
 /* Takes COMMIT; the caller answers REQ. */
 void update_take_commit(struct fake *f, struct refd_request *req);
 

@@ -369,6 +369,59 @@ new_txid() {
 		$((RANDOM))
 }
 
+# A hook needs a session, and so does "prepare". The second call takes no lock,
+# and gets the outcome of the first.
+same_id_again() {
+	local id hook=$repo/hooks/reference-transaction
+	mkdir -p "$repo/hooks"
+	printf '#!/bin/sh\ncat >/dev/null\n' >"$hook"
+	chmod +x "$hook"
+	id=$(new_txid)
+	twice_with "$id" 'a hook' "ok refs/heads/hooked
+txn $id committed" --porcelain refs/heads/hooked "$first" </dev/null
+	rm "$hook"
+	id=$(new_txid)
+	twice_with "$id" 'a session' 'start: ok
+prepare: ok
+commit: ok' --stdin <<-END
+		start
+		create refs/heads/prepared $first
+		prepare
+		commit
+	END
+	id=$(new_txid)
+	twice_with "$id" 'a batch' 'start: ok
+prepare: ok
+commit: ok' --stdin --batch-updates <<-END
+		start
+		create refs/heads/batched $first
+		prepare
+		commit
+	END
+	"$REFD" update -C "$repo" --txid "$id" --stdin --batch-updates \
+		>"$T/out" 2>"$T/err" <<-END
+		start
+		create refs/heads/batched $first
+		prepare
+		abort
+	END
+	is 'an id that is done: the abort fails' 128 $?
+	is 'and does not say ok' 'start: ok
+prepare: ok' "$(cat "$T/out")"
+}
+
+twice_with() { # TXID NAME OUTPUT ARGUMENT...
+	local id=$1 name=$2 wanted=$3 turn out
+	shift 3
+	cat >"$T/input"
+	for turn in 'first' 'again'; do
+		out=$("$REFD" update -C "$repo" --txid "$id" "$@" \
+			<"$T/input" 2>&1)
+		is "an id with $name, $turn: status" 0 $?
+		is "an id with $name, $turn" "$wanted" "$out"
+	done
+}
+
 # The id is that of the first updates, so an "ok" would be of the other ones.
 of_other_updates() {
 	local id
@@ -413,6 +466,8 @@ txn $id committed" "$out"
 ok refs/heads/two
 txn $id committed" "$out"
 	is 'and nothing was done twice' "$second" "$(ref_of own.git refs/heads/two)"
+
+	same_id_again
 
 	out=$("$REFD" query "$id")
 	is 'query by id' "ok refs/heads/one

@@ -187,6 +187,79 @@ START_TEST(test_hook_hears_no_unknown_outcome)
 }
 END_TEST
 
+static void knows_the_id(struct fake *f)
+{
+	struct refd_request req;
+
+	fake_serve(f);
+	update_take(f, REFD_VERB_SESSION, &req);
+	fake_answer_ok(f, &req);
+	refd_request_done(&req);
+}
+
+static char txid[] = "0123456789abcdef0123456789abcdef";
+
+/* Nothing is prepared, because an earlier call with the id has done it. */
+START_TEST(test_hook_and_an_id_of_before)
+{
+	char *argv[] = { "update", "--txid", txid, "refs/heads/a", A, NULL };
+
+	make_hook("prepared");
+	update_start(knows_the_id, argv);
+	update_end(0);
+	check_log("[preparing]\n" Z " " A " refs/heads/a\n");
+}
+END_TEST
+
+START_TEST(test_hook_hears_no_abort_of_what_is_done)
+{
+	char *argv[] = { "update", "--txid", txid, "--stdin", NULL };
+
+	make_hook("none");
+	update_start(knows_the_id, argv);
+	update_put("create refs/heads/a " A "\nprepare\n");
+	update_expect("prepare: ok");
+	update_put("abort\n");
+	update_expect_start("fatal: another call with this id has done it");
+	update_end(128);
+	check_log("[preparing]\n" Z " " A " refs/heads/a\n");
+}
+END_TEST
+
+static enum refd_answer_kind of_id;
+
+static void is_asked_about_the_id(struct fake *f)
+{
+	fake_serve(f);
+	update_take_query(f, of_id);
+}
+
+static void decline(enum refd_answer_kind kind, const char *said)
+{
+	char *argv[] = { "update", "--txid", txid, "refs/heads/a", A, NULL };
+
+	of_id = kind;
+	make_hook("preparing");
+	update_start(is_asked_about_the_id, argv);
+	update_expect_start(said);
+	update_end(128);
+	check_log("[preparing]\n" Z " " A " refs/heads/a\n"
+		  "[aborted]\n" Z " " A " refs/heads/a\n");
+}
+
+/* The hook declines this call, and an earlier one may have done it. */
+START_TEST(test_hook_declines_what_may_be_done)
+{
+	decline(REFD_ANSWER_RESULTS, "fatal: outcome unknown (transaction ");
+}
+END_TEST
+
+START_TEST(test_hook_declines_a_new_id)
+{
+	decline(REFD_ANSWER_NEVER_SEEN, "fatal: in 'preparing' phase, ");
+}
+END_TEST
+
 /* Called without a session, because no lock was needed. */
 START_TEST(test_hook_without_daemon)
 {
@@ -241,6 +314,10 @@ int main(void)
 	tcase_add_test(tc, test_hook_says_no_first);
 	tcase_add_test(tc, test_hook_says_no);
 	tcase_add_loop_test(tc, test_hook_hears_no_unknown_outcome, 0, 2);
+	tcase_add_test(tc, test_hook_and_an_id_of_before);
+	tcase_add_test(tc, test_hook_hears_no_abort_of_what_is_done);
+	tcase_add_test(tc, test_hook_declines_what_may_be_done);
+	tcase_add_test(tc, test_hook_declines_a_new_id);
 	tcase_add_test(tc, test_hook_without_daemon);
 	tcase_add_test(tc, test_hook_not_executable);
 	suite_add_tcase(suite, tc);

@@ -2,11 +2,11 @@
  * Proves how "refd update" deals with a server that follows a script. In a
  * session of --stdin, the client sends each command in time, answers in time,
  * and releases the locks whatever ends the session. With an id of the caller,
- * no refusal hides the outcome of an earlier call, and no outcome of other
- * updates is reported. Git does what the daemon does not support, with the
- * commands that the client has already read, and all of a transaction with a
- * name that is too long for refd. The text of a refusal cannot control the
- * terminal.
+ * no refusal hides the outcome of an earlier call, no outcome of other updates
+ * is reported, and what is done is not called aborted. Git does what the daemon
+ * does not support, with the commands that the client has already read, and all
+ * of a transaction with a name that is too long for refd. The text of a refusal
+ * cannot control the terminal.
  */
 #include <check.h>
 #include <stdio.h>
@@ -335,6 +335,102 @@ START_TEST(test_refusal_after_the_look)
 }
 END_TEST
 
+static enum refd_status of_session;
+
+/* The results of an earlier call, and no lock. */
+static void knows_the_session(struct fake *f)
+{
+	struct refd_result one = { .name = "refs/heads/a",
+		.status = of_session };
+	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
+		.results = &one,
+		.nr_results = 1,
+		.nr_updates = 1,
+		.outcome = of_session == REFD_OK ? REFD_COMMITTED :
+						   REFD_OUTCOME_UNKNOWN };
+	struct refd_request req;
+
+	fake_serve(f);
+	update_take(f, REFD_VERB_SESSION, &req);
+	ans.request_id = req.request_id;
+	ans.txid = req.txid;
+	fake_answer(f, &ans);
+	refd_request_done(&req);
+}
+
+static void prepare_again(enum refd_status status, bool batch)
+{
+	char *argv[] = { "update", "--txid", txid, "--stdin",
+		batch ? "--batch-updates" : NULL, NULL };
+
+	of_session = status;
+	update_start(knows_the_session, argv);
+	update_put("create refs/heads/a " A "\nprepare\n");
+}
+
+/* Nothing is prepared, because it is done. */
+START_TEST(test_id_of_an_earlier_session)
+{
+	prepare_again(REFD_OK, _i);
+	update_expect("prepare: ok");
+	update_put("commit\n");
+	update_expect("commit: ok");
+	update_end(0);
+}
+END_TEST
+
+#define CANNOT_ABORT                                                           \
+	"fatal: another call with this id has done it, so it cannot be aborted"
+
+START_TEST(test_abort_of_what_is_done)
+{
+	prepare_again(REFD_OK, _i);
+	update_expect("prepare: ok");
+	update_put("abort\n");
+	update_expect(CANNOT_ABORT);
+	update_end(128);
+}
+END_TEST
+
+START_TEST(test_end_when_done)
+{
+	prepare_again(REFD_OK, _i);
+	update_expect("prepare: ok");
+	update_end_input();
+	update_expect(CANNOT_ABORT);
+	update_end(128);
+}
+END_TEST
+
+START_TEST(test_session_of_an_unknown_outcome)
+{
+	prepare_again(REFD_UNKNOWN, _i);
+	update_expect_start(OUTCOME_UNKNOWN);
+	update_end(128);
+}
+END_TEST
+
+static void is_committed_by_another(struct fake *f)
+{
+	fake_serve(f);
+	update_take_session(f, false);
+	update_take_late_abort(f);
+}
+
+/* Both calls had the locks, and the other one was faster. */
+START_TEST(test_abort_beside_a_commit)
+{
+	char *argv[] = { "update", "--txid", txid, "--stdin", NULL };
+
+	update_start(is_committed_by_another, argv);
+	update_put("create refs/heads/a " A "\nprepare\n");
+	update_expect("prepare: ok");
+	update_put("abort\n");
+	update_expect(CANNOT_ABORT);
+	update_end(128);
+}
+END_TEST
+
 /* ---- settings of the client's configuration ---- */
 
 static void reads_settings(struct fake *f)
@@ -648,6 +744,11 @@ int main(void)
 	tcase_add_loop_test(tc, test_no_refusal_of_any_kind, 0, NR_EARLY);
 	tcase_add_loop_test(tc, test_refusal_of_a_new_id, 0, NR_EARLY);
 	tcase_add_loop_test(tc, test_refusal_after_the_look, 0, NR_LATE);
+	tcase_add_loop_test(tc, test_id_of_an_earlier_session, 0, 2);
+	tcase_add_loop_test(tc, test_abort_of_what_is_done, 0, 2);
+	tcase_add_loop_test(tc, test_end_when_done, 0, 2);
+	tcase_add_loop_test(tc, test_session_of_an_unknown_outcome, 0, 2);
+	tcase_add_test(tc, test_abort_beside_a_commit);
 	tcase_add_test(tc, test_settings);
 	tcase_add_test(tc, test_left_to_git);
 	tcase_add_test(tc, test_symbolic_links_are_gits);

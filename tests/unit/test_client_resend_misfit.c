@@ -1,0 +1,257 @@
+/*
+ * Proves the work of librefd with odd answers to a transaction. An answer that
+ * is unreadable, or does not fit, shows neither success nor failure, so librefd
+ * asks again by id. Results of a part say which refs are done, and the outcome
+ * follows from the results.
+ */
+#include <check.h>
+#include <errno.h>
+#include <string.h>
+
+#include "tests/lib/resend_rig.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+static void got_half_way(struct fake *f)
+{
+	struct refd_request got;
+	struct refd_result one = { .name = "refs/heads/b" };
+	struct refd_answer part = { .kind = REFD_ANSWER_RESULTS,
+		.results = &one,
+		.nr_results = 1,
+		.nr_updates = RSD_NR,
+		.outcome = REFD_PARTIAL,
+		.lsn = 9 };
+
+	rsd_take_and_break(f);
+	fake_serve(f);
+	rsd_expect_query(f, &got);
+	part.request_id = got.request_id;
+	part.txid = got.txid;
+	fake_answer(f, &part);
+	refd_request_done(&got);
+}
+
+START_TEST(test_half_done)
+{
+	ck_assert_int_eq(rsd_run_for(got_half_way, 100000), 0);
+	ck_assert_uint_eq(rsd_ans.nr_results, RSD_NR);
+	ck_assert_int_eq(rsd_ans.results[0].status, REFD_ABORTED);
+	ck_assert_ptr_nonnull(strstr(rsd_ans.results[0].text, "stopped"));
+	ck_assert_int_eq(rsd_ans.results[1].status, REFD_OK);
+	ck_assert_int_eq(rsd_ans.results[2].status, REFD_ABORTED);
+	ck_assert_int_eq(rsd_ans.outcome, REFD_PARTIAL);
+	ck_assert_uint_eq(rsd_ans.lsn, 9);
+	refd_answer_done(&rsd_ans);
+}
+END_TEST
+
+/* Results of other refs: a different transaction under this id. */
+static void tells_of_another(struct fake *f)
+{
+	struct refd_request got;
+	struct refd_result one = { .name = "refs/heads/x" };
+	struct refd_answer other = { .kind = REFD_ANSWER_RESULTS,
+		.results = &one,
+		.nr_results = 1,
+		.nr_updates = 1,
+		.outcome = REFD_COMMITTED };
+	int i;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	rsd_seen = got.txid;
+	for (i = 0; i < 3; i++) {
+		other.request_id = got.request_id;
+		other.txid = got.txid;
+		fake_answer(f, &other);
+		refd_request_done(&got);
+		if (i == 2)
+			break;
+		fake_serve(f);
+		rsd_expect_query(f, &got);
+	}
+}
+
+START_TEST(test_of_another)
+{
+	ck_assert_int_eq(rsd_run_for(tells_of_another, 100000), -EPROTO);
+}
+END_TEST
+
+/* Whole answers that are not those to the transaction. STATUS is of the first
+ * result. */
+static const struct misfit {
+	enum refd_answer_kind kind;
+	enum refd_status status;
+	enum refd_outcome outcome;
+	size_t nr_updates;
+	bool of_another_id, of_no_id;
+	bool to_query; /* the answer to the question, not to the transaction */
+} misfits[] = {
+	{ .kind = REFD_ANSWER_PENDING },
+	{ .kind = REFD_ANSWER_NEVER_SEEN },
+	{ .kind = REFD_ANSWER_EXPIRED },
+	{ .kind = REFD_ANSWER_PREPARED },
+	{ .kind = REFD_ANSWER_PONG },
+	{ .kind = REFD_ANSWER_PAIRS },
+	{ .kind = REFD_ANSWER_RECORDS },
+	{ .nr_updates = RSD_NR, .of_another_id = true },
+	{ .nr_updates = RSD_NR, .of_no_id = true },
+	{ .kind = REFD_ANSWER_REFUSED,
+	    .status = REFD_DENIED,
+	    .of_another_id = true },
+	{ .nr_updates = RSD_NR + 1, .outcome = REFD_PARTIAL },
+	{ .nr_updates = RSD_NR, .outcome = REFD_OUTCOME_UNKNOWN },
+	{ .nr_updates = RSD_NR, .outcome = REFD_REJECTED },
+	{ .nr_updates = RSD_NR, .outcome = REFD_PARTIAL },
+	{ .nr_updates = RSD_NR,
+	    .outcome = REFD_COMMITTED,
+	    .status = REFD_STALE },
+	{ .nr_updates = RSD_NR,
+	    .outcome = REFD_COMMITTED,
+	    .status = REFD_UNKNOWN },
+	{ .nr_updates = RSD_NR,
+	    .outcome = REFD_OUTCOME_UNKNOWN,
+	    .status = REFD_STALE },
+	{ .kind = REFD_ANSWER_PONG, .to_query = true },
+	{ .kind = REFD_ANSWER_PREPARED, .to_query = true },
+	{ .kind = REFD_ANSWER_NEVER_SEEN,
+	    .of_another_id = true,
+	    .to_query = true },
+	{ .kind = REFD_ANSWER_EXPIRED,
+	    .of_another_id = true,
+	    .to_query = true },
+	{ .nr_updates = RSD_NR, .of_another_id = true, .to_query = true },
+	{ .kind = REFD_ANSWER_NEVER_SEEN, .of_no_id = true, .to_query = true },
+	{ .nr_updates = RSD_NR, .of_no_id = true, .to_query = true },
+};
+
+#define NR_MISFITS (int)(sizeof(misfits) / sizeof(misfits[0]))
+
+static const struct misfit *misfit;
+
+static void answer_misfit(struct fake *f, const struct refd_request *got)
+{
+	struct refd_result results[RSD_NR] = { { .status = misfit->status } };
+	struct refd_answer no = { .kind = misfit->kind,
+		.request_id = got->request_id,
+		.txid = got->txid,
+		.results = results,
+		.nr_results = RSD_NR,
+		.nr_updates = misfit->nr_updates,
+		.outcome = misfit->outcome,
+		.status = misfit->status };
+	int i;
+
+	for (i = 0; i < RSD_NR; i++)
+		results[i].name = rsd_updates[i].name;
+	if (misfit->of_another_id)
+		no.txid.bytes[15] ^= 1;
+	if (misfit->of_no_id)
+		memset(&no.txid, 0, sizeof(no.txid));
+	fake_answer(f, &no);
+}
+
+static void answers_with_a_misfit(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	rsd_seen = got.txid;
+	if (misfit->to_query) {
+		refd_request_done(&got);
+		fake_serve(f);
+		rsd_expect_query(f, &got);
+	}
+	answer_misfit(f, &got);
+	refd_request_done(&got);
+	fake_serve(f);
+	rsd_expect_query(f, &got);
+	rsd_answer_done(f, &got);
+	refd_request_done(&got);
+}
+
+/* An answer that does not fit shows neither success nor failure: ask again. */
+START_TEST(test_misfit)
+{
+	misfit = &misfits[_i];
+	ck_assert_int_eq(rsd_run_for(answers_with_a_misfit, 100000), 0);
+	rsd_check_all(REFD_OK);
+	ck_assert_int_eq(rsd_ans.outcome, REFD_COMMITTED);
+	refd_answer_done(&rsd_ans);
+}
+END_TEST
+
+static void rejects_what_it_cannot_tell(struct fake *f)
+{
+	struct refd_result results[RSD_NR] = { { .status = REFD_UNKNOWN } };
+	struct refd_answer no = { .kind = REFD_ANSWER_RESULTS,
+		.results = results,
+		.nr_results = RSD_NR,
+		.nr_updates = RSD_NR,
+		.outcome = REFD_REJECTED };
+	struct refd_request got;
+	int i;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	no.request_id = got.request_id;
+	no.txid = got.txid;
+	for (i = 0; i < RSD_NR; i++)
+		results[i].name = rsd_updates[i].name;
+	fake_answer(f, &no);
+	refd_request_done(&got);
+}
+
+/* The results count, so a caller asks again. */
+START_TEST(test_outcome_of_the_results)
+{
+	ck_assert_int_eq(rsd_run_for(rejects_what_it_cannot_tell, 10000), 0);
+	ck_assert_int_eq(rsd_ans.kind, REFD_ANSWER_RESULTS);
+	ck_assert_int_eq(rsd_ans.outcome, REFD_OUTCOME_UNKNOWN);
+	ck_assert(rsd_req.maybe_sent);
+	refd_answer_done(&rsd_ans);
+}
+END_TEST
+
+static void babbles_once(struct fake *f)
+{
+	struct refd_request got;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	rsd_seen = got.txid;
+	refd_request_done(&got);
+	fake_send(f, "000bgarbage", 11);
+	fake_serve(f);
+	rsd_expect_query(f, &got);
+	rsd_answer_done(f, &got);
+	refd_request_done(&got);
+}
+
+/* An unreadable answer means nothing: ask again on a new connection. */
+START_TEST(test_garbage)
+{
+	ck_assert_int_eq(rsd_run_for(babbles_once, 100000), 0);
+	rsd_check_all(REFD_OK);
+	refd_answer_done(&rsd_ans);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("client_resend_misfit");
+	TCase *tc = tcase_create("misfit");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
+	tcase_add_test(tc, test_half_done);
+	tcase_add_test(tc, test_of_another);
+	tcase_add_loop_test(tc, test_misfit, 0, NR_MISFITS);
+	tcase_add_test(tc, test_outcome_of_the_results);
+	tcase_add_test(tc, test_garbage);
+	suite_add_tcase(s, tc);
+	return suite_run(s);
+}

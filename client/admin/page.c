@@ -257,8 +257,8 @@ static struct page_user *find_user(struct page *p,
 		if (!strcmp(p->users[i].name, name.data))
 			break;
 	if (i == p->nr_users) {
-		p->users = xroom(p->users, i, &p->users_size,
-		    sizeof(*p->users));
+		p->users =
+		    xroom(p->users, i, &p->users_size, sizeof(*p->users));
 		p->users[p->nr_users++] =
 		    (struct page_user){ .name = xstrdup(name.data) };
 	}

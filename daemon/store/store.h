@@ -148,7 +148,8 @@ int store_open(const struct store_config *cfg, struct store **store,
 
 /* What may change while the store works. */
 struct store_settings {
-	struct rights_settings rights; /* of transactions admitted from now on */
+	struct rights_settings
+	    rights; /* of transactions admitted from now on */
 	int64_t checkpoint_interval_ns;
 	/* The time until an answer of mode periodic is durable. */
 	int64_t durability_interval_ns;

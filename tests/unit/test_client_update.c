@@ -300,8 +300,7 @@ static void check_refusal(const struct refusal *r, const char *said, int rc)
 	update_end(rc);
 }
 
-#define OUTCOME_UNKNOWN                                                        \
-	"fatal: outcome unknown (transaction " ID "): ask with"
+#define OUTCOME_UNKNOWN "fatal: outcome unknown (transaction " ID "): ask with"
 
 /* An earlier call may have done it, and no other answer to the question denies
  * this: a query has only the id, so its results may be of other updates. */

@@ -172,7 +172,8 @@ START_TEST(bars_stand_where_their_times_are)
 	      "<rect class=\"slow\" x=\"56\" y=\"5\" width=\"344\"");
 	/* There was no flush in the last seconds. */
 	none = strstr(out.data, "flushes, last seconds");
-	ck_assert(none && strstr(none, "<rect") > strstr(none, "flushes, since"));
+	ck_assert(
+	    none && strstr(none, "<rect") > strstr(none, "flushes, since"));
 }
 END_TEST
 
@@ -221,11 +222,13 @@ START_TEST(the_busiest_user_comes_first)
 	for (i = 0; i < 3; i++)
 		add_change(1, REFD_OK);
 	render();
-	first = strstr(out.data, "root<meter max=\"3\" value=\"3\"></meter></td>"
-				 "<td>3</td><td>0</td>");
+	first = strstr(out.data,
+	    "root<meter max=\"3\" value=\"3\"></meter></td>"
+	    "<td>3</td><td>0</td>");
 	second = strstr(out.data, "unknown (found on disk)<meter");
-	third = strstr(out.data, "uid=3999999999<meter max=\"3\" value=\"1\">"
-				 "</meter></td><td>1</td><td>1</td>");
+	third = strstr(out.data,
+	    "uid=3999999999<meter max=\"3\" value=\"1\">"
+	    "</meter></td><td>1</td><td>1</td>");
 	ck_assert(first && first < second && second < third);
 	ck_assert(!has("users more"));
 	for (i = 3; i < 12; i++) {
@@ -244,8 +247,9 @@ START_TEST(a_daemon_that_is_away)
 
 	page.why[PAGE_STATUS].data = reason;
 	render();
-	wants("<p class=\"error\">refd gives no state.</p>\n"
-	      "<p class=\"plain below\">nobody listens; start the daemon</p>\n");
+	wants(
+	    "<p class=\"error\">refd gives no state.</p>\n"
+	    "<p class=\"plain below\">nobody listens; start the daemon</p>\n");
 	wants("journalctl -u refd");
 	ck_assert(!has("<h2>") && !has("serves"));
 }

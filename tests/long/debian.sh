@@ -126,7 +126,7 @@ fi
 			>/etc/apt/apt.conf.d/test
 	SH
 	readme_block "$ROOT/docs/installation.md" \
-		'An apt repository of your own' 2
+		'An apt repository of your own' 3
 	# shellcheck disable=SC2016 # the field is dpkg's
 	echo '[ "$(dpkg-query -W -f "\${db:Status-Status}" refd)" = installed ]'
 } >"$T/commands"

@@ -18,8 +18,9 @@ int refd_answer_refusal(const struct refd_request *req, enum refd_status status,
 bool refd_answer_is_complete(const struct refd_request *req,
     const struct refd_answer *ans);
 
-/* The outcome follows from the results. Returns -EPROTO if the daemon's outcome
- * claims or denies success, or is unknown, against the results. */
+/* Sets the outcome that follows from the results. Without updates, the daemon's
+ * outcome stays. Returns -EPROTO if the daemon's outcome claims or denies
+ * success, or is unknown, against the results. */
 int refd_answer_set_outcome(struct refd_answer *ans);
 
 /*

@@ -508,6 +508,7 @@ int refd_flight_take(struct flight *f, struct refd_answer *ans)
 	if (f->state != FLIGHT_ANSWERED)
 		return 0;
 	*ans = f->ans;
-	f->state = FLIGHT_UNSENT; /* ANS owns the content now */
+	/* ANS owns the content now. Not move(): maybe_sent stays as it is. */
+	f->state = FLIGHT_UNSENT;
 	return 1;
 }

@@ -19,9 +19,10 @@
  *
  * A session ends with its connection, so a lost session, its abort, and a
  * commit that was not sent completely are OVER: nothing was done. But a commit
- * that may have arrived is LOST. So is what was in flight beside it, an abort
- * or the same session once more, and so is every later end. If the daemon never
- * saw the session, all of them are OVER, too, and never sent again.
+ * that may have arrived is LOST. Whatever is in flight beside such a commit (an
+ * abort, or the same session sent again) is LOST, too, and so is each later
+ * end, because the commit decides their outcome. If the daemon never saw the
+ * session, all of them are OVER, too, and never sent again.
  *
  * One thread at a time; nothing blocks. Functions return 0 or a negative errno:
  * -ENOMEM; -EINVAL for a request that does not fit the protocol; -EPROTO for an
@@ -91,10 +92,11 @@ int refd_flight_abandon(const struct flight *f, int err, const char *why,
     struct refd_answer *ans);
 /* Is it an answered session that holds its locks? */
 bool refd_flight_is_prepared(const struct flight *f);
-/* Does the answer tell what became of the id? Then no session is prepared under
- * it, or a later end has to ask. */
+/* Does the answer tell the fate of the id? Then the session is forgotten here,
+ * and a later end asks the daemon. */
 bool refd_flight_has_ended_session(const struct flight *f);
-/* Is it a commit that did nothing, so that the session is still prepared? */
+/* Has the daemon refused this commit? Then nothing was done, and the session is
+ * still prepared. */
 bool refd_flight_is_refused_commit(const struct flight *f);
 /* Is the outcome known? */
 bool refd_flight_is_settled(const struct flight *f);

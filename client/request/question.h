@@ -43,10 +43,10 @@ struct refd *question_connect_of(const char *option, const char *dir,
     int wait_ms);
 /* The same for the socket for administration beside it. */
 struct refd *question_connect_admin(const char *option);
-/* The same, but without the rights for this socket, or without the socket: the
- * other one. A daemon that is away does not end the program: the result is
- * NULL, and WHY gets the reason and, if known, the command that starts the
- * daemon. */
+/* As question_connect_admin(). If that socket is missing, or closed to this
+ * user, connects to the ordinary one. A daemon that is away does not end the
+ * program: the result is NULL, and WHY gets the reason and, if known, the
+ * command that starts the daemon. */
 struct refd *question_try(const char *option, struct text *why);
 /* Waits for the answer. A failure or a refusal ends the program. If TIMEOUT_MS
  * is negative, waits while a daemon is there or comes back within ten seconds.

@@ -26,7 +26,8 @@ void ses_prepare(void);
 struct refd_request *ses_end_by(enum refd_verb verb);
 /* Sends an end. Returns the error of refd_call(). */
 int ses_finish_by(enum refd_verb verb, int timeout_ms);
-/* The same, until the server has gone. */
+/* Sends an end, and waits beyond timeouts. Returns the error of the last
+ * refd_wait(). */
 int ses_finish_in_vain(enum refd_verb verb);
 /* The last answer: the session did nothing. */
 void ses_check_over(void);
@@ -39,7 +40,8 @@ void ses_check_all(enum refd_status status);
 void ses_take(struct fake *f, enum refd_verb verb, struct refd_request *got);
 /* Greets the client, takes the session, and answers that it is prepared. */
 void ses_take_session(struct fake *f);
-/* All updates ok, which an end does not name. */
+/* Answers an end: ok for each update of the session. The end itself names no
+ * update. */
 void ses_answer_end(struct fake *f, struct refd_request *got);
 /* Takes a query. The answer is the outcome of the session: all updates ok. */
 void ses_tell_outcome(struct fake *f);

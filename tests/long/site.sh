@@ -49,6 +49,8 @@ plant 'a link to no heading of the same page' '[a](#nowhere)' \
 	'no such heading: #nowhere'
 plant 'a link out of the tree' '[a](../../tree/README.md)' \
 	'no such page: ../../tree/README.md'
+plant 'a link to a file of the machine' '[a](/etc/passwd)' \
+	'no such page: /etc/passwd'
 plant 'no manual page' 'See refd-nowhere(1).' \
 	'no such manual page: refd-nowhere(1)'
 plant 'an image that is missing' '![a](nowhere.svg)' \

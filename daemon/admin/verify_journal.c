@@ -117,7 +117,7 @@ static int read_rows(struct verify *v, uint64_t id)
 {
 	/* The file is read first, because a daemon may go on. */
 	const uint64_t checkpoint =
-	    repo_checkpoint_read(v->sys, v->repo.refd_fd, v->journal);
+	    repo_checkpoint_read(v->sys, v->repo.refd_fd, v->journal).lsn;
 	uint64_t last = journal_last_lsn(v->journal);
 	int r;
 

@@ -354,10 +354,20 @@ def test_kept():
     report('b has applied it', b.await_applied(30), b.said()[-500:])
     report('b has kept a value', 'refs/refd/diverged/' in b.refs(REPO),
            b.refs(REPO))
+    # No checkpoint knows this row, so the start replays it in the copy, whose
+    # tables have lower indices than those of b.
+    updated('a last row', a, 'refs/heads/last', one)
+    report('b has applied the last row', b.await_applied(30), b.said()[-500:])
     b.kill()
     b.link.close()
     put_back(f'{a.root}/{REPO}', f'{b.root}/{REPO}')
     again('the copy of a')
+    # The rows before the copy count at no later start, either.
+    updated('a row for the copy', a, '-d', 'refs/heads/last', one)
+    report('b has applied it, too', b.await_applied(30), b.said()[-500:])
+    b.run('checkpoint')
+    stop(b)
+    again('the copy of a, again')
     same_refs('the copy of a')
 
 

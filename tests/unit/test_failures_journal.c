@@ -155,10 +155,10 @@ START_TEST(a_syncfs_that_lies_is_found_out)
 	uint64_t before = forgotten();
 
 	ok("x=1");
-	/* Nine calls come before the syncfs: the path of the file system, the
-	 * note in the repository (four calls), the mark of the sync, and the
+	/* Twelve calls come before the syncfs: the path of the file system, the
+	 * note in the repository (seven calls), the mark of the sync, and the
 	 * touch of the marker (two). */
-	memfs_die(w->fs, 9, -EIO);
+	memfs_die(w->fs, 12, -EIO);
 	ck_assert_int_eq(world_checkpoint(w), -EIO);
 	ck_assert_ptr_nonnull(strstr(memfs_hit(w->fs), "marker"));
 	memfs_fail_none(w->fs);

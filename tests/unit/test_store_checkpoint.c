@@ -361,6 +361,56 @@ START_TEST(a_repository_may_be_removed_once_it_was_answered)
 }
 END_TEST
 
+static void assert_note(uint64_t since, uint64_t lsn)
+{
+	char *note = tmp_get("r.git/refd/checkpoint"), want[80];
+
+	snprintf(want, sizeof(want), " since %020llu\nlsn %020llu\n",
+	    (unsigned long long)since, (unsigned long long)lsn);
+	ck_assert_pstr_eq(strstr(note, " since "), want);
+	free(note);
+}
+
+/* The directory may be a copy from another machine, so the note tells since
+ * when this journal writes there: since the opening, and not since the
+ * checkpoint. */
+START_TEST(a_note_tells_since_when_its_journal_writes)
+{
+	static const char others[] =
+	    "journal 00112233445566778899aabbccddeeff "
+	    "since 00000000000000000007\nlsn 00000000000000000009\n";
+	uint64_t last;
+	char *note;
+
+	update(ref_a, sr_commit);
+	assert_note(0, 0);
+	checkpoint();
+	assert_note(0, last_lsn());
+	/* A checkpoint makes no first note: it does not know the records
+	 * before. */
+	tmp_put("r.git/refd/checkpoint", others);
+	update(ref_a, zeroes);
+	checkpoint();
+	note = tmp_get("r.git/refd/checkpoint");
+	ck_assert_pstr_eq(note, others);
+	free(note);
+	last = last_lsn();
+	sr_close();
+	sr_open();
+	update(ref_a, sr_commit);
+	assert_note(last, last);
+	checkpoint();
+	assert_note(last, last_lsn());
+	/* A later opening keeps the note. */
+	sr_close();
+	sr_open();
+	update(ref_a, zeroes);
+	ck_assert_uint_gt(last_lsn(), last + 1);
+	checkpoint();
+	assert_note(last, last_lsn());
+}
+END_TEST
+
 START_TEST(a_stop_leaves_nothing)
 {
 	uint64_t last;
@@ -458,6 +508,7 @@ int main(void)
 	tcase_add_test(tc, a_failed_syncfs);
 	tcase_add_test(tc, a_file_system_that_only_says_yes);
 	tcase_add_test(tc, a_repository_may_be_removed_once_it_was_answered);
+	tcase_add_test(tc, a_note_tells_since_when_its_journal_writes);
 	tcase_add_test(tc, a_stop_leaves_nothing);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("many updates");

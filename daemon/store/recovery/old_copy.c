@@ -32,7 +32,7 @@ struct copy_look {
 	/* The repository of the last comparison. */
 	uint64_t repo_id;  /* 0: none yet */
 	struct repo *repo; /* NULL: not to be had, or older */
-	uint64_t noted;    /* repo_checkpoint_read() */
+	struct repo_checkpoint note;
 	struct packed_snapshot *snap;
 	/* Of its reftables; 0: it has none that can be read. */
 	uint64_t max_index;
@@ -88,7 +88,7 @@ static int open_repo(struct copy_look *l, uint64_t id,
 	}
 	if (!l->repo->has_format)
 		l->repo->object_format = format;
-	l->noted =
+	l->note =
 	    repo_checkpoint_read(l->repos->sys, l->repo->refd_fd, l->journal);
 	if (packed_snapshot(l->repo->packed, &l->snap) < 0)
 		l->snap = NULL;
@@ -158,16 +158,24 @@ static bool are_older(const struct copy_look *l)
 		    (l->nr_newest == 1 && l->newest[0] == l->older[0])));
 }
 
+/* Before the first checkpoint in this directory, a power loss can have undone
+ * what its rows did. */
+static bool has_checkpoint(const struct copy_look *l)
+{
+	return l->note.lsn > l->note.since;
+}
+
 /* Git and refd only ever raise the index of a stack, so a lower index tells of
  * an older copy. The tables of another node, which a repository may be a copy
- * of, count on their own, so the repository must have a checkpoint of this
- * journal. */
+ * of, count on their own, so the row must have been published in this
+ * directory. */
 static void compare_in_tables(struct copy_look *l,
     const struct journal_row *row, const struct record_member *m)
 {
 	if (l->max_index >= m->update_index)
 		note_owner(l->newest, &l->nr_newest, l->repo->owner);
-	else if (l->noted != 0 && l->max_index != 0)
+	else if (has_checkpoint(l) && row->lsn > l->note.since &&
+	    l->max_index != 0)
 		note_older(l, row->lsn, m->name);
 }
 
@@ -194,7 +202,7 @@ static void compare(struct copy_look *l, const struct journal_row *row,
 		note_older(l, row->lsn, m->name);
 		return;
 	}
-	if (l->noted == 0 || l->noted >= row->lsn)
+	if (!has_checkpoint(l) || l->note.lsn >= row->lsn)
 		return;
 	if (!found.is_loose && !found.has_oid) {
 		note_older(l, row->lsn, m->name);

@@ -48,42 +48,66 @@ static int open_ours(const struct sys *sys, int refd_fd,
 	return r;
 }
 
-static int read_ours(const struct sys *sys, int refd_fd,
-    const struct journal *journal, char **buf, size_t *len)
+/* 1; 0 and no change of *NOTE: none of this journal; or a negative errno. */
+static int read_note(const struct sys *sys, int fd,
+    const struct journal *journal, struct repo_checkpoint *note)
 {
-	int r, fd = open_ours(sys, refd_fd, journal, O_RDONLY);
+	struct repo_checkpoint found;
+	char hex[33], begin[64], *buf, *end;
+	size_t len;
+	int r = sys_read_fd(sys, fd, CHECKPOINT_MAX, &buf, &len);
 
-	if (fd < 0)
-		return fd;
-	r = sys_read_fd(sys, fd, CHECKPOINT_MAX, buf, len);
-	SYS(sys, close, fd);
+	if (r < 0)
+		return r;
+	repo_id_hex(journal_uuid(journal), hex);
+	snprintf(begin, sizeof(begin), "journal %s since ", hex);
+	if (strncmp(buf, begin, strlen(begin)) == 0) {
+		found.since = strtoull(buf + strlen(begin), &end, 10);
+		if (strncmp(end, "\nlsn ", 5) == 0) {
+			found.lsn = strtoull(end + 5, &end, 10);
+			r = *end == '\n';
+		}
+	}
+	if (r == 1)
+		*note = found;
+	free(buf);
 	return r;
 }
 
-uint64_t repo_checkpoint_read(const struct sys *sys, int refd_fd,
+static int write_note(const struct sys *sys, int fd,
+    const struct journal *journal, uint64_t since, uint64_t lsn)
+{
+	char hex[33], text[CHECKPOINT_MAX];
+	ssize_t n;
+	int len;
+
+	repo_id_hex(journal_uuid(journal), hex);
+	len = snprintf(text, sizeof(text),
+	    "journal %s since %020" PRIu64 "\nlsn %020" PRIu64 "\n", hex, since,
+	    lsn);
+	n = SYS(sys, pwrite, fd, text, (size_t)len, 0);
+	return n < 0 ? (int)n : n < len ? -EIO : 0;
+}
+
+struct repo_checkpoint repo_checkpoint_read(const struct sys *sys, int refd_fd,
     const struct journal *journal)
 {
-	char hex[33], begin[64], *buf, *end;
-	uint64_t lsn = 0;
-	size_t len;
+	struct repo_checkpoint note = { .lsn = 0 };
+	int fd = open_ours(sys, refd_fd, journal, O_RDONLY);
 
-	if (read_ours(sys, refd_fd, journal, &buf, &len) < 0)
-		return 0;
-	repo_id_hex(journal_uuid(journal), hex);
-	snprintf(begin, sizeof(begin), "journal %s\nlsn ", hex);
-	if (strncmp(buf, begin, strlen(begin)) == 0) {
-		lsn = strtoull(buf + strlen(begin), &end, 10);
-		if (*end != '\n')
-			lsn = 0;
-	}
-	free(buf);
-	return lsn;
+	if (fd < 0)
+		return note;
+	read_note(sys, fd, journal, &note);
+	SYS(sys, close, fd);
+	return note;
 }
 
 int repo_checkpoint_make(const struct sys *sys, int refd_fd,
-    const struct journal *journal)
+    struct journal *journal)
 {
-	int r, fd = open_ours(sys, refd_fd, journal, O_WRONLY);
+	struct repo_checkpoint note = { .lsn = 0 };
+	uint64_t lsn = journal_durable_lsn(journal);
+	int r, fd = open_ours(sys, refd_fd, journal, O_RDWR);
 
 	/* A machine without memory or descriptors must not cost the file. */
 	if (fd < 0 && repo_open_status(fd) != REFD_NOREPO)
@@ -93,28 +117,29 @@ int repo_checkpoint_make(const struct sys *sys, int refd_fd,
 		if (r < 0 && r != -ENOENT)
 			return r;
 		fd = SYS(sys, openat, refd_fd, CHECKPOINT_FILE,
-		    O_WRONLY | O_CREAT | O_EXCL, 0644);
+		    O_RDWR | O_CREAT | O_EXCL, 0644);
 	}
 	if (fd < 0)
 		return fd;
+	r = read_note(sys, fd, journal, &note);
+	if (r == 0)
+		r = write_note(sys, fd, journal, lsn, lsn);
 	SYS(sys, close, fd);
-	return 0;
+	return r > 0 ? 0 : r;
 }
 
 int repo_checkpoint_write(const struct sys *sys, int refd_fd,
     const struct journal *journal, uint64_t lsn)
 {
-	char hex[33], text[CHECKPOINT_MAX];
-	int fd, len;
-	ssize_t n;
+	struct repo_checkpoint note = { .lsn = 0 };
+	int r, fd = open_ours(sys, refd_fd, journal, O_RDWR);
 
-	fd = open_ours(sys, refd_fd, journal, O_WRONLY);
 	if (fd < 0)
 		return fd;
-	repo_id_hex(journal_uuid(journal), hex);
-	len = snprintf(text, sizeof(text), "journal %s\nlsn %020" PRIu64 "\n",
-	    hex, lsn);
-	n = SYS(sys, pwrite, fd, text, (size_t)len, 0);
+	r = read_note(sys, fd, journal, &note);
+	if (r >= 0)
+		r = r > 0 ? write_note(sys, fd, journal, note.since, lsn) :
+			    -ENOENT;
 	SYS(sys, close, fd);
-	return n < 0 ? (int)n : n < len ? -EIO : 0;
+	return r;
 }

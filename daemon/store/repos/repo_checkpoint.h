@@ -1,17 +1,20 @@
 /*
- * <common-dir>/refd/checkpoint has the last LSN of the journal at the last
- * checkpoint of the repository.
+ * <common-dir>/refd/checkpoint is the note of a journal: since when it writes
+ * to the repository, and its last LSN at the last checkpoint there.
  *
- *	journal <32 hex digits>
+ *	journal <32 hex digits> since <20 digits>
  *	lsn <20 digits>
  *
  * A journal that ends before this LSN is an older copy, which has lost answered
- * records and would use their numbers again.
+ * records and would use their numbers again. Records after SINCE were published
+ * in this directory. Of earlier ones this is not known, because the directory
+ * may be a copy from another machine since (old_copy.h).
  *
- * The opening of the repository makes the file, before any answer. A checkpoint
- * makes no file, because the client may be removing the repository after its
- * answer. The checkpoint writes the file in place, and its syncfs makes the
- * file durable. If a power loss takes the file back, only this check is lost.
+ * The opening of the repository makes the file, before any answer, with the
+ * first note of the journal. A checkpoint makes no file, because the client may
+ * be removing the repository after its answer. The checkpoint writes the file
+ * in place, and its syncfs makes the file durable. If a power loss takes the
+ * file back, only the two checks are lost.
  *
  * Only a file of the journal's owner or of root counts, because other members
  * of the repository's group may write there, too. Any thread; blocks; nothing
@@ -23,15 +26,21 @@
 #include "daemon/base/sys.h"
 #include "daemon/store/journal/journal.h"
 
-/* Returns the LSN. 0: no file, a different journal, a different owner than the
- * journal's file, or an unreadable file. */
-uint64_t repo_checkpoint_read(const struct sys *sys, int refd_fd,
+struct repo_checkpoint {
+	uint64_t since, lsn; /* equal before the first checkpoint */
+};
+
+/* Zeros: no file, a different journal, a different owner than the journal's
+ * file, or an unreadable file. */
+struct repo_checkpoint repo_checkpoint_read(const struct sys *sys, int refd_fd,
     const struct journal *journal);
-/* Makes the file if it is missing or has a wrong owner, and returns 0 or a
- * negative errno. */
+/* Makes the file if it is missing or has a wrong owner, and the first note, if
+ * there is none, with the durable LSN: a later LSN could be lost by a power
+ * loss, and the journal would count as an older copy. 0 or negative errno. */
 int repo_checkpoint_make(const struct sys *sys, int refd_fd,
-    const struct journal *journal);
-/* 0 or negative errno. -ENOENT: the file was removed, and is not made again. */
+    struct journal *journal);
+/* Writes the LSN into a note of this journal. 0 or negative errno. -ENOENT: the
+ * file or the note was removed, and is not made again. */
 int repo_checkpoint_write(const struct sys *sys, int refd_fd,
     const struct journal *journal, uint64_t lsn);
 

@@ -241,8 +241,8 @@ static int find_copy(const struct repos *repos, const struct repo *repo,
 /* Is the journal an older copy than at the last write to this repository? */
 static bool is_ahead(const struct repos *repos, const struct repo *repo)
 {
-	return repo_checkpoint_read(repos->sys, repo->refd_fd, repos->journal) >
-	    journal_last_lsn(repos->journal);
+	return repo_checkpoint_read(repos->sys, repo->refd_fd, repos->journal)
+		   .lsn > journal_last_lsn(repos->journal);
 }
 
 static int name_it(const struct repos *repos, struct repo *repo,
@@ -495,7 +495,7 @@ static int check_checkpoint(void *arg, const struct journal_repo *known)
 	if (SYS(sys, fstat, fd, &st) == 0 && repo_owner_is_served(st.uid) &&
 	    repo_id_read(sys, fd, &id) == 0 &&
 	    memcmp(id.uuid, known->uuid, 16) == 0)
-		lsn = repo_checkpoint_read(sys, fd, repos->journal);
+		lsn = repo_checkpoint_read(sys, fd, repos->journal).lsn;
 	SYS(sys, close, fd);
 	if (lsn <= last)
 		return 0;

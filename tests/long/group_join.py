@@ -334,6 +334,14 @@ def test_lead():
 def test_damaged():
     """A pack of the leader is overwritten. Another node leads as soon as refd
     group verify has found it, and nothing else stops."""
+    # The damage can be anywhere in the pack, and a fetch of c may meet it. So
+    # the later row names a commit that c has outside of the pack.
+    tree = c.git(REPOS[2], 'hash-object', '-w', '-t', 'tree', '/dev/null')
+    own = c.git(REPOS[2], 'commit-tree', '-m', 'own', tree)
+    done = c.run('update', '--git-dir', f'{c.root}/{REPOS[2]}',
+                 'refs/heads/own', own)
+    report('an update before the damage', done.returncode == 0, done.stderr)
+    compare('before the damage', [a, b, c], REPOS[2:3])
     pack = max(glob.glob(f'{c.root}/{REPOS[2]}/objects/pack/*.pack'),
                key=os.path.getsize)
     os.chmod(pack, 0o600)
@@ -361,11 +369,8 @@ def test_damaged():
            'refd group verify --repair there' in said, said)
     status, said = c.command('verify', f'{c.root}/sha256.git')
     report('another repository is whole', status == 0, said)
-    # Of another value c may have the damaged object, so its row would wait.
-    tree = leader.git(REPOS[2], 'hash-object', '-w', '-t', 'tree', '/dev/null')
     done = leader.run('update', '--git-dir', f'{leader.root}/{REPOS[2]}',
-                      'refs/heads/damaged', leader.git(
-                          REPOS[2], 'commit-tree', '-m', 'damaged', tree))
+                      'refs/heads/damaged', own)
     report('the new leader takes an update', done.returncode == 0, done.stderr)
     # A damaged node is better than none.
     for node in (a, b):

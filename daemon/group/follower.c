@@ -386,9 +386,11 @@ enum result attempt_try(struct follower *f, struct attempt *a)
 {
 	struct own_txn rt;
 	enum result result;
-	int placed = place(f, a);
-	int r = own_txn_of_row(&rt, a->row, a->lsn, a->path);
+	int placed, r;
 
+	a->began_ns = SYS(f->host->sys, now_mono);
+	placed = place(f, a);
+	r = own_txn_of_row(&rt, a->row, a->lsn, a->path);
 	if (r == 0) {
 		result = apply(f, a, &rt, placed);
 		follower_put_repo(f, rt.txn);

@@ -49,7 +49,7 @@ enum result {
 	RESULT_DONE,
 	RESULT_WAITS,   /* a lock, a full disk, ... */
 	RESULT_DIFFERS, /* from the refs of this node */
-	RESULT_AGAIN    /* a ref was mended: try again */
+	RESULT_AGAIN    /* some refs were mended: try again */
 };
 
 /* The attempts of a row. */
@@ -57,6 +57,7 @@ struct attempt {
 	const struct group_row *row;
 	uint64_t lsn;
 	int64_t since_ns, report_ns; /* of the first one; of the next report */
+	int64_t began_ns;            /* of a row: the present one */
 	char path[REFD_PATH_MAX];
 	char why[FOLLOWER_WHY_MAX];
 	int64_t fetch_ns; /* not before, the next time */

@@ -20,6 +20,10 @@
  * A crash in between leaves the found value, which the next attempt finds kept
  * already; or the group's value.
  *
+ * Each ref costs a flush, and a row can have very many refs, or refs in the
+ * way. The rows of all repositories wait meanwhile, so an attempt mends a part,
+ * and the next attempt goes on.
+ *
  * What fails: with a lock, a full disk, an unreadable ref or a missing object
  * the ref cannot get its value, so the repository waits. If a ref is as it
  * should be, the caller decides.
@@ -37,6 +41,9 @@
 /* Names for several values of one ref. */
 #define KEPT_MAX     100
 #define BLOCKERS_MAX 1000
+/* After this time no further ref is mended. The first one always is, so each
+ * attempt makes progress. */
+#define MEND_NS (200 * 1000000LL)
 
 struct row_mending {
 	struct follower *f;
@@ -44,11 +51,17 @@ struct row_mending {
 	const struct repo *repo;
 	const struct refd_oid *next;
 	char kept[REFD_REFNAME_MAX + 1]; /* of the present ref; "": nothing */
-	bool is_lost;  /* the object of the present ref is missing */
-	bool is_later; /* the present ref is of a row that comes later */
+	bool is_lost;   /* the object of the present ref is missing */
+	bool is_later;  /* the present ref is of a row that comes later */
+	int64_t end_ns; /* is_late() */
 };
 
 static const struct journal_value no_ref;
+
+static bool is_late(const struct row_mending *k)
+{
+	return SYS(k->f->host->sys, now_mono) >= k->end_ns;
+}
 
 /* ---- a transaction of this node ---- */
 
@@ -376,14 +389,17 @@ static enum result remove_blocker(struct row_mending *k, const char *name)
 	return result;
 }
 
-/* DONE: none was there. */
+/* DONE: none was there. AGAIN: there can be more if K is late. */
 static enum result remove_blockers(struct row_mending *k, const char *name)
 {
 	enum result result = RESULT_AGAIN;
 	unsigned i;
 
-	for (i = 0; i < BLOCKERS_MAX && result == RESULT_AGAIN; i++)
+	for (i = 0; i < BLOCKERS_MAX && result == RESULT_AGAIN; i++) {
+		if (i > 0 && is_late(k))
+			return RESULT_AGAIN;
 		result = remove_blocker(k, name);
+	}
 	return result == RESULT_DONE && i > 1 ? RESULT_AGAIN : result;
 }
 
@@ -409,43 +425,70 @@ static enum result mend_value(struct row_mending *k, const char *name,
 	return result;
 }
 
+static enum result mend_name(struct row_mending *k, const char *name,
+    const struct journal_value *want)
+{
+	enum result blockers = RESULT_DONE, result;
+
+	/* A deletion needs no room, but a new value of the ref does. */
+	if (want->exists || want->target != NULL || k->next != NULL)
+		blockers = remove_blockers(k, name);
+	if (blockers == RESULT_WAITS ||
+	    (blockers == RESULT_AGAIN && is_late(k)))
+		return blockers;
+	result = mend_value(k, name, want);
+	return result == RESULT_DIFFERS && blockers == RESULT_AGAIN ? blockers :
+								      result;
+}
+
 enum result mend_ref(struct follower *f, struct attempt *a,
     const struct repo *repo, const char *name, const struct journal_value *want,
     const struct refd_oid *next)
 {
-	struct row_mending k = { .f = f, .a = a, .repo = repo, .next = next };
-	enum result blockers = RESULT_DONE, result;
+	struct row_mending k = { .f = f,
+		.a = a,
+		.repo = repo,
+		.next = next,
+		.end_ns = SYS(f->host->sys, now_mono) + MEND_NS };
 
-	/* A deletion needs no room, but a new value of the ref does. */
-	if (want->exists || want->target != NULL || next != NULL)
-		blockers = remove_blockers(&k, name);
-	if (blockers == RESULT_WAITS)
-		return blockers;
-	result = mend_value(&k, name, want);
-	return result == RESULT_DIFFERS && blockers == RESULT_AGAIN ? blockers :
-								      result;
+	return mend_name(&k, name, want);
 }
 
 /* The leader has compared the old value of its row with the group's. So the old
  * value of the row is the group's, whatever this node takes for the group's
  * value. */
-static enum result mend_member(struct follower *f, struct attempt *a,
-    const struct repo *repo, const struct record_member *m)
+static enum result mend_member(struct row_mending *k,
+    const struct record_member *m)
 {
 	const struct journal_value want = {
-		.lsn = a->lsn,
+		.lsn = k->a->lsn,
 		.exists = m->had_old && !refd_oid_is_null(&m->old_oid),
 		.oid = m->old_oid,
 	};
 
-	return mend_ref(f, a, repo, m->name, &want,
-	    m->action != RECORD_DELETE ? &m->new_oid : NULL);
+	k->next = m->action != RECORD_DELETE ? &m->new_oid : NULL;
+	return mend_name(k, m->name, &want);
+}
+
+/* Each attempt at a large row takes its time before it can mend. So it mends
+ * for as long: otherwise most of the time would go to the attempts, and the row
+ * would wait for hours. */
+static int64_t end_of_mending(const struct follower *f, const struct attempt *a)
+{
+	const int64_t now_ns = SYS(f->host->sys, now_mono);
+	const int64_t took_ns = now_ns - a->began_ns;
+
+	return now_ns + (took_ns > MEND_NS ? took_ns : MEND_NS);
 }
 
 enum result mend_row(struct follower *f, struct attempt *a,
     const struct own_txn *rt)
 {
 	const struct record *rec = &rt->record;
+	struct row_mending k = { .f = f,
+		.a = a,
+		.repo = rt->txn->repo,
+		.end_ns = end_of_mending(f, a) };
 	enum result result = RESULT_DIFFERS, next;
 	size_t i;
 
@@ -453,7 +496,9 @@ enum result mend_row(struct follower *f, struct attempt *a,
 		if (!attempt_differs(&rec->members[i],
 			&rt->txn->updates[rec->members[i].index]))
 			continue;
-		next = mend_member(f, a, rt->txn->repo, &rec->members[i]);
+		if (result == RESULT_AGAIN && is_late(&k))
+			break;
+		next = mend_member(&k, &rec->members[i]);
 		if (next != RESULT_DIFFERS)
 			result = next;
 	}

@@ -15,7 +15,8 @@
  * NAME of REPO gets the value WANT. A is the attempt, with the LSN for the name
  * of a kept value. If A has a row, this row replaces WANT at once, so the
  * objects of WANT are not looked for. NEXT: the value behind WANT, which the
- * ref gets next and which is not kept; or NULL. AGAIN: mended; DIFFERS: the ref
+ * ref gets next and which is not kept; or NULL. AGAIN: mended, or a part of the
+ * refs in the way is gone, because many would take too long; DIFFERS: the ref
  * has the value; WAITS: A has the reason.
  */
 enum result mend_ref(struct follower *f, struct attempt *a,
@@ -25,7 +26,8 @@ enum result mend_ref(struct follower *f, struct attempt *a,
 bool mend_is_as_wanted(const struct foreign_ref *ref,
     const struct journal_value *want);
 
-/* The updates of RT have failed: mends their refs. Results as above. */
+/* The updates of RT have failed: mends their refs, or a part of them, because
+ * many would take too long. Results as above. */
 enum result mend_row(struct follower *f, struct attempt *a,
     const struct own_txn *rt);
 

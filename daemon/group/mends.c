@@ -145,13 +145,18 @@ static void try_one(struct follower *f, struct mend *m)
 	if (repo != NULL)
 		repo_put(f->host->repos, repo);
 	free(why);
-	if (result != RESULT_WAITS) {
+	if (result == RESULT_DIFFERS) {
 		drop(f, m);
 		return;
 	}
-	attempt_report(f, &m->attempt);
+	if (result == RESULT_WAITS)
+		attempt_report(f, &m->attempt);
 	mutex_lock(&f->mutex);
 	m->is_in_work = false;
+	/* Refs may still be in the way, so the ref stays until it has the
+	 * value. */
+	if (result == RESULT_AGAIN)
+		m->pause_ns = PAUSE_NS;
 	m->next_ns = SYS(f->host->sys, now_mono) + m->pause_ns;
 	if (m->pause_ns < PAUSE_MAX_NS)
 		m->pause_ns *= 2;

@@ -436,21 +436,27 @@ static bool take_row(struct follower *f, const struct group_input *in)
 		waiting_put(f, in, &a));
 }
 
-/* IN, and all rows behind IN. */
-static void take_rows(struct follower *f, const struct group_input *in)
+void follower_take_rows(struct follower *f, const struct group_input *in)
 {
 	bool is_applied, is_taken = true;
+	uint64_t last = 0;
 	size_t nr;
 
 	while (in != NULL && is_taken && group_is_linked(f->group)) {
 		is_applied = together_apply(f, in, &nr);
 		for (; nr > 0 && is_taken; nr--) {
 			is_taken = is_applied || take_row(f, in);
-			if (is_taken)
-				group_applied(f->group, in->frame.row.lsn);
+			if (is_taken) {
+				last = in->frame.row.lsn;
+				group_applied(f->group, last);
+			}
 			in = in->next;
 		}
 	}
+	/* The rows that were put off count only now, because they share this
+	 * flush. */
+	if (group_flush_postponed(f->group) == 0)
+		group_applied(f->group, last);
 }
 
 /* Tries what waits. Returns the time until the next attempt. */
@@ -471,7 +477,7 @@ static void *follower_main(void *arg)
 			group_take_role(f->group, &in->frame);
 			mends_scan(f);
 		} else if (in != NULL) {
-			take_rows(f, in);
+			follower_take_rows(f, in);
 		}
 		group_input_free(in);
 	}

@@ -70,6 +70,11 @@ struct attempt {
 	enum store_event event; /* of reports */
 };
 
+/* ---- follower.c ---- */
+
+/* Applies the row IN and all rows behind IN, or puts them off. */
+void follower_take_rows(struct follower *f, const struct group_input *in);
+
 /* IN: the row, or NULL. */
 void attempt_init(const struct follower *f, struct attempt *a,
     const struct group_input *in);
@@ -129,7 +134,8 @@ bool waiting_has(const struct follower *f, const uint8_t uuid[16]);
  * Called before the row is applied, or put off. False: the link is lost, or the
  * daemon ends. */
 bool waiting_leave(struct follower *f, struct attempt *a);
-/* Puts the row IN off, after the attempts A. False: as above. */
+/* Puts the row IN off, after the attempts A. group_flush_postponed() follows.
+ * False: as above. */
 bool waiting_put(struct follower *f, const struct group_input *in,
     struct attempt *a);
 /* Tries the row that is due first. Returns the time until the next row is

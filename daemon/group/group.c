@@ -408,7 +408,11 @@ void group_tell_applied(struct group *g)
 void group_applied(struct group *g, uint64_t lsn)
 {
 	mutex_lock(&g->mutex);
-	if (lsn > g->done_lsn) {
+	if (g->unflushed_lsn != 0 && lsn >= g->unflushed_lsn)
+		lsn = g->unflushed_lsn - 1;
+	/* If a flush fails, and the journal is dead, the journal still counts
+	 * the rows that it may have lost. */
+	if (lsn > g->done_lsn && !g->is_dead) {
 		g->done_lsn = lsn;
 		pthread_cond_broadcast(&g->changed);
 		/* Nobody waits for the number of a leader, so the next APPLIED

@@ -154,10 +154,17 @@ struct group_waiting {
  * no later row, because a node with waiting rows must not count as a whole
  * copy. */
 void group_set_waiting(struct group *g, const struct group_waiting *waiting);
-/* Puts the row IN into the journal as a row that waits, durably, in its turn.
- * 0; negative errno: nothing was done; JOURNAL_UNKNOWN: the daemon ends. */
+/* Puts the row IN into the journal as a row that waits, in its turn. A power
+ * loss can take the row, so nobody hears of it or of later rows before
+ * group_flush_postponed(). 0; negative errno: nothing was done;
+ * JOURNAL_UNKNOWN: the daemon ends. */
 int group_postpone(struct group *g, const struct group_input *in);
-/* The rows up to LSN are applied, or wait. For any thread. */
+/* Makes all such rows durable, with one flush. The group knows before that they
+ * wait (group_set_waiting()), and their inputs are not freed yet. 0, or
+ * JOURNAL_UNKNOWN: the daemon ends. */
+int group_flush_postponed(struct group *g);
+/* The rows up to LSN are applied, or wait. Does not count rows that were put
+ * off and not flushed, nor any row once the daemon ends. For any thread. */
 void group_applied(struct group *g, uint64_t lsn);
 /* All rows before ROLE are applied. */
 void group_take_role(struct group *g, const struct group_frame *role);

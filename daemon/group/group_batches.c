@@ -265,6 +265,34 @@ int group_append(struct group *g, struct journal_row *rows, size_t nr,
 	return r;
 }
 
+/* ---- putting off ---- */
+
+/* LSN: the first row that may not be durable; 0: none. */
+static void set_unflushed(struct group *g, uint64_t lsn)
+{
+	mutex_lock(&g->mutex);
+	g->unflushed_lsn = lsn;
+	mutex_unlock(&g->mutex);
+}
+
+/* The mark of the last row is enough. If the journal was opened again since an
+ * earlier row, it has lost no row before the last one: otherwise it would not
+ * have taken the last one. */
+int group_flush_postponed(struct group *g)
+{
+	if (g->put_mark.nr > 0 &&
+	    commit_log_wait(g->base.host->log, &g->put_mark,
+		COMMIT_LOG_DURABLE) != 0)
+		return group_fail(g, "the journal can't be synced");
+	g->put_mark.nr = 0;
+	set_unflushed(g, 0);
+	return 0;
+}
+
+/* A batch that ends on another thread counts the row as soon as the journal has
+ * it (pipeline.c), so the row gets its limit before. After a failure, and with
+ * a doubt, the rows before are flushed at once: if the journal has lost them,
+ * it never takes a row again. */
 int group_postpone(struct group *g, const struct group_input *in)
 {
 	struct journal_row row = { .kind = JOURNAL_WAITING,
@@ -274,11 +302,18 @@ int group_postpone(struct group *g, const struct group_input *in)
 		.waiting_path_len = in->frame.row.row.path.len,
 		.body = in->bytes,
 		.len = in->len };
-	struct commit_log_mark mark;
-	int r = append_given(g, &row, 1, &mark);
+	struct commit_log_mark mark = { .nr = 0 };
+	int r, failed = 0;
 
-	if (r == 0 &&
-	    commit_log_wait(g->base.host->log, &mark, COMMIT_LOG_DURABLE) != 0)
-		r = group_fail(g, "the journal can't be synced");
-	return r;
+	if (g->put_mark.nr == 0)
+		set_unflushed(g, row.shared_lsn);
+	r = append_given(g, &row, 1, &mark);
+	if (r == 0) {
+		g->put_row = row;
+		g->put_mark = mark;
+		g->put_mark.rows = &g->put_row;
+	}
+	if (r != 0 || mark.is_unknown)
+		failed = group_flush_postponed(g);
+	return failed != 0 ? failed : r;
 }

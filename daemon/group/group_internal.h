@@ -70,6 +70,11 @@ struct group {
 	bool has_threads;
 	char refusal[GROUP_NAME_MAX + 128]; /* group_refusal() */
 
+	/* Of the thread of the follower: the last row that was put off, and not
+	 * flushed. PUT_MARK.nr 0: none. */
+	struct journal_row put_row;
+	struct commit_log_mark put_mark;
+
 	struct mutex known_mutex;  /* the next four; taken last */
 	uint64_t known_epoch;      /* of this leader; 0: none */
 	struct group_value *known; /* owned; GROUP_KNOWN values */
@@ -107,8 +112,11 @@ struct group {
 	/* Of the next row of the journal: append_in_turn() of group_batches.c,
 	 * on a worker or on the thread of the follower. */
 	uint64_t next_lsn;
-	/* The last row that is applied, or waits: group_applied(). */
+	/* The last row that is applied, or waits, durably: group_applied(). */
 	uint64_t done_lsn;
+	/* DONE_LSN stays below this row, which was put off, and which a power
+	 * loss could take; 0: there is none. */
+	uint64_t unflushed_lsn;
 	struct group_waiting waiting;
 	uint64_t near_lsn; /* of the last NEAR */
 	int64_t near_ns;   /* when NEAR came (now_boot); 0: none */

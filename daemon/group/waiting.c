@@ -1,7 +1,7 @@
 /*
  * Repositories whose rows wait. The rows of such a repository are in the
- * journal, durably, so this node has them, and the repository never holds up
- * the others.
+ * journal, so this node has them, and the repository never holds up the others.
+ * Rows that have arrived together are put off with one flush.
  *
  *	put	a row that can't be applied, and each later row of its
  *		repository. The row takes its turn in the order of the group
@@ -156,16 +156,10 @@ static int put(struct follower *f, const struct group_input *in,
 		*w = add(f, a->row->repo, a->lsn);
 	if (*w == NULL)
 		return -ENOMEM;
-	/* As soon as the journal has the row, before its flush, each batch that
-	 * ends counts the row (pipeline.c). So the group has to know before
-	 * that the row waits. */
-	if (is_new)
-		tell(f);
 	r = group_postpone(f->group, in);
 	if (r < 0 && is_new) {
 		drop(*w);
 		*w = NULL;
-		tell(f);
 	}
 	return r;
 }
@@ -189,6 +183,7 @@ bool waiting_put(struct follower *f, const struct group_input *in,
 		w->attempt.row = NULL;
 		f->put_ns = w->next_ns;
 	}
+	/* The flush comes later, and no batch counts the row before. */
 	tell(f);
 	return true;
 }

@@ -1,22 +1,29 @@
 /*
- * Proves that a node never counts a row as applied that it puts off: no batch
- * ends so early that it counts the row of the journal before the group knows
- * that the row waits. The leader would not take the number back, so updates
- * would go on as if this node had the row. If the journal does not take the
- * row, nothing waits. With a doubt about the journal, the row waits.
+ * Proves that a node never counts a row as applied that it puts off, and counts
+ * the row as its own only after a flush: whichever batch ends meanwhile. The
+ * leader would not take the number back, so updates would go on as if this node
+ * had the row. Rows that have arrived together share the flush. If the journal
+ * does not take a row, nothing waits, and the rows before it are flushed. With
+ * a doubt about the journal, no number of the node grows any more.
  */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "daemon/group/follower_internal.h"
 #include "daemon/group/group_internal.h"
+#include "daemon/store/admission/admissions_internal.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
 
-static struct follower f; /* without a thread */
+static struct follower f;           /* without a thread */
+static struct admissions admission; /* gets no transaction */
 static struct group *g;
+static int link_fds[2];
+static struct group_input list[GROUP_ROWS];
 
 static void count_nothing(void *store, size_t nr)
 {
@@ -34,10 +41,14 @@ static void setup(void)
 	r->host = &w->store.parts;
 	w->store.parts.replica = r;
 	w->store.parts.committed = count_nothing;
+	admission = (struct admissions){ .cfg = &w->store.parts };
+	mutex_init(&admission.mutex, MUTEX_QUEUES);
+	w->store.parts.admissions = &admission;
 	g = group_of(r);
 	ck_assert_int_eq(group_open(g), 0);
 	f = (struct follower){ .host = r->host, .group = g };
 	LIST_INIT(&f.waiting);
+	mutex_init(&f.mutex, MUTEX_INNER);
 	journal_set_shared(w->store.journal,
 	    (const uint8_t *)"a group of nodes");
 }
@@ -46,22 +57,64 @@ static void teardown(void)
 {
 	waiting_free(&f);
 	group_free(g);
+	mutex_destroy(&f.mutex);
+	mutex_destroy(&admission.mutex);
 	wr_teardown();
 }
 
-/* Puts off the first row of a new repository. */
-static bool put_off(uint64_t lsn)
+static void link_up(void)
+{
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, link_fds), 0);
+	g->fd = link_fds[0];
+}
+
+static void link_down(void)
+{
+	g->fd = -1;
+	close(link_fds[0]);
+	close(link_fds[1]);
+}
+
+static void make_row(struct group_input *in, uint64_t lsn, uint64_t repo)
 {
 	static const uint8_t path[] = "r.git", bytes[] = "a row";
-	struct group_input in = { .bytes = (uint8_t *)bytes,
+
+	*in = (struct group_input){ .bytes = (uint8_t *)bytes,
 		.len = sizeof(bytes) };
+	in->frame.row.lsn = lsn;
+	in->frame.row.row.path = (struct group_bytes){ path, sizeof(path) - 1 };
+	memcpy(in->frame.row.row.repo, &repo, sizeof(repo));
+}
+
+/* Puts off the first row of a new repository, without a flush. */
+static bool put_off(uint64_t lsn)
+{
+	struct group_input in;
 	struct attempt a;
 
-	in.frame.row.lsn = lsn;
-	in.frame.row.row.path = (struct group_bytes){ path, sizeof(path) - 1 };
-	memcpy(in.frame.row.row.repo, &lsn, sizeof(lsn));
+	make_row(&in, lsn, lsn);
 	attempt_init(&f, &a, &in);
 	return waiting_put(&f, &in, &a);
+}
+
+/* Takes NR rows of the repository REPO, which have arrived together. */
+static void take_rows(uint64_t lsn, size_t nr, uint64_t repo)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		make_row(&list[i], lsn + i, repo);
+		list[i].next = i + 1 < nr ? &list[i + 1] : NULL;
+	}
+	follower_take_rows(&f, list);
+}
+
+static uint64_t nr_flushes(void)
+{
+	struct journal_stats stats;
+
+	journal_stats(w->store.journal, &stats);
+	return stats.flushes;
 }
 
 static uint64_t applied(void)
@@ -74,6 +127,17 @@ static uint64_t applied(void)
 	return lsn;
 }
 
+/* The last row that this node has, as APPLIED says. */
+static uint64_t last(void)
+{
+	uint64_t lsn;
+
+	mutex_lock(&g->mutex);
+	lsn = g->done_lsn;
+	mutex_unlock(&g->mutex);
+	return lsn;
+}
+
 /* Nothing waits any more. */
 static void apply_all(void)
 {
@@ -81,37 +145,101 @@ static void apply_all(void)
 	group_set_waiting(g, &(struct group_waiting){ .lsn = 0 });
 }
 
+struct seen {
+	uint64_t applied, last, stored;
+};
+
 /* A batch that changes nothing, as of a client that this node refuses. */
-static void end_other_batch(struct memfs *fs, void *seen)
+static void end_other_batch(struct memfs *fs, void *arg)
 {
 	static struct txn txn;
 	struct txn_slice slice = { .txn = &txn };
+	struct seen *seen = arg;
 
 	(void)fs;
 	pipeline_apply_rows(w->store.pipeline, &slice, 1);
-	*(uint64_t *)seen = applied();
+	*seen = (struct seen){ applied(), last(),
+		journal_shared_lsn(w->store.journal) };
 }
 
 START_TEST(a_row_is_never_applied_while_it_is_put_off)
 {
-	uint64_t seen, lsn = 0, nr_counted = 0;
 	unsigned long n, calls = 1;
+	uint64_t lsn = 0, nr_stored = 0;
+	struct seen seen;
 
 	for (n = 0; n < calls; n++) {
-		seen = 0;
+		seen = (struct seen){ 0 };
 		memfs_between(w->fs, n, end_other_batch, &seen);
 		calls = memfs_nr_calls(w->fs);
 		ck_assert(put_off(++lsn));
+		ck_assert_int_eq(group_flush_postponed(g), 0);
 		calls = memfs_nr_calls(w->fs) - calls;
-		ck_assert_uint_lt(seen, lsn);
+		ck_assert_uint_lt(seen.applied, lsn);
+		ck_assert_uint_lt(seen.last, lsn);
+		nr_stored += seen.stored == lsn;
 		ck_assert_uint_eq(applied(), lsn - 1);
-		nr_counted += g->done_lsn == lsn;
 		group_applied(g, lsn);
+		ck_assert_uint_eq(last(), lsn);
+		ck_assert_uint_eq(applied(), lsn - 1);
 		apply_all();
 		ck_assert_uint_eq(applied(), lsn);
 	}
-	/* Before its flush, as a row that waits. */
-	ck_assert_uint_gt(nr_counted, 0);
+	/* A batch has ended between the append and the end of the flush. */
+	ck_assert_uint_gt(nr_stored, 0);
+}
+END_TEST
+
+/* A repository waits, from row 1 on. */
+static void begin_to_wait(void)
+{
+	ck_assert(put_off(1));
+	ck_assert_int_eq(group_flush_postponed(g), 0);
+	group_applied(g, 1);
+}
+
+START_TEST(rows_that_are_put_off_together_share_a_flush)
+{
+	uint64_t nr;
+
+	begin_to_wait();
+	link_up();
+	nr = nr_flushes();
+	take_rows(2, GROUP_ROWS, 1);
+	nr = nr_flushes() - nr;
+	ck_assert_uint_eq(last(), 1 + GROUP_ROWS);
+	ck_assert_uint_eq(applied(), 0);
+	/* Plus one if the WAL has begun anew. */
+	ck_assert_uint_ge(nr, 1);
+	ck_assert_uint_le(nr, 2);
+	link_down();
+}
+END_TEST
+
+#define TOGETHER 4
+
+START_TEST(rows_that_are_put_off_together_count_after_their_flush)
+{
+	unsigned long n, calls = 1;
+	uint64_t lsn = 1, nr_stored = 0;
+	struct seen seen;
+
+	begin_to_wait();
+	link_up();
+	for (n = 0; n < calls; n++) {
+		seen = (struct seen){ .last = lsn };
+		memfs_between(w->fs, n, end_other_batch, &seen);
+		calls = memfs_nr_calls(w->fs);
+		take_rows(lsn + 1, TOGETHER, 1);
+		calls = memfs_nr_calls(w->fs) - calls;
+		ck_assert_uint_eq(seen.last, lsn);
+		lsn += TOGETHER;
+		nr_stored += seen.stored == lsn;
+		ck_assert_uint_eq(last(), lsn);
+		ck_assert_uint_eq(applied(), 0);
+	}
+	ck_assert_uint_gt(nr_stored, 0);
+	link_down();
 }
 END_TEST
 
@@ -127,16 +255,50 @@ START_TEST(nothing_waits_if_the_journal_takes_no_row)
 }
 END_TEST
 
-/* The journal may have the row then, and the daemon ends. */
-START_TEST(a_doubtful_row_waits)
+START_TEST(rows_before_a_failure_are_flushed)
 {
+	uint64_t nr;
+
+	ck_assert(put_off(1));
+	group_applied(g, 1);
+	ck_assert_uint_eq(last(), 0);
+	nr = nr_flushes();
+	memfs_set_room(w->fs, 0, 0, 0);
+	ck_assert(!put_off(2));
+	memfs_set_room(w->fs, 0, -1, -1);
+	ck_assert_uint_gt(nr_flushes(), nr);
+	ck_assert_uint_eq(g->waiting.lsn, 1);
+	group_applied(g, 1);
+	ck_assert_uint_eq(last(), 1);
+	ck_assert_uint_eq(applied(), 0);
+}
+END_TEST
+
+/* The journal may have the row then, and the daemon ends. */
+START_TEST(a_doubtful_row_never_counts)
+{
+	struct seen seen;
 	bool is_put;
 
 	memfs_die(w->fs, (unsigned long)_i, -EIO);
-	is_put = put_off(1);
-	if (memfs_was_hit(w->fs))
-		ck_assert(!is_put);
-	ck_assert_uint_ge(g->waiting.lsn, journal_shared_lsn(w->store.journal));
+	is_put = put_off(1) && group_flush_postponed(g) == 0;
+	if (!memfs_was_hit(w->fs))
+		return;
+	ck_assert(!is_put);
+	end_other_batch(w->fs, &seen);
+	ck_assert_uint_eq(seen.last, 0);
+	ck_assert_uint_eq(seen.applied, 0);
+}
+END_TEST
+
+/* Its journal may count rows whose flush has failed. */
+START_TEST(a_node_that_ends_counts_no_row)
+{
+	group_applied(g, 1);
+	ck_assert_uint_eq(last(), 1);
+	group_fail(g, "a flush has failed");
+	group_applied(g, 2);
+	ck_assert_uint_eq(last(), 1);
 }
 END_TEST
 
@@ -148,8 +310,13 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_row_is_never_applied_while_it_is_put_off);
+	tcase_add_test(tc, rows_that_are_put_off_together_share_a_flush);
+	tcase_add_test(tc,
+	    rows_that_are_put_off_together_count_after_their_flush);
 	tcase_add_test(tc, nothing_waits_if_the_journal_takes_no_row);
-	tcase_add_loop_test(tc, a_doubtful_row_waits, 0, 20);
+	tcase_add_test(tc, rows_before_a_failure_are_flushed);
+	tcase_add_loop_test(tc, a_doubtful_row_never_counts, 0, 20);
+	tcase_add_test(tc, a_node_that_ends_counts_no_row);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

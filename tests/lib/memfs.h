@@ -146,7 +146,8 @@ void memfs_die(struct memfs *fs, unsigned long n, int err);
 void memfs_fail_none(struct memfs *fs);
 
 /* Runs FN once, just before the call after N further calls. FN acts as a
- * concurrent process, and may use memfs_other(). */
+ * concurrent process, and may use memfs_other(). FN NULL: runs nothing, because
+ * an earlier FN that was not reached must not outlive its argument. */
 void memfs_between(struct memfs *fs, unsigned long n,
     void (*fn)(struct memfs *fs, void *arg), void *arg);
 

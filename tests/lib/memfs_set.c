@@ -185,7 +185,7 @@ void memfs_between(struct memfs *fs, unsigned long n,
     void (*fn)(struct memfs *fs, void *arg), void *arg)
 {
 	pthread_mutex_lock(&fs->lock);
-	fs->between_armed = true;
+	fs->between_armed = fn != NULL;
 	fs->between_left = n;
 	fs->between = fn;
 	fs->between_arg = arg;

@@ -62,6 +62,7 @@ void world_free(struct world *w)
 		return;
 	if (w->up) {
 		memfs_fail_none(w->fs);
+		memfs_between(w->fs, 0, NULL, NULL);
 		world_stop(w);
 	}
 	memfs_free(w->fs);

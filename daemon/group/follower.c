@@ -386,11 +386,12 @@ enum result attempt_try(struct follower *f, struct attempt *a)
 {
 	struct own_txn rt;
 	enum result result;
-	int placed, r;
+	int placed = place(f, a);
+	int r = own_txn_of_row(&rt, a->row, a->lsn, a->path);
 
+	/* A search can take minutes, and must not give as much time to the
+	 * mending (mend.c). */
 	a->began_ns = SYS(f->host->sys, now_mono);
-	placed = place(f, a);
-	r = own_txn_of_row(&rt, a->row, a->lsn, a->path);
 	if (r == 0) {
 		result = apply(f, a, &rt, placed);
 		follower_put_repo(f, rt.txn);
@@ -400,7 +401,10 @@ enum result attempt_try(struct follower *f, struct attempt *a)
 		    r == -ENOMEM ? strerror(ENOMEM) :
 				   "this version of refd can't read the row");
 	}
-	if (result == RESULT_WAITS || result == RESULT_DIFFERS)
+	if (result == RESULT_AGAIN)
+		attempt_say(a, "refs of '%s' get the group's values back",
+		    a->path);
+	if (result != RESULT_DONE)
 		attempt_report(f, a);
 	return result;
 }

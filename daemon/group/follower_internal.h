@@ -67,6 +67,8 @@ struct attempt {
 	bool has_left;     /* row_place.h */
 	bool only_looks;   /* the same */
 	bool lacks_object; /* mend.h */
+	bool is_part;      /* the same */
+	size_t member;     /* of a row: the one that was mended last */
 	enum store_event event; /* of reports */
 };
 

@@ -433,8 +433,8 @@ static enum result mend_name(struct row_mending *k, const char *name,
 	/* A deletion needs no room, but a new value of the ref does. */
 	if (want->exists || want->target != NULL || k->next != NULL)
 		blockers = remove_blockers(k, name);
-	if (blockers == RESULT_WAITS ||
-	    (blockers == RESULT_AGAIN && is_late(k)))
+	k->a->is_part = blockers == RESULT_AGAIN && is_late(k);
+	if (blockers == RESULT_WAITS || k->a->is_part)
 		return blockers;
 	result = mend_value(k, name, want);
 	return result == RESULT_DIFFERS && blockers == RESULT_AGAIN ? blockers :
@@ -481,26 +481,34 @@ static int64_t end_of_mending(const struct follower *f, const struct attempt *a)
 	return now_ns + (took_ns > MEND_NS ? took_ns : MEND_NS);
 }
 
+/* Once a part of the refs is mended, the row fits only in part, and then all
+ * its updates fail (append.c). So the next attempt begins with the ref that was
+ * mended last: otherwise its time would go to refs that have their values. */
 enum result mend_row(struct follower *f, struct attempt *a,
     const struct own_txn *rt)
 {
 	const struct record *rec = &rt->record;
+	const size_t nr = rec->nr_members, first = a->member;
 	struct row_mending k = { .f = f,
 		.a = a,
 		.repo = rt->txn->repo,
 		.end_ns = end_of_mending(f, a) };
 	enum result result = RESULT_DIFFERS, next;
-	size_t i;
+	const struct record_member *m;
+	size_t n, i;
 
-	for (i = 0; i < rec->nr_members && result != RESULT_WAITS; i++) {
-		if (!attempt_differs(&rec->members[i],
-			&rt->txn->updates[rec->members[i].index]))
+	for (n = 0; n < nr && result != RESULT_WAITS; n++) {
+		i = (first + n) % nr;
+		m = &rec->members[i];
+		if (!attempt_differs(m, &rt->txn->updates[m->index]))
 			continue;
 		if (result == RESULT_AGAIN && is_late(&k))
 			break;
-		next = mend_member(&k, &rec->members[i]);
-		if (next != RESULT_DIFFERS)
+		next = mend_member(&k, m);
+		if (next != RESULT_DIFFERS) {
 			result = next;
+			a->member = i;
+		}
 	}
 	return result;
 }

@@ -15,6 +15,8 @@
  * Failures: the ref is tried again, less and less often, and the log says why.
  * Only updates of this ref wait meanwhile. If the list is full, the ref that
  * has failed most often goes, since the next scan or update finds it again.
+ * The same holds for a ref that was mended, and that another program writes
+ * again and again: otherwise the thread would mend this ref without a pause.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -145,7 +147,8 @@ static void try_one(struct follower *f, struct mend *m)
 	if (repo != NULL)
 		repo_put(f->host->repos, repo);
 	free(why);
-	if (result == RESULT_DIFFERS) {
+	if (result == RESULT_DIFFERS ||
+	    (result == RESULT_AGAIN && !m->attempt.is_part)) {
 		drop(f, m);
 		return;
 	}
@@ -153,8 +156,7 @@ static void try_one(struct follower *f, struct mend *m)
 		attempt_report(f, &m->attempt);
 	mutex_lock(&f->mutex);
 	m->is_in_work = false;
-	/* Refs may still be in the way, so the ref stays until it has the
-	 * value. */
+	/* The refs in the way become fewer, so the rest is not put off. */
 	if (result == RESULT_AGAIN)
 		m->pause_ns = PAUSE_NS;
 	m->next_ns = SYS(f->host->sys, now_mono) + m->pause_ns;

@@ -193,17 +193,17 @@ bool waiting_put(struct follower *f, const struct group_input *in,
 /* An attempt began at BEGAN_NS. A pause follows that is a multiple of its time,
  * because an attempt that takes long must not take the time of other
  * repositories. An attempt that has mended refs was not in vain, and the next
- * one goes on, so only the pause of all repositories follows. */
+ * one goes on, so the time of all repositories is pause enough. But another
+ * program may write the refs again and again, so the least pause grows. */
 static void pause_after(struct follower *f, struct waiting_repo *w,
     int64_t began_ns, enum result result)
 {
 	const int64_t now_ns = SYS(f->host->sys, now_mono);
 
 	f->try_ns = now_ns + ALL_PART * (now_ns - began_ns);
-	w->next_ns = f->try_ns;
-	if (result == RESULT_AGAIN)
-		return;
-	w->next_ns = now_ns + w->pause_ns + PAUSE_PART * (now_ns - began_ns);
+	w->next_ns = now_ns + w->pause_ns;
+	if (result != RESULT_AGAIN)
+		w->next_ns += PAUSE_PART * (now_ns - began_ns);
 	if (w->pause_ns < PAUSE_MAX_NS)
 		w->pause_ns *= 2;
 }

@@ -429,7 +429,8 @@ void group_set_waiting(struct group *g, const struct group_waiting *waiting)
 
 	mutex_lock(&g->mutex);
 	before = group_applied_lsn(g);
-	g->waiting = *waiting;
+	if (!g->is_dead)
+		g->waiting = *waiting;
 	if (group_applied_lsn(g) != before)
 		group_tell_applied(g);
 	mutex_unlock(&g->mutex);

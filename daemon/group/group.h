@@ -152,7 +152,7 @@ struct group_waiting {
 };
 /* Other nodes and the lease count the rows before WAITING->lsn as applied, and
  * no later row, because a node with waiting rows must not count as a whole
- * copy. */
+ * copy. Nothing changes once the daemon ends. */
 void group_set_waiting(struct group *g, const struct group_waiting *waiting);
 /* Puts the row IN into the journal as a row that waits, in its turn. A power
  * loss can take the row, so nobody hears of it or of later rows before

@@ -3,8 +3,9 @@
  * the row as its own only after a flush: whichever batch ends meanwhile. The
  * leader would not take the number back, so updates would go on as if this node
  * had the row. Rows that have arrived together share the flush. If the journal
- * does not take a row, nothing waits, and the rows before it are flushed. With
- * a doubt about the journal, no number of the node grows any more.
+ * does not take a row, nothing waits, and the rows before it are flushed. Nor
+ * does an applied row count before the rows that were put off before it. With a
+ * doubt about the journal, no number of the node grows any more.
  */
 #include <check.h>
 #include <errno.h>
@@ -13,64 +14,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/group/follower_internal.h"
-#include "daemon/group/group_internal.h"
-#include "daemon/store/admission/admissions_internal.h"
+#include "tests/lib/follower_rig.h"
 #include "tests/lib/suite.h"
-#include "tests/lib/world_rig.h"
 
-static struct follower f;           /* without a thread */
-static struct admissions admission; /* gets no transaction */
-static struct group *g;
 static int link_fds[2];
 static struct group_input list[GROUP_ROWS];
-
-static void count_nothing(void *store, size_t nr)
-{
-	(void)store;
-	(void)nr;
-}
-
-static void setup(void)
-{
-	struct replica *r;
-
-	wr_setup();
-	r = group_replica_new("b", INT64_C(10000000000));
-	ck_assert_ptr_nonnull(r);
-	r->host = &w->store.parts;
-	w->store.parts.replica = r;
-	w->store.parts.committed = count_nothing;
-	admission = (struct admissions){ .cfg = &w->store.parts };
-	mutex_init(&admission.mutex, MUTEX_QUEUES);
-	w->store.parts.admissions = &admission;
-	g = group_of(r);
-	ck_assert_int_eq(group_open(g), 0);
-	f = (struct follower){ .host = r->host, .group = g };
-	LIST_INIT(&f.waiting);
-	mutex_init(&f.mutex, MUTEX_INNER);
-	journal_set_shared(w->store.journal,
-	    (const uint8_t *)"a group of nodes");
-}
-
-static void teardown(void)
-{
-	waiting_free(&f);
-	group_free(g);
-	mutex_destroy(&f.mutex);
-	mutex_destroy(&admission.mutex);
-	wr_teardown();
-}
 
 static void link_up(void)
 {
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, link_fds), 0);
-	g->fd = link_fds[0];
+	flw_group->fd = link_fds[0];
 }
 
 static void link_down(void)
 {
-	g->fd = -1;
+	flw_group->fd = -1;
 	close(link_fds[0]);
 	close(link_fds[1]);
 }
@@ -93,8 +51,8 @@ static bool put_off(uint64_t lsn)
 	struct attempt a;
 
 	make_row(&in, lsn, lsn);
-	attempt_init(&f, &a, &in);
-	return waiting_put(&f, &in, &a);
+	attempt_init(&flw, &a, &in);
+	return waiting_put(&flw, &in, &a);
 }
 
 /* Takes NR rows of the repository REPO, which have arrived together. */
@@ -106,7 +64,7 @@ static void take_rows(uint64_t lsn, size_t nr, uint64_t repo)
 		make_row(&list[i], lsn + i, repo);
 		list[i].next = i + 1 < nr ? &list[i + 1] : NULL;
 	}
-	follower_take_rows(&f, list);
+	follower_take_rows(&flw, list);
 }
 
 static uint64_t nr_flushes(void)
@@ -121,9 +79,9 @@ static uint64_t applied(void)
 {
 	uint64_t lsn;
 
-	mutex_lock(&g->mutex);
-	lsn = group_applied_lsn(g);
-	mutex_unlock(&g->mutex);
+	mutex_lock(&flw_group->mutex);
+	lsn = group_applied_lsn(flw_group);
+	mutex_unlock(&flw_group->mutex);
 	return lsn;
 }
 
@@ -132,17 +90,17 @@ static uint64_t last(void)
 {
 	uint64_t lsn;
 
-	mutex_lock(&g->mutex);
-	lsn = g->done_lsn;
-	mutex_unlock(&g->mutex);
+	mutex_lock(&flw_group->mutex);
+	lsn = flw_group->done_lsn;
+	mutex_unlock(&flw_group->mutex);
 	return lsn;
 }
 
 /* Nothing waits any more. */
 static void apply_all(void)
 {
-	waiting_free(&f);
-	group_set_waiting(g, &(struct group_waiting){ .lsn = 0 });
+	waiting_free(&flw);
+	group_set_waiting(flw_group, &(struct group_waiting){ .lsn = 0 });
 }
 
 struct seen {
@@ -173,13 +131,13 @@ START_TEST(a_row_is_never_applied_while_it_is_put_off)
 		memfs_between(w->fs, n, end_other_batch, &seen);
 		calls = memfs_nr_calls(w->fs);
 		ck_assert(put_off(++lsn));
-		ck_assert_int_eq(group_flush_postponed(g), 0);
+		ck_assert_int_eq(group_flush_postponed(flw_group), 0);
 		calls = memfs_nr_calls(w->fs) - calls;
 		ck_assert_uint_lt(seen.applied, lsn);
 		ck_assert_uint_lt(seen.last, lsn);
 		nr_stored += seen.stored == lsn;
 		ck_assert_uint_eq(applied(), lsn - 1);
-		group_applied(g, lsn);
+		group_applied(flw_group, lsn);
 		ck_assert_uint_eq(last(), lsn);
 		ck_assert_uint_eq(applied(), lsn - 1);
 		apply_all();
@@ -194,8 +152,8 @@ END_TEST
 static void begin_to_wait(void)
 {
 	ck_assert(put_off(1));
-	ck_assert_int_eq(group_flush_postponed(g), 0);
-	group_applied(g, 1);
+	ck_assert_int_eq(group_flush_postponed(flw_group), 0);
+	group_applied(flw_group, 1);
 }
 
 START_TEST(rows_that_are_put_off_together_share_a_flush)
@@ -243,15 +201,64 @@ START_TEST(rows_that_are_put_off_together_count_after_their_flush)
 }
 END_TEST
 
+/* Without a mutex, because the caller may have any. No other thread writes the
+ * number meanwhile. */
+static void look(struct memfs *fs, void *seen)
+{
+	(void)fs;
+	*(uint64_t *)seen = flw_group->done_lsn;
+}
+
+/* Takes a row of the repository 1, which waits; one of the ref a, from OLD to
+ * NEW_C, which is applied; and another one of the former repository. */
+static void take_three(uint64_t lsn, char old, char new_c)
+{
+	static const char *const a[] = { "refs/heads/a" };
+
+	make_row(&list[0], lsn, 1);
+	flw_make_row(&list[1], lsn + 1, a, 1, old, new_c);
+	make_row(&list[2], lsn + 2, 1);
+	list[0].next = &list[1];
+	list[1].next = &list[2];
+	follower_take_rows(&flw, list);
+	flw_free_row(&list[1]);
+}
+
+START_TEST(an_applied_row_counts_no_row_that_was_put_off_before)
+{
+	unsigned long n, calls = 1;
+	uint64_t seen, lsn = 1;
+	char old = '0', new_c = '1';
+
+	begin_to_wait();
+	for (n = 0; n < calls; n++) {
+		link_up();
+		seen = lsn;
+		memfs_between(w->fs, n, look, &seen);
+		calls = memfs_nr_calls(w->fs);
+		take_three(lsn + 1, old, new_c);
+		calls = memfs_nr_calls(w->fs) - calls;
+		ck_assert_uint_eq(seen, lsn);
+		lsn += 3;
+		ck_assert_uint_eq(last(), lsn);
+		ck_assert_uint_eq(applied(), 0);
+		ck_assert_int_eq(world_ref(w, "a"), new_c);
+		old = new_c;
+		new_c = old == '1' ? '2' : '1';
+		link_down();
+	}
+}
+END_TEST
+
 START_TEST(nothing_waits_if_the_journal_takes_no_row)
 {
 	memfs_set_room(w->fs, 0, 0, 0);
 	ck_assert(!put_off(1));
 	ck_assert_uint_eq(journal_shared_lsn(w->store.journal), 0);
-	ck_assert_uint_eq(g->waiting.lsn, 0);
+	ck_assert_uint_eq(flw_group->waiting.lsn, 0);
 	memfs_set_room(w->fs, 0, -1, -1);
 	ck_assert(put_off(1));
-	ck_assert_uint_eq(g->waiting.lsn, 1);
+	ck_assert_uint_eq(flw_group->waiting.lsn, 1);
 }
 END_TEST
 
@@ -260,15 +267,15 @@ START_TEST(rows_before_a_failure_are_flushed)
 	uint64_t nr;
 
 	ck_assert(put_off(1));
-	group_applied(g, 1);
+	group_applied(flw_group, 1);
 	ck_assert_uint_eq(last(), 0);
 	nr = nr_flushes();
 	memfs_set_room(w->fs, 0, 0, 0);
 	ck_assert(!put_off(2));
 	memfs_set_room(w->fs, 0, -1, -1);
 	ck_assert_uint_gt(nr_flushes(), nr);
-	ck_assert_uint_eq(g->waiting.lsn, 1);
-	group_applied(g, 1);
+	ck_assert_uint_eq(flw_group->waiting.lsn, 1);
+	group_applied(flw_group, 1);
 	ck_assert_uint_eq(last(), 1);
 	ck_assert_uint_eq(applied(), 0);
 }
@@ -281,7 +288,7 @@ START_TEST(a_doubtful_row_never_counts)
 	bool is_put;
 
 	memfs_die(w->fs, (unsigned long)_i, -EIO);
-	is_put = put_off(1) && group_flush_postponed(g) == 0;
+	is_put = put_off(1) && group_flush_postponed(flw_group) == 0;
 	if (!memfs_was_hit(w->fs))
 		return;
 	ck_assert(!is_put);
@@ -294,11 +301,13 @@ END_TEST
 /* Its journal may count rows whose flush has failed. */
 START_TEST(a_node_that_ends_counts_no_row)
 {
-	group_applied(g, 1);
+	begin_to_wait();
 	ck_assert_uint_eq(last(), 1);
-	group_fail(g, "a flush has failed");
-	group_applied(g, 2);
+	group_fail(flw_group, "a flush has failed");
+	group_applied(flw_group, 2);
+	apply_all();
 	ck_assert_uint_eq(last(), 1);
+	ck_assert_uint_eq(applied(), 0);
 }
 END_TEST
 
@@ -307,12 +316,14 @@ int main(void)
 	Suite *suite = suite_create("group_waiting");
 	TCase *tc = tcase_create("group_waiting");
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, flw_setup, flw_teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, a_row_is_never_applied_while_it_is_put_off);
 	tcase_add_test(tc, rows_that_are_put_off_together_share_a_flush);
 	tcase_add_test(tc,
 	    rows_that_are_put_off_together_count_after_their_flush);
+	tcase_add_test(tc,
+	    an_applied_row_counts_no_row_that_was_put_off_before);
 	tcase_add_test(tc, nothing_waits_if_the_journal_takes_no_row);
 	tcase_add_test(tc, rows_before_a_failure_are_flushed);
 	tcase_add_loop_test(tc, a_doubtful_row_never_counts, 0, 20);

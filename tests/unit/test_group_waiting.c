@@ -5,7 +5,8 @@
  * had the row. Rows that have arrived together share the flush. If the journal
  * does not take a row, nothing waits, and the rows before it are flushed. Nor
  * does an applied row count before the rows that were put off before it. With a
- * doubt about the journal, no number of the node grows any more.
+ * doubt about the journal, no number of the node grows any more. Nor does one
+ * after an update of a row that cannot be finished, which ends the daemon, too.
  */
 #include <check.h>
 #include <errno.h>
@@ -311,6 +312,45 @@ START_TEST(a_node_that_ends_counts_no_row)
 }
 END_TEST
 
+/* The journal has row LSN. */
+static void append_row(uint64_t lsn)
+{
+	struct journal_row row = { .kind = JOURNAL_SLICE,
+		.body = (const uint8_t *)"",
+		.shared_lsn = lsn };
+
+	ck_assert_int_eq(journal_commit(w->store.journal, &row, 1, true), 0);
+}
+
+/* refd-group has got frames from the node since the last call. */
+static bool is_told(void)
+{
+	uint8_t bytes[256];
+
+	return recv(link_fds[1], bytes, sizeof(bytes), MSG_DONTWAIT) > 0;
+}
+
+/* Its batch ends, too, after it has ended the daemon. */
+START_TEST(a_row_that_cannot_be_finished_never_counts)
+{
+	struct seen seen;
+
+	link_up();
+	append_row(1);
+	end_other_batch(w->fs, &seen);
+	ck_assert_uint_eq(seen.last, 1);
+	ck_assert(is_told());
+	append_row(2);
+	REPLICA(&flw_group->base, unfinished);
+	end_other_batch(w->fs, &seen);
+	ck_assert_uint_eq(seen.stored, 2);
+	ck_assert_uint_eq(seen.last, 1);
+	ck_assert_uint_eq(seen.applied, 1);
+	ck_assert(!is_told());
+	link_down();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("group_waiting");
@@ -328,6 +368,7 @@ int main(void)
 	tcase_add_test(tc, rows_before_a_failure_are_flushed);
 	tcase_add_loop_test(tc, a_doubtful_row_never_counts, 0, 20);
 	tcase_add_test(tc, a_node_that_ends_counts_no_row);
+	tcase_add_test(tc, a_row_that_cannot_be_finished_never_counts);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -66,6 +66,7 @@ struct store_found {
 	const char *text;       /* for people */
 	/* The saved file, below the repository; NULL: nothing was saved. */
 	const char *evidence;
+	bool is_line; /* of a log line alone: REF has its value */
 };
 
 /* Events of a running store, for an administrator. */

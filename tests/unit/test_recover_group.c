@@ -4,7 +4,7 @@
  * fails, names the ref, and fails again at the next start, until the cause is
  * gone. The updates of a missing repository wait for it. Ordinary recovery
  * works as on a single machine. The owner of one repository can't pass it off
- * as an older copy of all.
+ * as an older copy of all. A log line that can't be written stops no start.
  */
 #include <check.h>
 #include <errno.h>
@@ -166,6 +166,80 @@ START_TEST(an_import_whose_name_was_taken)
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 }
 END_TEST
+
+/* ---- log lines: each node has logs of its own ---- */
+
+#define LOG       WORLD_REPO "/logs/refs/heads/x"
+#define HEAD_LOCK WORLD_REPO "/HEAD.lock"
+
+/* After the power loss, x has its value, and its log is lost. */
+static void lose_log(void)
+{
+	wr_ok("x=1");
+	scripted_sync(w);
+	wr_unlink(LOG);
+	scripted_sync(w);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+}
+
+/* Each start goes on, and keeps one line for later ones. */
+static void keeps_line(const char *locks)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(world_start(w), 0);
+		ck_assert_uint_eq(w->found[STORE_DEFERRED], 1);
+		ck_assert_uint_eq(w->deferred, 1);
+		ck_assert_int_eq(world_ref(w, "x"), '1');
+		wr_expect_locks(locks);
+		memfs_crash(w->fs);
+		world_crash(w);
+	}
+}
+
+/* The quota of its owner is full. */
+START_TEST(a_log_without_room)
+{
+	lose_log();
+	memfs_set_room(w->fs, wr_home, 0, -1);
+	keeps_line("");
+	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 0);
+	memfs_set_room(w->fs, wr_home, -1, -1);
+	starts();
+	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
+}
+END_TEST
+
+START_TEST(a_log_whose_name_was_taken)
+{
+	lose_log();
+	memfs_write(w->fs, LOG "/z", "");
+	starts();
+	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+}
+END_TEST
+
+/* The line of HEAD follows from the update of x. */
+START_TEST(a_foreign_lock_on_a_log)
+{
+	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '0',
+					 '1'),
+		scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1') };
+	struct scripted_txn h = { .w = w, .publish = SCRIPTED_ALL };
+
+	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	memfs_write(w->fs, HEAD_LOCK, "");
+	keeps_line(HEAD_LOCK "\n");
+	wr_unlink(HEAD_LOCK);
+	starts();
+	ck_assert_int_eq(
+	    scripted_log_lines(w, WORLD_REPO "/logs/HEAD", '0', '1'), 1);
+}
+END_TEST
+
+/* ---- repositories ---- */
 
 /* A program may have removed or renamed it. Nobody sees its refs before the
  * redo. */
@@ -359,17 +433,30 @@ END_TEST
 /* Neither does the running store write such rows. */
 START_TEST(no_row_defers_or_aborts)
 {
-	static const enum journal_kind kinds[] = { JOURNAL_DEFERRED,
-		JOURNAL_ABORT, JOURNAL_DEFERRED_END };
-	struct journal_row row = { .body = (const uint8_t *)"" };
-	struct recover_notes notes = { .rows = &row, .nr = 1 };
-	uint64_t last = journal_last_lsn(w->store.journal);
-	size_t i;
+	struct record_member m =
+	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
+	bool no = false;
+	const struct replay_row row = { .rec = { .committer = "",
+					    .message = "",
+					    .nr_updates = 1,
+					    .object_format = world_format(),
+					    .members = &m,
+					    .nr_members = 1 },
+		.dropped = &no };
+	struct replay_member failed = { &row, &m, REFD_CONFLICT, "" };
+	const struct replay_members aborted = { &failed, 1, 1 };
+	uint64_t last = journal_last_lsn(w->store.journal), nr = 0;
+	struct recover_notes notes;
+	int i, r;
 
-	for (i = 0; i < 3; i++) {
-		row.kind = kinds[i];
+	for (i = 0; i < 2; i++) {
+		notes = (struct recover_notes){ .nr = 0 };
+		r = i == 0 ? recover_notes_defer_row(&notes, &row, 0, &nr) :
+			     recover_notes_abort(&notes, &aborted);
+		ck_assert_int_eq(r, 0);
 		ck_assert_int_eq(recover_notes_write(&notes, w->store.log),
-		    kinds[i] == JOURNAL_DEFERRED_END ? 0 : -ENOTRECOVERABLE);
+		    -ENOTRECOVERABLE);
+		recover_notes_done(&notes);
 	}
 	ck_assert_uint_eq(journal_last_lsn(w->store.journal), last);
 }
@@ -387,6 +474,9 @@ int main(void)
 	tcase_add_test(tc, a_name_that_was_taken_before_a_crash);
 	tcase_add_test(tc, an_atomic_transaction_whose_name_was_taken);
 	tcase_add_test(tc, an_import_whose_name_was_taken);
+	tcase_add_test(tc, a_log_without_room);
+	tcase_add_test(tc, a_log_whose_name_was_taken);
+	tcase_add_test(tc, a_foreign_lock_on_a_log);
 	tcase_add_test(tc, a_missing_repository);
 	tcase_add_loop_test(tc, a_missing_repository_comes_back, 0, 2);
 	tcase_add_test(tc, all_repositories);

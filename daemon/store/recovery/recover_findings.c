@@ -41,7 +41,8 @@ void recover_findings_add(void *findings, const struct store_found *found)
 	struct recover_findings *f = findings;
 
 	f->report->found(f->report->arg, found);
-	if (!f->is_strict || !is_apart(found->finding))
+	/* Each machine has logs of its own. */
+	if (!f->is_strict || found->is_line || !is_apart(found->finding))
 		return;
 	f->nr_refused++;
 	if (f->why == NULL)

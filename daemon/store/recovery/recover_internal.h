@@ -63,15 +63,18 @@ struct recover_notes {
 	/* Rows are deferred even if recovery is strict, because the
 	 * repositories are not there, or the rows were deferred before. */
 	bool may_defer;
+	/* A row aborts an update, or defers more than log lines without
+	 * MAY_DEFER. */
+	bool gives_up;
 };
 
 /* Defers all unfinished members of ROW, to be redone by the rule of MOUNT
  * (journal.h). *DEFERRED counts the members. */
 int recover_notes_defer_row(struct recover_notes *notes,
     const struct replay_row *row, uint64_t mount, uint64_t *deferred);
-/* After a replay of ROW: the members that the replay deferred get a deferred
- * row. All other members of a deferred row are finished. LEFTOVER: the locks
- * that stand until the row is durable. */
+/* After a replay of ROW: the members, and the log lines, that the replay
+ * deferred get a deferred row. All other members of a deferred row are
+ * finished. LEFTOVER: the locks that stand until the row is durable. */
 int recover_notes_replayed(struct recover_notes *notes,
     struct leftover_locks *leftover, const struct replay_row *row,
     uint64_t *deferred);
@@ -79,8 +82,8 @@ int recover_notes_replayed(struct recover_notes *notes,
 int recover_notes_abort(struct recover_notes *notes,
     const struct replay_members *members);
 /* Writes all rows in one commit, durably, while the original rows are durable
- * already. -ENOTRECOVERABLE: recovery is strict, and a row aborts, or defers
- * without NOTES->may_defer, so nothing was written. */
+ * already. -ENOTRECOVERABLE: recovery is strict, and NOTES->gives_up, so
+ * nothing was written. */
 int recover_notes_write(struct recover_notes *notes, struct commit_log *log);
 void recover_notes_done(struct recover_notes *notes);
 

@@ -5,7 +5,8 @@
  * The happy path: nothing to write.
  *
  * Failures: memory, or the journal; the caller decides. If other machines have
- * the rows, such rows would be of this machine alone, so they are refused.
+ * the rows, such rows would be of this machine alone, so they are refused. But
+ * a log line may wait, because logs are of one machine.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,6 +34,16 @@ static int add_row(struct recover_notes *notes, const struct journal_row *row,
 	return 0;
 }
 
+static bool are_lines(const struct record_member *members, size_t nr)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (members[i].action != RECORD_LOG)
+			return false;
+	return true;
+}
+
 /* Adds a copy of ROW with KIND and MEMBERS. */
 static int add_members(struct recover_notes *notes,
     const struct replay_row *row, enum journal_kind kind,
@@ -47,6 +58,10 @@ static int add_members(struct recover_notes *notes,
 	rec.has_objects = rec.has_objects && kind == JOURNAL_DEFERRED;
 	rec.members = members;
 	rec.nr_members = nr;
+	if (kind == JOURNAL_ABORT ||
+	    (kind == JOURNAL_DEFERRED && !notes->may_defer &&
+		!are_lines(members, nr)))
+		notes->gives_up = true;
 	return add_row(notes, &copy, &rec);
 }
 
@@ -87,8 +102,19 @@ static int replace(struct recover_notes *notes, const struct replay_row *row,
 	return r;
 }
 
-/* Writes a row for the unfinished members of ROW: all, or only the members that
- * this replay DEFERRED. MOUNT says by which rule they are redone. */
+/* M becomes the log line of its update alone. */
+static void leave_line(struct record_member *m)
+{
+	m->answers = false;
+	m->action = RECORD_LOG;
+	m->target = NULL;
+	m->is_line = false;
+	m->had_packed = false;
+}
+
+/* Writes a row for the unfinished members of ROW: all, or only the members, and
+ * the log lines, that this replay DEFERRED. MOUNT says by which rule they are
+ * redone. */
 static int keep_deferred(struct recover_notes *notes,
     const struct replay_row *row, const bool *deferred, uint64_t mount,
     uint64_t *nr_deferred)
@@ -97,6 +123,7 @@ static int keep_deferred(struct recover_notes *notes,
 	 * so no further replay needs them. */
 	const bool is_restored = deferred != NULL &&
 	    row->row.kind == JOURNAL_DEFERRED && row->rec.has_objects;
+	bool has_changed = is_restored;
 	struct record_member *kept;
 	size_t i, nr = 0;
 	int r = 0;
@@ -104,12 +131,22 @@ static int keep_deferred(struct recover_notes *notes,
 	kept = calloc(row->rec.nr_members + 1, sizeof(*kept));
 	if (kept == NULL)
 		return -ENOMEM;
-	for (i = 0; i < row->rec.nr_members; i++)
-		if (is_live(row, i) && (deferred == NULL || deferred[i]))
-			kept[nr++] = row->rec.members[i];
+	for (i = 0; i < row->rec.nr_members; i++) {
+		if (!is_live(row, i) ||
+		    (deferred != NULL && !deferred[i] &&
+			!row->line_deferred[i]))
+			continue;
+		kept[nr] = row->rec.members[i];
+		if (deferred != NULL && !deferred[i]) {
+			has_changed |= kept[nr].action != RECORD_LOG;
+			leave_line(&kept[nr]);
+		}
+		nr++;
+	}
 	if (row->row.kind != JOURNAL_DEFERRED || nr < row->rec.nr_members ||
-	    mount != row->row.mount || is_restored)
-		r = replace(notes, row, kept, nr, mount, !is_restored);
+	    mount != row->row.mount || has_changed)
+		r = replace(notes, row, kept, nr, mount,
+		    !is_restored && (deferred == NULL || !are_lines(kept, nr)));
 	*nr_deferred += nr;
 	free(kept);
 	return r;
@@ -195,18 +232,6 @@ int recover_notes_abort(struct recover_notes *notes,
 
 /* ---- the journal ---- */
 
-static bool gives_up(const struct recover_notes *notes)
-{
-	size_t i;
-
-	for (i = 0; i < notes->nr; i++)
-		if (notes->rows[i].kind != JOURNAL_DEFERRED_END &&
-		    (notes->rows[i].kind != JOURNAL_DEFERRED ||
-			!notes->may_defer))
-			return true;
-	return false;
-}
-
 int recover_notes_write(struct recover_notes *notes, struct commit_log *log)
 {
 	struct commit_log_mark mark;
@@ -214,7 +239,7 @@ int recover_notes_write(struct recover_notes *notes, struct commit_log *log)
 
 	if (notes->nr == 0)
 		return 0;
-	if (journal_shares_rows(commit_log_journal(log)) && gives_up(notes))
+	if (notes->gives_up && journal_shares_rows(commit_log_journal(log)))
 		return -ENOTRECOVERABLE;
 	r = commit_log_append(log, notes->rows, notes->nr, &mark);
 	if (r == 0)

@@ -118,11 +118,12 @@ static int keep_row(struct recover_rows *rows, struct replay_row *row)
 	if (grown == NULL)
 		return -ENOMEM;
 	rows->items = grown;
-	row->dropped = calloc(3 * row->rec.nr_members + 1, sizeof(bool));
+	row->dropped = calloc(4 * row->rec.nr_members + 1, sizeof(bool));
 	if (row->dropped == NULL)
 		return -ENOMEM;
 	row->passed = row->dropped + row->rec.nr_members;
 	row->deferred = row->passed + row->rec.nr_members;
+	row->line_deferred = row->deferred + row->rec.nr_members;
 	rows->items[rows->nr++] = row;
 	return 0;
 }

@@ -27,15 +27,28 @@ const char redo_unlocked_text[] =
     "its lock was removed before it was published, and another writer has the "
     "reference now";
 
-void redo_report(struct replay *rp, enum store_finding finding, const char *ref,
-    const char *text)
+static void report(const struct replay *rp, enum store_finding finding,
+    const char *ref, const char *text, bool is_line)
 {
 	const struct store_found found = { .finding = finding,
 		.repo = rp->repo->path,
 		.ref = ref,
-		.text = text };
+		.text = text,
+		.is_line = is_line };
 
 	rp->report->found(rp->report->arg, &found);
+}
+
+void redo_report(struct replay *rp, enum store_finding finding, const char *ref,
+    const char *text)
+{
+	report(rp, finding, ref, text, false);
+}
+
+void redo_report_line(struct replay *rp, enum store_finding finding,
+    const char *ref, const char *text)
+{
+	report(rp, finding, ref, text, true);
 }
 
 int redo_read_disk(struct replay *rp, int dirfd, const char *path)
@@ -169,7 +182,7 @@ bool redo_clear_dead_below(struct replay *rp, int dirfd, const char *path)
 	return b.any;
 }
 
-void redo_report_locked(struct replay *rp, const char *name)
+void redo_report_locked(struct replay *rp, const char *name, bool is_line)
 {
 	char word[SHELL_WORD_MAX(REFD_PATH_MAX)];
 	char text[sizeof(word) + 400];
@@ -181,5 +194,5 @@ void redo_report_locked(struct replay *rp, const char *name)
 	    rp->lock_stays != NULL ? rp->lock_stays :
 				     "it is below the name of the ref",
 	    shell_word(word, rp->repo->path));
-	redo_report(rp, STORE_DEFERRED, name, text);
+	report(rp, STORE_DEFERRED, name, text, is_line);
 }

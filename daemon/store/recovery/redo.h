@@ -32,6 +32,9 @@ int replay_abort(struct replay *rp, const struct replay_row *row,
 
 void redo_report(struct replay *rp, enum store_finding finding, const char *ref,
     const char *text);
+/* The same about a log line: the ref REF has its value. */
+void redo_report_line(struct replay *rp, enum store_finding finding,
+    const char *ref, const char *text);
 /* If memory cannot be trusted: the next read of PATH comes from the disk. */
 int redo_read_disk(struct replay *rp, int dirfd, const char *path);
 
@@ -41,8 +44,9 @@ bool redo_clear_dead(struct replay *rp, int dirfd, const char *path);
 /* The same for locks below the directory PATH. True: one was removed at
  * least. */
 bool redo_clear_dead_below(struct replay *rp, int dirfd, const char *path);
-/* The records of NAME are deferred, for the lock of another program. */
-void redo_report_locked(struct replay *rp, const char *name);
+/* The records of NAME are deferred, for the lock of another program; IS_LINE:
+ * they are log lines alone. */
+void redo_report_locked(struct replay *rp, const char *name, bool is_line);
 
 /* The reason of an abort: another program removed the lock of the update. */
 extern const char redo_unlocked_text[];

@@ -34,9 +34,9 @@ struct replay_row {
 	struct record rec;
 	uint64_t origin; /* LSN of the first row that was copied, or its own */
 	/* For each member, whether an abort record took it back, this replay
-	 * passed it over, or it is deferred, since a foreign lock stands.
-	 * DROPPED owns one allocation for all three. */
-	bool *dropped, *passed, *deferred;
+	 * passed it over, or it is deferred, since a foreign lock stands; or
+	 * only its log line is. DROPPED owns one allocation for all four. */
+	bool *dropped, *passed, *deferred, *line_deferred;
 	/* A deferred copy has all of the row, unless the copy is redone. */
 	bool is_aside;
 	/* The file system failed to sync before a start, or was failing when

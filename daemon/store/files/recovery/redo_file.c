@@ -80,20 +80,34 @@ int redo_unlock_own(struct replay *rp, int dirfd, const char *name)
 	return r;
 }
 
+/* The last deletion has removed the log with all lines before. */
+static size_t first_line(const struct ref_records *records)
+{
+	size_t i = records->nr;
+
+	while (i > 0 && records->items[i - 1].member->action != RECORD_DELETE)
+		i--;
+	return i;
+}
+
 /* Defers every record that nobody else finishes, because later records may need
  * log lines of their own. */
-void redo_defer(const struct redo *redo)
+void redo_defer(const struct redo *redo, bool are_lines)
 {
 	const struct ref_records *records = redo->records;
 	const struct ref_record *item;
 	size_t i, k;
 
-	for (i = 0; i < records->nr; i++) {
+	for (i = are_lines ? first_line(records) : 0; i < records->nr; i++) {
 		item = &records->items[i];
 		k = (size_t)(item->member - item->row->rec.members);
-		if (!item->row->passed[k] &&
-		    (item->row->evidence != EVIDENCE_CRASHED ||
-			(item == redo->last && redo->held != NULL)))
+		if (item->row->passed[k] ||
+		    (item->row->evidence == EVIDENCE_CRASHED &&
+			(item != redo->last || redo->held == NULL)))
+			continue;
+		if (are_lines)
+			item->row->line_deferred[k] = item->member->log;
+		else
 			item->row->deferred[k] = true;
 	}
 }
@@ -185,29 +199,41 @@ static bool is_below_only_a_lock(struct replay *rp, const struct redo *redo,
 	return r == 0;
 }
 
-/* Decides after ERR stopped REDO: deferred, aborted, left (0), or ERR. */
+static void report(struct replay *rp, const struct redo *redo,
+    enum store_finding finding, const char *text)
+{
+	if (redo->value == NULL)
+		redo_report_line(rp, finding, redo->records->name, text);
+	else
+		redo_report(rp, finding, redo->records->name, text);
+}
+
+/* Decides after ERR stopped REDO: deferred, aborted, left (0), or ERR. If the
+ * ref has its value, the records are deferred as they are. But a strict
+ * recovery defers no value, so there only their log lines are. */
 static int decide_failed(struct replay *rp, struct redo *redo, int err)
 {
+	const bool are_lines = rp->is_strict && redo->value == NULL;
 	const char *name = redo->records->name;
 
 	if (is_below_only_a_lock(rp, redo, err))
 		err = -EEXIST;
 	switch (err) {
 	case -EEXIST:
-		redo_report_locked(rp, name);
-		redo_defer(redo);
+		redo_report_locked(rp, name, redo->value == NULL);
+		redo_defer(redo, are_lines);
 		return 0;
 	case -ELOOP:
-		redo_report(rp, STORE_DEFERRED, name,
+		report(rp, redo, STORE_DEFERRED,
 		    "a directory on the way is a symbolic link by now; tried "
 		    "again later");
-		redo_defer(redo);
+		redo_defer(redo, are_lines);
 		return 0;
 	case -ENOTDIR:
 	case -EISDIR:
 	case -ENOTEMPTY:
-		redo_report(rp,
-		    redo->value != NULL ? STORE_DROPPED : STORE_LEFT, name,
+		report(rp, redo,
+		    redo->value != NULL ? STORE_DROPPED : STORE_LEFT,
 		    "another reference stands where its name must go");
 		return redo->value == NULL ?
 		    0 :
@@ -216,10 +242,10 @@ static int decide_failed(struct replay *rp, struct redo *redo, int err)
 	case -ENOENT:
 		if (redo->edit.dirfd >= 0)
 			break;
-		redo_report(rp, STORE_DROPPED, name, "its worktree is gone");
+		report(rp, redo, STORE_DROPPED, "its worktree is gone");
 		return 0;
 	}
-	redo_report(rp, STORE_FAILED, name, strerror(-err));
+	report(rp, redo, STORE_FAILED, strerror(-err));
 	return err;
 }
 
@@ -546,7 +572,7 @@ int redo_one_write(struct replay *rp, struct redo *redo)
 			redo->records->name))
 			r = redo_write(rp, redo, &loose);
 		if (r == 0)
-			r = redo_log(rp, redo);
+			r = redo_log_of_value(rp, redo);
 	}
 	loose_value_done(&loose);
 	return redo_end_and_prune(rp, redo, r);

@@ -65,11 +65,14 @@ int redo_look_again(struct replay *rp);
 /* ERR of a log's path: another file stands there, or above. */
 bool redo_is_no_log(int err);
 
-/* Defers the records of REDO. */
-void redo_defer(const struct redo *redo);
+/* Defers the records of REDO; ARE_LINES: only their log lines. */
+void redo_defer(const struct redo *redo, bool are_lines);
 
 /* redo_log.c: adds the missing log lines. */
 int redo_log(struct replay *rp, struct redo *redo);
+/* The same for a ref that has its value. In a strict recovery the value does
+ * not wait for lines that cannot be written. */
+int redo_log_of_value(struct replay *rp, struct redo *redo);
 /* The same for a ref that another writer has changed since: adds only lines
  * after the lines of refd, and repairs a torn end. */
 int redo_log_of_left(struct replay *rp, struct redo *redo);

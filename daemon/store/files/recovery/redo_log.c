@@ -12,7 +12,9 @@
  *	the disk: the errno
  *
  * Nobody waits for a line alone, so such a line is deferred where a value would
- * stop the recovery of the repository.
+ * stop the recovery of the repository. In a strict recovery the log of a ref
+ * with its value is of this kind, too: the logs of other machines differ, and
+ * the owner of a repository may take room and rights away.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -91,7 +93,7 @@ static int redo_lines(struct replay *rp, struct redo *redo,
 		r = mend_end(&log);
 	ref_records_lines_done(&lines);
 	if (redo_is_no_log(r)) {
-		redo_report(rp, STORE_LEFT, redo->records->name,
+		redo_report_line(rp, STORE_LEFT, redo->records->name,
 		    "its log can't be written: something else stands there");
 		return 0;
 	}
@@ -101,6 +103,34 @@ static int redo_lines(struct replay *rp, struct redo *redo,
 int redo_log(struct replay *rp, struct redo *redo)
 {
 	return redo_lines(rp, redo, NULL, true);
+}
+
+/* May a line that ERR has stopped wait alone? */
+static bool is_of_line(const struct replay *rp, int err)
+{
+	return err == -ENOSPC || err == -EDQUOT ||
+	    (rp->is_strict && (err == -EACCES || err == -EPERM));
+}
+
+static void defer_lines(struct replay *rp, const struct redo *redo, int err)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text),
+	    "its log line can't be written: %s; tried again later",
+	    strerror(-err));
+	redo_report_line(rp, STORE_DEFERRED, redo->records->name, text);
+	redo_defer(redo, rp->is_strict);
+}
+
+int redo_log_of_value(struct replay *rp, struct redo *redo)
+{
+	int r = redo_log(rp, redo);
+
+	if (!rp->is_strict || !is_of_line(rp, r))
+		return r;
+	defer_lines(rp, redo, r);
+	return 0;
 }
 
 /* Does the log end at our old value? A log only grows, so later lines of other
@@ -157,10 +187,8 @@ int redo_log_alone(struct replay *rp, struct redo *redo)
 	r = lines_alone(rp, redo);
 	/* Nobody else waits for a line, so want of room only defers the
 	 * line. */
-	if (r == -ENOSPC || r == -EDQUOT) {
-		redo_report(rp, STORE_DEFERRED, redo->records->name,
-		    "no room for its log line; tried again later");
-		redo_defer(redo);
+	if (is_of_line(rp, r)) {
+		defer_lines(rp, redo, r);
 		r = 0;
 	}
 	return redo_end_and_prune(rp, redo, r);

@@ -60,7 +60,7 @@ int replay_stacks(struct replay *rp, struct replay_row *rows)
 			r = replay_locked(&sr);
 		} else if (r == -EEXIST) {
 			redo_report_locked(rp,
-			    STACK_DIRECTORY "/" REFTABLE_LIST);
+			    STACK_DIRECTORY "/" REFTABLE_LIST, false);
 			stack_refs_defer(&sr);
 			r = 0;
 		}

@@ -93,7 +93,7 @@ static int add_lines(struct stack_replay *sr, struct stack_ref *ref, size_t nr)
 	    ref->nr_values > 0 && ref->verdict == STACK_LATER, sr->lines, nr);
 	for (i = 0; i < nr && r >= 0; i++) {
 		if (sr->lines[i].state == STACK_LINE_TAKEN)
-			redo_report(sr->rp, STORE_LEFT, ref->records->name,
+			redo_report_line(sr->rp, STORE_LEFT, ref->records->name,
 			    "its log line is lost: another writer's entry has "
 			    "the place");
 		if (sr->lines[i].state != STACK_LINE_FREE)

@@ -1,12 +1,14 @@
 /*
  * Proves the effects of a batch on a repository on a healthy disk: values, old
  * values, directory/file conflicts, packed refs, deletions, reflogs, foreign
- * locks, and atomic transactions. No lock or staged file is left. The time
- * in the log of a group is not counted as a time of locks.
+ * locks, and atomic transactions. No lock or staged file is left. A file that
+ * the kernel keeps for another account denies an update. The time in the log of
+ * a group is not counted as a time of locks.
  */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/lib/apply_rig.h"
 #include "tests/lib/suite.h"
@@ -316,6 +318,21 @@ START_TEST(a_name_taken_during_the_flush_is_aborted)
 }
 END_TEST
 
+/* All files are root's. */
+START_TEST(a_file_of_another_account)
+{
+	OK("a=1");
+	ck_assert_int_eq(SYS(memfs_other(w->fs), chmod_trusted,
+			     WORLD_REPO "/refs/heads", 01777),
+	    0);
+	ck_assert_int_eq(seteuid(65534), 0);
+	apply_expect("a=2:1", false, 1, REFD_DENIED);
+	apply_expect("b=1:0", false, 1, REFD_OK);
+	ck_assert_int_eq(seteuid(getuid()), 0);
+	ck_assert_int_eq(world_ref(w, "a"), '1');
+}
+END_TEST
+
 #define LONG_NS (INT64_C(5) * 1000000000)
 
 static int (*commit)(void *, struct journal_row *, size_t, bool);
@@ -370,6 +387,7 @@ int main(void)
 	tcase_add_loop_test(tc, a_head_that_left_its_branch_gets_no_line, 0, 2);
 	tcase_add_test(tc, no_op_is_recorded);
 	tcase_add_test(tc, a_name_taken_during_the_flush_is_aborted);
+	tcase_add_test(tc, a_file_of_another_account);
 	tcase_add_test(tc, the_log_of_a_group_gives_no_rest);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -12,10 +12,14 @@
  * ref, whatever another program has written: the update comes back, and goes on
  * after the value of the group is back. The found value is kept, also if the
  * daemon ends in between.
+ *
+ * A file that the kernel keeps for another account, in a sticky directory,
+ * fails an update before its row.
  */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "daemon/group/group_internal.h"
 #include "daemon/group/own_txn.h"
@@ -487,6 +491,91 @@ START_TEST(a_full_journal_takes_no_row_alone)
 }
 END_TEST
 
+/* ---- files of another account ---- */
+
+/* All files are root's. IS_STICKY: from now on the daemon is of another
+ * account, and may replace and remove no file in DIR. */
+static void set_sticky(const char *dir, bool is_sticky)
+{
+	ck_assert_int_eq(SYS(memfs_other(w->fs), chmod_trusted, dir,
+			     is_sticky ? 01777 : 0777),
+	    0);
+	ck_assert_int_eq(seteuid(is_sticky ? 65534 : getuid()), 0);
+}
+
+static void try_sticky(const char *dir, const char *spec, bool is_ok)
+{
+	struct txn *txn;
+	uint64_t lsn;
+
+	ldr_lead();
+	wr_ok("a=1:0");
+	lsn = journal_last_lsn(w->store.journal);
+	set_sticky(dir, true);
+	txn = world_apply(w, spec, false);
+	set_sticky(dir, false);
+	ck_assert_int_eq(txn->updates[0].status, is_ok ? REFD_OK : REFD_IO);
+	world_done(w, txn);
+	wr_expect_locks("");
+	if (is_ok)
+		return;
+	ck_assert_uint_eq(journal_last_lsn(w->store.journal), lsn);
+	wr_ok(spec);
+}
+
+static const struct {
+	const char *dir, *spec;
+	bool is_ok;
+} sticky[] = {
+	{ WORLD_REPO "/refs/heads", "a=2:1", false },
+	{ WORLD_REPO "/refs/heads", "-a:1", false },
+	{ WORLD_REPO "/refs/heads", "b=1:0", true },
+	{ WORLD_REPO "/logs/refs/heads", "a=2:1", true },
+	{ WORLD_REPO "/logs/refs/heads", "-a:1", false },
+	{ WORLD_REPO, "-p:1", false },
+};
+#define NR_STICKY (int)(sizeof(sticky) / sizeof(*sticky))
+
+START_TEST(a_file_of_another_account)
+{
+	world_write(w->fs, WORLD_REPO "/packed-refs",
+	    "# pack-refs with: peeled fully-peeled sorted \n"
+	    "@1 refs/heads/p\n");
+	try_sticky(sticky[_i].dir, sticky[_i].spec, sticky[_i].is_ok);
+}
+END_TEST
+
+START_TEST(a_list_of_another_account)
+{
+	try_sticky(WORLD_REPO "/reftable", "a=2:1", false);
+}
+END_TEST
+
+/* The kernel lets an account replace all files of its own directory. */
+START_TEST(a_sticky_directory_of_this_account)
+{
+	const char *dir =
+	    ldr_has_tables ? WORLD_REPO "/reftable" : WORLD_REPO "/refs/heads";
+
+	memfs_set_owner(w->fs, dir, 65534, 65534);
+	try_sticky(dir, "a=2:1", true);
+}
+END_TEST
+
+/* The rows wait, and nothing of them is committed. */
+START_TEST(rows_wait_for_a_sticky_directory)
+{
+	begin_together();
+	set_sticky(WORLD_REPO "/refs/heads", true);
+	ck_assert(!apply_together());
+	set_sticky(WORLD_REPO "/refs/heads", false);
+	ck_assert_uint_eq(nr_commits, 0);
+	expect_together(false);
+	ck_assert(apply_together());
+	expect_together(true);
+}
+END_TEST
+
 static void start_again(void)
 {
 	memfs_crash(w->fs);
@@ -595,6 +684,9 @@ int main(void)
 	tcase_add_test(tc, one_row_holds_all_back);
 	tcase_add_test(tc, a_full_journal_takes_no_row_alone);
 	tcase_add_test(tc, killed_while_rows_are_applied);
+	tcase_add_loop_test(tc, a_file_of_another_account, 0, NR_STICKY);
+	tcase_add_test(tc, a_sticky_directory_of_this_account);
+	tcase_add_test(tc, rows_wait_for_a_sticky_directory);
 	tcase_add_test(tc, an_older_value);
 	tcase_add_test(tc, mending_comes_late);
 	tcase_add_test(tc, a_deleted_ref_is_back);
@@ -610,6 +702,8 @@ int main(void)
 	tcase_add_test(tc, one_row_holds_all_back);
 	tcase_add_test(tc, a_full_journal_takes_no_row_alone);
 	tcase_add_test(tc, killed_while_rows_are_applied);
+	tcase_add_test(tc, a_list_of_another_account);
+	tcase_add_test(tc, a_sticky_directory_of_this_account);
 	tcase_add_test(tc, an_older_value);
 	tcase_add_test(tc, mending_comes_late);
 	tcase_add_test(tc, a_missing_ref_keeps_its_room);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/store/batch/pass.h"
 
@@ -100,6 +102,46 @@ void change_fail_packed(struct change *c, int err, const char *doing)
 		change_fail_errno(c, err, doing);
 	}
 }
+
+/* ---- files of other accounts ---- */
+
+/* Locks and staged files are this account's, so a sticky directory lets them
+ * come and go. But the kernel refuses to replace or remove a file of another
+ * account there, unless the directory is this account's. Behind the commit
+ * nothing can be done about that, so the look comes before. */
+bool pass_is_kept(const struct pass *p, int dirfd, const char *path)
+{
+	const uint32_t euid = (uint32_t)geteuid();
+	char dir[REFD_PATH_MAX];
+	struct sys_stat st;
+	char *slash;
+	int r;
+
+	if (euid == 0 || SYS(p->sys, lstatat, dirfd, path, &st) < 0 ||
+	    S_ISDIR(st.mode) || st.uid == euid)
+		return false;
+	strcpy(dir, path);
+	slash = strrchr(dir, '/');
+	if (slash != NULL)
+		*slash = '\0';
+	r = slash != NULL ? SYS(p->sys, lstatat, dirfd, dir, &st) :
+			    SYS(p->sys, fstat, dirfd, &st);
+	return r == 0 && (st.mode & S_ISVTX) != 0 && st.uid != euid;
+}
+
+/* If other machines have the row, they can do the update. So a machine that
+ * cannot waits, and does not take the row for a different one (`denied`). */
+void change_cant_replace(const struct pass *p, struct change *c,
+    const char *path)
+{
+	change_fail(c, p->ap->replica->ops->shares_rows ? REFD_IO : REFD_DENIED,
+	    "cannot update ref '%s': '%s' belongs to another account, and so "
+	    "does its directory, which is sticky: chmod -t lets this account "
+	    "replace the file",
+	    c->u->ask->name, path);
+}
+
+/* ---- left to recovery, and given back ---- */
 
 bool repo_slice_is_kept(const struct repo_slice *g)
 {

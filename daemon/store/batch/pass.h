@@ -172,6 +172,7 @@ struct change {
 
 	bool exists; /* under the lock; a dangling symbolic ref exists */
 	bool is_loose;
+	bool is_others; /* the loose file belongs to another account */
 	bool is_vacant; /* the path is neither a file nor a directory */
 	struct refd_oid old_oid;
 	int64_t old_mtime_ns;    /* for the plan (record.h) */
@@ -314,6 +315,12 @@ bool change_has_place(const struct change *c);
 /* The path of file NAME in the repository or in C's worktree, for messages. */
 void change_whole_path(const struct change *c, const char *name,
     const char *suffix, char path[2 * REFD_PATH_MAX]);
+/* Is PATH below DIRFD a file that this account may neither replace nor remove,
+ * because its directory is sticky? */
+bool pass_is_kept(const struct pass *p, int dirfd, const char *path);
+/* Fails C, because the file at the whole PATH is such a file. */
+void change_cant_replace(const struct pass *p, struct change *c,
+    const char *path);
 /* C is committed, but answered `unknown`, so recovery decides the outcome. */
 void change_defer(struct pass *p, const struct change *c);
 /* Does recovery need the locks of G? */

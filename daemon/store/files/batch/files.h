@@ -31,6 +31,9 @@ bool files_resume(struct pass *p, struct repo_slice *g);
 
 /* Writes the new value to a staged file. 0 or negative errno. */
 int files_stage_value(struct pass *p, struct change *c);
+/* Fails C if publishing C would replace or remove a file that a sticky
+ * directory keeps (pass_is_kept()). */
+void files_check_sticky(const struct pass *p, struct change *c);
 /* Lets other batches try for packed-refs.lock and for a large file. */
 void files_give_turn(struct repo_slice *g);
 /* Writes packed-refs.new again if some of its changes failed since. 0 or

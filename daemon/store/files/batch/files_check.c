@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/store/files/batch/files.h"
 
@@ -115,6 +116,7 @@ bool files_hold(struct pass *p, struct change *c, struct loose_value *value)
 		return false;
 	}
 	c->is_loose = value->kind == LOOSE_OID || value->kind == LOOSE_SYMREF;
+	c->is_others = c->is_loose && value->owner != (uint32_t)geteuid();
 	c->old_mtime_ns = c->is_loose ? value->mtime_ns : 0;
 	c->is_vacant = value->is_vacant;
 	return true;
@@ -136,6 +138,32 @@ int files_look(struct pass *p, const struct change *at,
 	if (r > 0)
 		value->kind = LOOSE_OID;
 	return r < 0 ? r : 0;
+}
+
+/* ---- files of other accounts ---- */
+
+static void check_sticky(const struct pass *p, struct change *c,
+    const char *path)
+{
+	char whole[2 * REFD_PATH_MAX];
+
+	if (!change_is_live(c) || !pass_is_kept(p, c->edit.dirfd, path))
+		return;
+	change_whole_path(c, path, "", whole);
+	change_cant_replace(p, c, whole);
+}
+
+void files_check_sticky(const struct pass *p, struct change *c)
+{
+	char path[REFD_PATH_MAX];
+
+	if (change_is_gated(c) ||
+	    (c->action != CHANGE_WRITE && c->action != CHANGE_DELETE))
+		return;
+	if (c->is_others)
+		check_sticky(p, c, c->edit.name);
+	if (c->action == CHANGE_DELETE)
+		check_sticky(p, c, edit_log(&c->edit, path).path);
 }
 
 /* ---- packed-refs ---- */

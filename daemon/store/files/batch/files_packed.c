@@ -22,9 +22,9 @@
  *
  * What fails: a ref that can't go to packed-refs becomes a loose ref, staged
  * under the locks. The same happens to new refs if the lock is held or the file
- * can't be read or written; deletions are then given back, or fail. If a change
- * fails later and others of the pass continue, packed-refs.new is written
- * again without the failed change.
+ * can't be read, written or replaced; deletions are then given back, or fail.
+ * If a change fails later and others of the pass continue, packed-refs.new is
+ * written again without the failed change.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -307,6 +307,23 @@ static int lock_packed(const struct pass *p, struct repo_slice *g,
 	return r;
 }
 
+/* False: the repository is a sticky directory, and packed-refs is of another
+ * account. */
+static bool can_replace(const struct pass *p, struct repo_slice *g)
+{
+	const struct change at = { .repo_slice = g, .worktree = "" };
+	char path[2 * REFD_PATH_MAX];
+	struct change *c;
+
+	if (!pass_is_kept(p, g->repo->fd, "packed-refs"))
+		return true;
+	change_whole_path(&at, "packed-refs", "", path);
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		if (is_deletion(c, g) && c->in_rewrite)
+			change_cant_replace(p, c, path);
+	return false;
+}
+
 /* true: values were staged. */
 static bool prepare_packed(struct pass *p, struct repo_slice *g,
     struct packed_edit *edits)
@@ -332,17 +349,24 @@ static bool prepare_packed(struct pass *p, struct repo_slice *g,
 	g->files.packed_mode = s->file_mode;
 	if (r == 0)
 		r = write_packed(g, edits, nr, false, rewrite_until(p, g));
+	if (r == 0 && g->files.packed_changed && !can_replace(p, g)) {
+		packed_rewrite_abandon(g->repo->packed);
+		g->files.packed_changed = false;
+		r = -EPERM;
+	}
 	return r < 0 && rewrite_failed(p, g, r);
 }
 
 bool files_seal(struct pass *p, struct repo_slice *g)
 {
 	struct packed_edit *edits;
-	const struct change *c;
+	struct change *c;
 	size_t nr = 1;
 
-	for (c = g->changes; c != NULL; c = c->next_in_repo)
+	for (c = g->changes; c != NULL; c = c->next_in_repo) {
+		files_check_sticky(p, c);
 		nr++;
+	}
 	edits = calloc(nr, sizeof(*edits));
 	p->has_staged |= keep_some_out(p, g);
 	if (edits != NULL)

@@ -100,6 +100,7 @@ static int read_symlink(const struct sys *sys, int dirfd, const char *path,
 		.kind = LOOSE_BROKEN,
 		.mtime_ns = st.mtime_ns,
 		.written_ns = sys_stat_written_ns(&st),
+		.owner = st.uid,
 	};
 	if ((size_t)n == sizeof(target))
 		return 0;
@@ -153,6 +154,7 @@ static int read_content(const struct sys *sys, int fd,
 	}
 	value->mtime_ns = st->mtime_ns;
 	value->written_ns = sys_stat_written_ns(st);
+	value->owner = st->uid;
 	return r;
 }
 

@@ -38,6 +38,7 @@ struct loose_value {
 	/* Of the file, if any. */
 	int64_t mtime_ns;
 	int64_t written_ns; /* sys_stat_written_ns() */
+	uint32_t owner;
 };
 
 void loose_value_done(struct loose_value *value);

@@ -20,8 +20,9 @@
  *					repositories wait, every transaction
  *					gets a pass of its own
  *	a lock is held			the changes are given back
- *	no room, a failed write		every transaction gets a pass of its
- *					own; alone, it fails
+ *	no room, a failed write, or	every transaction gets a pass of its
+ *	a list that a sticky directory	own; alone, it fails
+ *	keeps
  *	a foreign file can't be synced	the updates fail, also those that wait
  *					for the turn; nobody gets a repository
  *					on the file system any more
@@ -220,6 +221,28 @@ static enum step check_bases(struct pass *p, struct repo_slice *g)
 	return STEP_ON;
 }
 
+/* A rename replaces the list, which can be another account's. */
+static enum step check_sticky(struct pass *p, struct repo_slice *g)
+{
+	const struct tables_part *part = g->tables.parts;
+	struct change at = { .repo_slice = g }, *c;
+	char path[2 * REFD_PATH_MAX];
+
+	while (part != NULL &&
+	    (part->nr_records == 0 ||
+		!pass_is_kept(p, part->update.stack->dirfd, REFTABLE_LIST)))
+		part = part->next;
+	if (part == NULL)
+		return STEP_ON;
+	if (pass_go_apart(p, g))
+		return STEP_FAILED;
+	at.worktree = part->worktree;
+	change_whole_path(&at, STACK_DIRECTORY "/" REFTABLE_LIST, "", path);
+	for (c = g->changes; c != NULL; c = c->next_in_repo)
+		change_cant_replace(p, c, path);
+	return STEP_FAILED;
+}
+
 static enum step stage_lists(struct pass *p, struct repo_slice *g)
 {
 	struct tables_part *part;
@@ -283,6 +306,8 @@ static enum step lock_and_check(struct pass *p, struct repo_slice *g)
 		step = check_bases(p, g);
 	if (step == STEP_ON)
 		step = sync_bases(p, g);
+	if (step == STEP_ON)
+		step = check_sticky(p, g);
 	if (step == STEP_ON)
 		step = stage_lists(p, g);
 	return step;

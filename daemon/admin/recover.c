@@ -384,6 +384,30 @@ static bool may_forget(const struct recover_options *opt, uint64_t nr)
 	return may_it;
 }
 
+static const char *why_kept(int err)
+{
+	if (err == -ENOENT)
+		return "the journal knows no repository by that path or id";
+	if (err == -EBUSY)
+		return "it is there, and a node gives up no update of its "
+		       "group: remove the cause that the report names";
+	return strerror(-err);
+}
+
+static int forget_status(int err)
+{
+	switch (err) {
+	case 0:
+		return 0;
+	case -ENOENT:
+	case -ENOTUNIQ:
+	case -ECANCELED:
+	case -EBUSY:
+		return 1;
+	}
+	return 74;
+}
+
 /* *DEFERRED: those that are left. */
 static int forget(struct store *store, const struct recover_options *opt,
     uint64_t *deferred)
@@ -408,13 +432,9 @@ static int forget(struct store *store, const struct recover_options *opt,
 		    repo, uuids);
 	else if (r < 0 && r != -ECANCELED)
 		admin_say("can't drop the records of '%s': %s", repo,
-		    r == -ENOENT ? "the journal knows no repository by that "
-				   "path or id" :
-				   strerror(-r));
+		    why_kept(r));
 	free(uuids);
-	if (r == 0)
-		return 0;
-	return r == -ENOENT || r == -ENOTUNIQ || r == -ECANCELED ? 1 : 74;
+	return forget_status(r);
 }
 
 /* ---- joining other nodes ---- */
@@ -564,8 +584,9 @@ static int leave(struct store *store, const struct recover_options *opt)
 		admin_say("can't leave the group: %s",
 		    r == -EBUSY ?
 			"rows of the group wait here, and would be lost: "
-			"remove the cause that 'group-row-waits' in the log of "
-			"the daemon names, start the daemon, and repeat" :
+			"remove the cause that the report, or "
+			"'group-row-waits' in the log of the daemon, names, "
+			"start the daemon, and repeat" :
 			strerror(-r));
 		return 74;
 	}

@@ -17,6 +17,7 @@
 
 #include "daemon/base/time.h"
 #include "daemon/group/group_internal.h"
+#include "daemon/store/deferred/deferred.h"
 
 /* refd-group gives the lease up, which needs PostgreSQL, so the wait has a
  * limit. */
@@ -269,6 +270,8 @@ void group_look(struct group *g, struct replica_state *state)
 {
 	const struct group_batch *b;
 	const struct group_hold *h;
+	int64_t lacking_ns;
+	size_t nr_lacking;
 
 	*state = (struct replica_state){ .role = "waits", .shares_rows = true };
 	mutex_lock(&g->mutex);
@@ -283,13 +286,16 @@ void group_look(struct group *g, struct replica_state *state)
 		state->lag_ns = SYS(g->base.host->sys, now_boot) - g->start_ns;
 	strcpy(state->leader, g->leader);
 	state->is_connected = g->fd >= 0;
+	nr_lacking = deferred_lacking(g->base.host->deferred, &lacking_ns);
 	if (g->waiting.lsn != 0)
 		state->row_ns =
 		    SYS(g->base.host->sys, now_mono) - g->waiting.since_ns;
+	else if (nr_lacking > 0)
+		state->row_ns = SYS(g->base.host->sys, now_mono) - lacking_ns;
 	else if (g->is_following)
 		state->row_ns =
 		    SYS(g->base.host->sys, now_mono) - g->following_ns;
-	state->waiting_repos = g->waiting.nr_repos;
+	state->waiting_repos = g->waiting.nr_repos + nr_lacking;
 	state->lsn = group_applied_lsn(g);
 	LIST_FOREACH(b, &g->batches, link)
 		state->batches++;
@@ -311,7 +317,9 @@ void group_take_role(struct group *g, const struct group_frame *role)
 	g->follows = !leads;
 	strcpy(g->leader, role->role.leader);
 	journal_set_shared(g->journal, role->role.group);
-	if (leads && g->waiting.lsn != 0)
+	if (leads &&
+	    (g->waiting.lsn != 0 ||
+		deferred_lacking(g->base.host->deferred, NULL) > 0))
 		group_die(g,
 		    "refd-group has made this node the leader while rows of "
 		    "the group wait here: report this as an error of refd");
@@ -388,8 +396,13 @@ void group_wake(struct group *g)
 	mutex_unlock(&g->mutex);
 }
 
+/* After several starts nobody knows the row from which a ref is missing. A
+ * repository that has come back must not stop a leader, because its owner would
+ * move the lead. But the node does not take the lead again. */
 uint64_t group_applied_lsn(const struct group *g)
 {
+	if (g->epoch == 0 && deferred_lacking(g->base.host->deferred, NULL) > 0)
+		return 0;
 	return g->waiting.lsn != 0 && g->waiting.lsn <= g->done_lsn ?
 	    g->waiting.lsn - 1 :
 	    g->done_lsn;

@@ -140,7 +140,9 @@ struct group {
 
 /* ---- group.c; under MUTEX ---- */
 
-/* All rows up to this one are applied. */
+/* All rows up to this one are applied. 0: the node does not lead, and a
+ * repository that is there lacks refs of some row, which recovery could not
+ * redo. */
 uint64_t group_applied_lsn(const struct group *g);
 /* Sends APPLIED. */
 void group_tell_applied(struct group *g);

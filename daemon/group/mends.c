@@ -23,6 +23,7 @@
 
 #include "daemon/group/foreign_ref.h"
 #include "daemon/group/mend.h"
+#include "daemon/store/deferred/deferred.h"
 
 #define MENDS_MAX    1000
 #define SCAN_REFS    100
@@ -141,8 +142,9 @@ static void try_one(struct follower *f, struct mend *m)
 
 	repo = repos_get(f->host->repos, m->path, NULL, &status, &why);
 	/* Rows that wait are newer than the values, so the ref gets its value
-	 * from these rows. */
-	if (repo != NULL && !waiting_has(f, repo->uuid))
+	 * from these rows; or from rows that recovery has to redo. */
+	if (repo != NULL && !waiting_has(f, repo->uuid) &&
+	    !deferred_is_lacking(f->host->deferred, repo->id))
 		result = mend(f, m, repo);
 	if (repo != NULL)
 		repo_put(f->host->repos, repo);

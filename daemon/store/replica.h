@@ -48,13 +48,15 @@ struct replica_state {
 	 * the role is "waits", and the time counts from this start. */
 	int64_t lag_ns;
 	bool is_connected; /* to the other machines */
-	/* How long the first row that waits, or the row in work, has taken; 0:
-	 * none. */
+	/* How long the first row that waits, or the row in work, has taken; or
+	 * since when a repository lacks refs of rows. 0: none. */
 	int64_t row_ns;
-	uint64_t waiting_repos; /* with rows that wait */
-	uint64_t epoch;         /* of a leader */
-	uint64_t batches;       /* that wait for the log of all machines */
-	uint64_t holds;         /* transactions that wait for objects */
+	/* With rows that wait, and with such refs; one with both counts
+	 * twice. */
+	uint64_t waiting_repos;
+	uint64_t epoch;   /* of a leader */
+	uint64_t batches; /* that wait for the log of all machines */
+	uint64_t holds;   /* transactions that wait for objects */
 };
 
 struct replica_ops {

@@ -170,8 +170,8 @@ struct store_report {
 /* Call before store_start() and before any answer, because refs may be stale or
  * empty until then. *DEFERRED counts records that wait for a foreign lock or a
  * missing repository. Negative errno: serving would break a promise.
- * -ENOTRECOVERABLE: other machines have the rows, too, and recovery would give
- * up an update here; nothing was forgotten. */
+ * -ENOTRECOVERABLE: other machines have the rows, too, and a file system failed
+ * to sync, or the repositories are an older copy. */
 int store_recover(struct store *store, const struct store_report *report,
     uint64_t *deferred);
 /* Why store_recover() failed, as a sentence to be freed, or NULL. The thread of
@@ -187,7 +187,8 @@ int store_find_known(struct store *store, const char *repo, uint64_t *id,
  * store_recover(). */
 int store_count_deferred(struct store *store, uint64_t id, uint64_t *nr);
 /* After store_recover(): drops the deferred records of the repository ID, which
- * will not come back. *NR: how many. */
+ * will not come back. *NR: how many. -EBUSY: it is there, and other machines
+ * have the records, too. */
 int store_forget(struct store *store, uint64_t id, uint64_t *nr);
 
 /* Do other machines have the rows of the journal? *LSN: of its last shared
@@ -200,7 +201,8 @@ int store_join(struct store *store, uint64_t lsn, uint64_t joined_ms,
     journal_given_fn *next, void *arg);
 /* After store_recover(), offline: the node leaves the others, and its
  * repositories are no longer marked. UUID: of the journal, to begin anew
- * (proto/left_log.h). 0; negative errno: the call may be repeated. */
+ * (proto/left_log.h). 0; negative errno: the call may be repeated. -EBUSY: rows
+ * wait, or a repository lacks refs of the others. */
 int store_leave(struct store *store, uint8_t uuid[GROUP_UUID_BYTES]);
 
 /* Call once after store_recover(). */

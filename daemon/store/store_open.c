@@ -343,8 +343,12 @@ static int claim_again(void *arg, const struct journal_repo *known)
 int store_leave(struct store *s, uint8_t uuid[GROUP_UUID_BYTES])
 {
 	struct claims claims = { .repos = &s->repos };
-	int r = journal_leave(s->journal);
+	int r;
 
+	/* Such updates are in the rows of the others, as rows that wait. */
+	if (deferred_lacking(s->deferred, NULL) > 0)
+		return -EBUSY;
+	r = journal_leave(s->journal);
 	/* Not before the journal has left, because a start that shares rows
 	 * would miss the marks. */
 	if (r == 0)
@@ -496,9 +500,13 @@ int store_set(struct store *s, const struct store_settings *settings)
 }
 
 static void note(void *store, const struct journal_repo *repo, uint64_t nr,
-    int err)
+    int err, bool lacks_refs)
 {
-	deferred_note(((struct store *)store)->deferred, repo, nr, err);
+	struct store *s = store;
+
+	deferred_note(s->deferred, repo, nr, err);
+	if (lacks_refs)
+		deferred_note_lacking(s->deferred, repo->id);
 }
 
 int store_recover(struct store *s, const struct store_report *report,
@@ -590,7 +598,11 @@ int store_count_deferred(struct store *s, uint64_t id, uint64_t *nr)
 
 int store_forget(struct store *s, uint64_t id, uint64_t *nr)
 {
-	int r = journal_drop_deferred(s->journal, id, nr);
+	int r;
 
+	/* The node would count as a whole copy, with old refs. */
+	if (deferred_is_lacking(s->deferred, id))
+		return -EBUSY;
+	r = journal_drop_deferred(s->journal, id, nr);
 	return r > 0 ? -EIO : r;
 }

@@ -177,7 +177,8 @@ def test_hello():
 # ---- failures behind the commit ----
 
 def test_cannot_publish():
-    """A row that is committed can't be undone, and the next start goes on."""
+    """A row that is committed can't be undone. The daemon ends once. Then the
+    repository waits, and a counts no row until its ref has the value."""
     if TABLES:
         return
     a.link.policy = 'later'
@@ -193,15 +194,20 @@ def test_cannot_publish():
            a.said()[-500:])
     a.link.close()
     before = len(a.said())
-    a.launch()
+    back(a)
     report('the next start names the ref', a.await_said(
         "refs/heads/way: another reference stands", before), a.said()[before:])
-    same('and ends', 74, a.ended())
-    os.unlink(f'{way}/file')
-    back(a)
-    report('a leads', a.lead())
-    same('the row is published', one, value(a, 'refs/heads/way'))
+    same('a counts no row', 0, a.link.applied)
     b.link.send_rows()
+    report('b leads', b.lead())
+    updated('b goes on', b, 'refs/heads/beside', one)
+    report('a stays', a.ended(1) is None, a.said()[before:])
+    same('and counts no row', 0, a.link.applied)
+    os.unlink(f'{way}/file')
+    report('a has applied all', a.await_applied(), a.said()[before:])
+    same('the row is published', one, value(a, 'refs/heads/way'))
+    same('and the later one', one, value(a, 'refs/heads/beside'))
+    report('a leads', a.lead())
     same_refs('published')
 
 

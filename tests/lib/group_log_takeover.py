@@ -61,6 +61,21 @@ def test_lag():
         5, lambda: b.current > committed + 2.5), b.current - committed)
 
 
+def test_no_row():
+    """A repository of the follower lacks refs of some row."""
+    b.told = 0
+    report('a node that counts no row is noted as one', wait_for(
+        5, lambda: noted(b) == 0), noted(b))
+    b.send_applied()
+    report('and later as one with all rows', wait_for(
+        5, lambda: noted(b) == b.applied), noted(b))
+
+
+def noted(node):
+    return int(pg.sql('SELECT applied FROM refd.node'
+                      f" WHERE node = '{node.name}'"))
+
+
 def test_flood():
     """A daemon that sends, and does not read."""
     b.end()
@@ -271,7 +286,7 @@ def test_clock():
     report('the node follows again', other.await_role(False), other.role)
 
 
-CASES = (test_follower, test_lag, test_flood, test_paused_leader,
+CASES = (test_follower, test_lag, test_no_row, test_flood, test_paused_leader,
          test_takeover_in_commit, test_takeover_in_fence, test_blocked,
          test_stop_in_commit, test_stop, test_hung_up, test_follower_start,
          test_unproven_epoch, test_silent_daemon, test_clock)

@@ -137,9 +137,13 @@ static uint64_t next_token(void *arg)
 }
 
 static void note(void *arg, const struct journal_repo *repo, uint64_t nr,
-    int err)
+    int err, bool lacks_refs)
 {
-	deferred_note(((struct world *)arg)->store.deferred, repo, nr, err);
+	struct world *w = arg;
+
+	deferred_note(w->store.deferred, repo, nr, err);
+	if (lacks_refs)
+		deferred_note_lacking(w->store.deferred, repo->id);
 }
 
 /* ---- start and stop ---- */
@@ -169,6 +173,13 @@ static struct store_recovery recovery_of(struct world *w,
 		.arg = w };
 }
 
+static void set_why(struct world *w, const struct store_recovery *rec)
+{
+	snprintf(w->why, sizeof(w->why), "%s",
+	    rec->why != NULL ? rec->why : "");
+	free(rec->why);
+}
+
 static int recover(struct world *w)
 {
 	struct store_report report = { found, progress, w };
@@ -178,8 +189,7 @@ static int recover(struct world *w)
 	memset(w->found, 0, sizeof(w->found));
 	w->evidence[0] = '\0';
 	r = recover_all(&rec, &w->deferred);
-	snprintf(w->why, sizeof(w->why), "%s", rec.why != NULL ? rec.why : "");
-	free(rec.why);
+	set_why(w, &rec);
 	return r;
 }
 
@@ -203,6 +213,7 @@ int world_retry(struct world *w)
 	rec.live = deferred_fs_first_batch(w->store.deferred, repo);
 	r = recover_deferred(&rec, repo, &w->deferred);
 	repo_put(&w->store.repos, repo);
+	set_why(w, &rec);
 	return r;
 }
 

@@ -3,7 +3,8 @@
  * that block writes, the order of retries, and the list for clients. A note
  * never lowers the state. The end of a retry keeps notes that came during the
  * retry. For updates, the lowest LSN stays, and an end removes only its own
- * update.
+ * update. A repository lacks refs until a retry has ended, and retries that
+ * fail there leave most of the time to others.
  */
 #include <check.h>
 #include <errno.h>
@@ -214,6 +215,28 @@ START_TEST(an_endless_search_is_not_repeated_soon)
 }
 END_TEST
 
+/* For both, retries after a checkpoint and retries of an admission. */
+START_TEST(a_failed_retry_leaves_time_to_others)
+{
+	deferred_note(d, &one, 1, 0);
+	deferred_set_pause(d, 1, SECOND);
+	ck_assert_int_eq(deferred_paused(d, 1), 0);
+	ck_assert(deferred_fail_retry(d, 1, -EPERM));
+	now_ns += 9 * SECOND;
+	ck_assert_int_eq(deferred_paused(d, 1), -EPERM);
+	ck_assert_int_eq(deferred_paused(d, 2), 0);
+	ck_assert_uint_eq(nr_next(), 0);
+	now_ns += SECOND;
+	ck_assert_int_eq(deferred_paused(d, 1), 0);
+	ck_assert_uint_eq(nr_next(), 1);
+	deferred_fail_retry(d, 1, -EPERM);
+	ck_assert_uint_eq(nr_next(), 0);
+	ck_assert(!retry(1, 1));
+	ck_assert_int_eq(deferred_paused(d, 1), 0);
+	ck_assert_uint_eq(nr_next(), 1);
+}
+END_TEST
+
 START_TEST(each_has_its_turn)
 {
 	struct journal_repo next;
@@ -245,6 +268,35 @@ START_TEST(one_thread_has_the_turn)
 	ck_assert(deferred_take_turn(d));
 	deferred_end_turn(d);
 	ck_assert(!deferred_take_turn(d));
+}
+END_TEST
+
+/* ---- refs that other machines have ---- */
+
+START_TEST(refs_are_lacking_until_a_retry_ends)
+{
+	int64_t since_ns;
+
+	deferred_note_lacking(d, 1);
+	ck_assert_uint_eq(deferred_lacking(d, NULL), 0);
+	deferred_note(d, &one, 2, 0);
+	deferred_note(d, &two, 1, 0);
+	ck_assert_uint_eq(deferred_lacking(d, NULL), 0);
+	deferred_note_lacking(d, 1);
+	deferred_note_lacking(d, 1);
+	ck_assert_uint_eq(deferred_lacking(d, NULL), 1);
+	now_ns += SECOND;
+	deferred_note_lacking(d, 2);
+	ck_assert_uint_eq(deferred_lacking(d, &since_ns), 2);
+	ck_assert_int_eq(since_ns, 1000 * SECOND);
+	deferred_fail_retry(d, 1, -EIO);
+	ck_assert(deferred_is_lacking(d, 1));
+	/* A log line is left. */
+	ck_assert(!retry(1, 1));
+	ck_assert(!deferred_is_lacking(d, 1));
+	ck_assert(deferred_is_lacking(d, 2));
+	ck_assert(retry(2, 0));
+	ck_assert_uint_eq(deferred_lacking(d, NULL), 0);
 }
 END_TEST
 
@@ -326,8 +378,10 @@ int main(void)
 	tcase_add_test(tc, what_comes_during_a_retry_stays);
 	tcase_add_test(tc, a_failed_retry_changes_no_state);
 	tcase_add_test(tc, an_endless_search_is_not_repeated_soon);
+	tcase_add_test(tc, a_failed_retry_leaves_time_to_others);
 	tcase_add_test(tc, each_has_its_turn);
 	tcase_add_test(tc, one_thread_has_the_turn);
+	tcase_add_test(tc, refs_are_lacking_until_a_retry_ends);
 	tcase_add_test(tc, it_is_told_once_until_it_is_over);
 	tcase_add_test(tc, who_may_be_written_is_not_on_the_list);
 	tcase_add_test(tc, an_update_is_unknown_until_it_ends);

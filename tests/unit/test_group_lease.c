@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/group/group_internal.h"
+#include "daemon/store/deferred/deferred.h"
 #include "tests/lib/suite.h"
 
 #define EPOCH  7
@@ -41,6 +42,8 @@ static void setup(void)
 	g = calloc(1, sizeof(*g));
 	ck_assert_ptr_nonnull(g);
 	host.sys = &clock_sys;
+	host.deferred = deferred_new(&host);
+	ck_assert_ptr_nonnull(host.deferred);
 	g->base.host = &host;
 	mutex_init(&g->mutex, MUTEX_JOBS);
 	LIST_INIT(&g->batches);
@@ -50,6 +53,7 @@ static void setup(void)
 static void teardown(void)
 {
 	mutex_destroy(&g->mutex);
+	deferred_free(host.deferred);
 	free(g);
 }
 

@@ -10,6 +10,7 @@
 
 #include "daemon/base/time.h"
 #include "daemon/group/group_internal.h"
+#include "daemon/store/deferred/deferred.h"
 #include "tests/lib/suite.h"
 
 /* Much more than the socket takes. */
@@ -50,6 +51,7 @@ static uint8_t take_frame(int fd)
 
 START_TEST(a_busy_node_says_what_is_applied)
 {
+	struct store_parts host = { .sys = &sys_kernel };
 	struct group *g = calloc(1, sizeof(*g));
 	int64_t until = time_now_ns(CLOCK_MONOTONIC) + 5 * NS_PER_S;
 	unsigned nr_told = 0;
@@ -57,6 +59,8 @@ START_TEST(a_busy_node_says_what_is_applied)
 
 	ck_assert_ptr_nonnull(g);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	host.deferred = deferred_new(&host);
+	g->base.host = &host;
 	g->fd = fds[0];
 	g->output_end = &g->output;
 	mutex_init(&g->mutex, MUTEX_JOBS);
@@ -81,6 +85,7 @@ START_TEST(a_busy_node_says_what_is_applied)
 	pthread_cond_destroy(&g->changed);
 	pthread_cond_destroy(&g->has_output);
 	mutex_destroy(&g->mutex);
+	deferred_free(host.deferred);
 	free(g);
 }
 END_TEST

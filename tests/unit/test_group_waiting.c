@@ -7,6 +7,10 @@
  * does an applied row count before the rows that were put off before it. With a
  * doubt about the journal, no number of the node grows any more. Nor does one
  * after an update of a row that cannot be finished, which ends the daemon, too.
+ *
+ * A node with a repository that is there, and lacks refs of rows, counts no row
+ * as applied, and does not take the lead. No ref of such a repository is
+ * mended, because its redo has to find the old values.
  */
 #include <check.h>
 #include <errno.h>
@@ -15,6 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/store/deferred/deferred_internal.h"
 #include "tests/lib/follower_rig.h"
 #include "tests/lib/suite.h"
 
@@ -351,6 +356,104 @@ START_TEST(a_row_that_cannot_be_finished_never_counts)
 }
 END_TEST
 
+/* Recovery could not redo a record of the repository. */
+static void lack_refs(void)
+{
+	static char path[] = "/srv/stuck.git";
+	const struct journal_repo stuck = { .id = 7, .path = path };
+
+	deferred_note(w->store.deferred, &stuck, 1, 0);
+	deferred_note_lacking(w->store.deferred, stuck.id);
+}
+
+START_TEST(a_node_that_lacks_refs_counts_no_row)
+{
+	struct replica_state state;
+
+	group_applied(flw_group, 1);
+	ck_assert_uint_eq(applied(), 1);
+	lack_refs();
+	memfs_advance(w->fs, 1);
+	ck_assert_uint_eq(applied(), 0);
+	group_look(flw_group, &state);
+	ck_assert_uint_eq(state.lsn, 0);
+	ck_assert_uint_eq(state.waiting_repos, 1);
+	ck_assert_int_gt(state.row_ns, 0);
+	/* It has led before. */
+	flw_group->epoch = 1;
+	ck_assert_uint_eq(applied(), 1);
+	flw_group->epoch = 0;
+	ck_assert_uint_eq(applied(), 0);
+	deferred_end_retry(w->store.deferred, 7, 1, 0);
+	ck_assert_uint_eq(applied(), 1);
+	group_look(flw_group, &state);
+	ck_assert_uint_eq(state.waiting_repos, 0);
+}
+END_TEST
+
+/* A row of the group has given refs/heads/a a value in REPO. */
+static void give_value(const struct repo *repo)
+{
+	struct record_member m = { .name = "refs/heads/a",
+		.worktree = "",
+		.action = RECORD_WRITE,
+		.new_oid = world_oid('1') };
+	const struct record rec = { .members = &m, .nr_members = 1 };
+	struct journal_row row = { .kind = JOURNAL_SLICE,
+		.repo = repo->id,
+		.body = (const uint8_t *)"",
+		.shared_lsn = 1,
+		.record = &rec };
+
+	ck_assert_int_eq(journal_commit(w->store.journal, &row, 1, true), 0);
+}
+
+/* Another program has damaged refs/heads/a, so mending has to wait. */
+static bool waits_for_mending(const struct repo *repo)
+{
+	bool waits;
+
+	follower_mend(&flw, repo, "refs/heads/a");
+	mends_try(&flw);
+	waits = !LIST_EMPTY(&flw.mends);
+	mends_free(&flw);
+	return waits;
+}
+
+START_TEST(no_ref_is_mended_before_its_redo)
+{
+	struct repo *repo = world_repo(w, WORLD_REPO);
+	struct journal_repo known = { .path = NULL };
+
+	ck_assert_ptr_nonnull(repo);
+	give_value(repo);
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/a", "damaged\n");
+	ck_assert(waits_for_mending(repo));
+	known.id = repo->id;
+	known.path = repo->path;
+	deferred_note(w->store.deferred, &known, 1, 0);
+	deferred_note_lacking(w->store.deferred, known.id);
+	ck_assert(!waits_for_mending(repo));
+	repo_put(&w->store.repos, repo);
+}
+END_TEST
+
+START_TEST(a_node_that_lacks_refs_takes_no_lead)
+{
+	const struct group_frame role = { .type = GROUP_ROLE,
+		.role = { .is_leader = true, .epoch = 1 } };
+
+	lack_refs();
+	flw_group->may_lead = true;
+	flw_group->fd = dup(0);
+	group_take_role(flw_group, &role);
+	ck_assert(flw_group->is_dead);
+	ck_assert_uint_eq(flw_group->epoch, 0);
+	close(flw_group->fd);
+	flw_group->fd = -1;
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("group_waiting");
@@ -369,6 +472,9 @@ int main(void)
 	tcase_add_loop_test(tc, a_doubtful_row_never_counts, 0, 20);
 	tcase_add_test(tc, a_node_that_ends_counts_no_row);
 	tcase_add_test(tc, a_row_that_cannot_be_finished_never_counts);
+	tcase_add_test(tc, a_node_that_lacks_refs_counts_no_row);
+	tcase_add_test(tc, a_node_that_lacks_refs_takes_no_lead);
+	tcase_add_test(tc, no_ref_is_mended_before_its_redo);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -1,77 +1,30 @@
 /*
  * Proves that recovery in the journal of a group of nodes gives up no update on
- * this node alone. If an update would be left, dropped or deferred, recovery
- * fails, names the ref, and fails again at the next start, until the cause is
- * gone. The updates of a missing repository wait for it. Ordinary recovery
- * works as on a single machine. The owner of one repository can't pass it off
- * as an older copy of all. A log line that can't be written stops no start.
+ * this node alone. If an update would be left, dropped or deferred, the start
+ * goes on, all updates of the repository wait, and this node counts as lacking
+ * them, at each start and retry, until the cause is gone. The updates of a
+ * missing repository wait for it. Ordinary recovery works as on a single
+ * machine. A log line that can't be written makes no repository wait.
  */
 #include <check.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/store/recovery/recover_internal.h"
+#include "tests/lib/lack_rig.h"
 #include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
-#include "tests/lib/world_rig.h"
 
 #define REF   WORLD_REPO "/refs/heads/x"
 #define OTHER "/srv/other.git"
 #define AWAY  "/srv/away.git"
 #define TWOS  "2222222222222222222222222222222222222222\n"
 
-/* From now on the journal is a group's. */
-static void join(void)
-{
-	static const uint8_t uuid[16] = "a group";
-	struct journal_row row = { .kind = JOURNAL_SLICE,
-		.body = (const uint8_t *)"",
-		.shared_lsn = 1 };
-
-	journal_set_shared(w->store.journal, uuid);
-	ck_assert_int_eq(journal_commit(w->store.journal, &row, 1, true), 0);
-}
-
-static void setup(void)
-{
-	wr_setup_apart();
-	join();
-}
-
-/* Twice: the evidence stays. */
-static void refuses(enum store_finding finding, const char *ref)
-{
-	char place[256];
-	int i;
-
-	snprintf(place, sizeof(place),
-	    "'" WORLD_REPO "'%s%s: ", ref[0] != '\0' ? " " : "", ref);
-	for (i = 0; i < 2; i++) {
-		ck_assert_int_eq(world_start(w), -ENOTRECOVERABLE);
-		ck_assert_msg(w->found[finding] >= 1, "%d", finding);
-		ck_assert_msg(strncmp(w->why, place, strlen(place)) == 0, "%s",
-		    w->why);
-		ck_assert_ptr_nonnull(
-		    strstr(w->why, store_finding_name(finding)));
-	}
-}
-
-static void starts(void)
-{
-	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_str_eq(w->why, "");
-	ck_assert_uint_eq(w->deferred, 0);
-	ck_assert_int_eq(world_ref(w, "x"), '1');
-	wr_expect_locks("");
-}
-
 START_TEST(a_lost_value_is_redone)
 {
 	wr_ok("x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
-	starts();
+	lack_starts();
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
 }
 END_TEST
@@ -83,9 +36,9 @@ START_TEST(a_later_foreign_write)
 	scripted_git_writes(w, REF, TWOS);
 	scripted_sync(w);
 	wr_power_loss(MEMFS_DATA_NONE, 0);
-	refuses(STORE_LEFT, "refs/heads/x");
+	lack_waits(STORE_LEFT, "refs/heads/x");
 	world_write(w->fs, REF, "@1\n");
-	starts();
+	lack_starts();
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 }
 END_TEST
@@ -96,9 +49,9 @@ START_TEST(a_foreign_lock)
 	memfs_write(w->fs, REF ".lock", "");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
 	memfs_write(w->fs, REF ".lock", "");
-	refuses(STORE_DEFERRED, "refs/heads/x");
+	lack_waits(STORE_DEFERRED, "refs/heads/x");
 	wr_unlink(REF ".lock");
-	starts();
+	lack_starts();
 }
 END_TEST
 
@@ -112,12 +65,11 @@ START_TEST(a_name_that_was_taken_before_a_crash)
 	m.answers = true;
 	ck_assert_int_eq(scripted_apply(&h, &m, 1), -EAGAIN);
 	memfs_write(w->fs, REF "/z", TWOS);
-	memfs_crash(w->fs);
-	world_crash(w);
-	refuses(STORE_DROPPED, "refs/heads/x");
+	lack_end();
+	lack_waits(STORE_DROPPED, "refs/heads/x");
 	ck_assert(memfs_exists(w->fs, REF ".lock"));
 	wr_unlink(REF "/z");
-	starts();
+	lack_starts();
 	ck_assert_int_eq(scripted_status(&h, 0), REFD_OK);
 }
 END_TEST
@@ -137,11 +89,10 @@ START_TEST(an_atomic_transaction_whose_name_was_taken)
 {
 	w->store.pipeline->applier.commit = commit_then_die;
 	world_done(w, world_apply(w, "x=1;y=1", true));
-	memfs_crash(w->fs);
-	world_crash(w);
-	refuses(STORE_DROPPED, "refs/heads/x");
+	lack_end();
+	lack_waits(STORE_DROPPED, "refs/heads/x");
 	wr_unlink(REF "/z");
-	starts();
+	lack_starts();
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 }
 END_TEST
@@ -160,9 +111,8 @@ START_TEST(an_import_whose_name_was_taken)
 {
 	w->store.pipeline->applier.commit = import_then_die;
 	world_done(w, world_apply(w, "x=1;y=1", true));
-	memfs_crash(w->fs);
-	world_crash(w);
-	refuses(STORE_DROPPED, "refs/heads/x");
+	lack_end();
+	lack_waits(STORE_DROPPED, "refs/heads/x");
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 }
 END_TEST
@@ -191,10 +141,14 @@ static void keeps_line(const char *locks)
 		ck_assert_int_eq(world_start(w), 0);
 		ck_assert_uint_eq(w->found[STORE_DEFERRED], 1);
 		ck_assert_uint_eq(w->deferred, 1);
+		ck_assert_uint_eq(lack_nr(), 0);
 		ck_assert_int_eq(world_ref(w, "x"), '1');
+		/* Nobody waits for the line. */
+		ck_assert_int_eq(world_retry(w), 0);
+		ck_assert_uint_eq(w->deferred, 1);
+		ck_assert_uint_eq(w->nr_still, 0);
 		wr_expect_locks(locks);
-		memfs_crash(w->fs);
-		world_crash(w);
+		lack_end();
 	}
 }
 
@@ -206,7 +160,7 @@ START_TEST(a_log_without_room)
 	keeps_line("");
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 0);
 	memfs_set_room(w->fs, wr_home, -1, -1);
-	starts();
+	lack_starts();
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
 }
 END_TEST
@@ -215,7 +169,7 @@ START_TEST(a_log_whose_name_was_taken)
 {
 	lose_log();
 	memfs_write(w->fs, LOG "/z", "");
-	starts();
+	lack_starts();
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 }
 END_TEST
@@ -233,7 +187,7 @@ START_TEST(a_foreign_lock_on_a_log)
 	memfs_write(w->fs, HEAD_LOCK, "");
 	keeps_line(HEAD_LOCK "\n");
 	wr_unlink(HEAD_LOCK);
-	starts();
+	lack_starts();
 	ck_assert_int_eq(
 	    scripted_log_lines(w, WORLD_REPO "/logs/HEAD", '0', '1'), 1);
 }
@@ -251,6 +205,7 @@ START_TEST(a_missing_repository)
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->found[STORE_REPO_MISSING], 1);
 	ck_assert_uint_eq(w->deferred, 1);
+	ck_assert_uint_eq(lack_nr(), 0);
 	wr_rename(AWAY, WORLD_REPO);
 	memfs_write(w->fs, REF ".lock", "");
 	ck_assert_int_eq(world_retry(w), -ENOTRECOVERABLE);
@@ -272,49 +227,42 @@ START_TEST(a_missing_repository_comes_back)
 	wr_rename(AWAY, WORLD_REPO);
 	if (_i > 0)
 		memfs_write(w->fs, REF ".lock", "");
-	memfs_crash(w->fs);
-	world_crash(w);
+	lack_end();
 	if (_i > 0) {
-		refuses(STORE_DEFERRED, "refs/heads/x");
+		lack_waits(STORE_DEFERRED, "refs/heads/x");
 		wr_unlink(REF ".lock");
 	}
-	starts();
+	lack_starts();
 }
 END_TEST
 
-static void make_other(void)
-{
-	memfs_mkdirs(w->fs, OTHER "/refs/heads");
-	memfs_mkdirs(w->fs, OTHER "/objects/pack");
-	memfs_write(w->fs, OTHER "/HEAD", "ref: refs/heads/main\n");
-	memfs_write(w->fs, OTHER "/config", "[core]\n\tbare = true\n");
-}
-
-/* The first finding stops no other: each repository has one. */
+/* Each repository waits for its own cause, or is redone. */
 START_TEST(all_repositories)
 {
 	struct record_member m =
 	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
 	struct scripted_txn h = { .w = w }, other = { .w = w, .repo = OTHER };
 
-	make_other();
+	lack_make_repo(OTHER);
 	ck_assert_int_eq(scripted_apply(&h, &m, 1), -EAGAIN);
 	ck_assert_int_eq(scripted_apply(&other, &m, 1), -EAGAIN);
 	memfs_write(w->fs, REF "/z", TWOS);
-	memfs_crash(w->fs);
-	world_crash(w);
-	wr_rename(OTHER, AWAY);
-	refuses(STORE_DROPPED, "refs/heads/x");
-	ck_assert_uint_eq(w->found[STORE_REPO_MISSING], 1);
-	wr_rename(AWAY, OTHER);
+	lack_end();
+	if (_i == 0)
+		wr_rename(OTHER, AWAY);
+	lack_waits(STORE_DROPPED, "refs/heads/x");
+	if (_i == 0)
+		wr_rename(AWAY, OTHER);
+	else
+		ck_assert(memfs_exists(w->fs, OTHER "/refs/heads/x"));
 	wr_unlink(REF "/z");
-	starts();
+	lack_starts();
 	ck_assert(memfs_exists(w->fs, OTHER "/refs/heads/x"));
 }
 END_TEST
 
-/* The other nodes have the object. A node that refused to start would serve no
- * other repository. */
+/* The other nodes have the object. A node that waited for it would not
+ * lead. */
 START_TEST(a_damaged_object)
 {
 	wr_ok("x=1");
@@ -323,6 +271,7 @@ START_TEST(a_damaged_object)
 	wr_power_loss(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(w->found[STORE_OBJECT_LACKING], 1);
+	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "x"), 'p');
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 	wr_expect_locks("");
@@ -335,22 +284,22 @@ START_TEST(an_object_pruned_since)
 	wr_ok("-x");
 	wr_ok("x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
-	starts();
+	lack_starts();
 	ck_assert_uint_eq(w->found[STORE_OBJECT_LACKING], 0);
 }
 END_TEST
 
-/* The file stays, so that the next start fails as well. */
+/* The file stays, so that the next start meets it as well. */
 START_TEST(a_malformed_packed_refs)
 {
 	wr_ok("x=1");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs", "torn");
 	scripted_sync(w);
 	wr_power_loss(MEMFS_DATA_NONE, 0);
-	refuses(STORE_CORRUPT, "packed-refs");
+	lack_waits(STORE_CORRUPT, "packed-refs");
 	wr_expect_file(WORLD_REPO "/packed-refs", "torn");
 	wr_unlink(WORLD_REPO "/packed-refs");
-	starts();
+	lack_starts();
 }
 END_TEST
 
@@ -364,16 +313,15 @@ START_TEST(a_deferred_record)
 	memfs_write(w->fs, REF ".lock", "");
 	wr_start();
 	ck_assert_uint_eq(w->deferred, 1);
-	join();
-	memfs_crash(w->fs);
-	world_crash(w);
-	refuses(STORE_DEFERRED, "refs/heads/x");
+	lack_join();
+	lack_end();
+	lack_waits(STORE_DEFERRED, "refs/heads/x");
 	wr_unlink(REF ".lock");
-	starts();
+	lack_starts();
 }
 END_TEST
 
-/* No update awaits the redo there, so its owner can't stop the node. */
+/* No update awaits the redo there, so the node lacks none. */
 START_TEST(a_repository_that_can_not_be_opened)
 {
 	struct record_member m =
@@ -382,7 +330,7 @@ START_TEST(a_repository_that_can_not_be_opened)
 		.repo = OTHER,
 		.publish = SCRIPTED_ALL };
 
-	make_other();
+	lack_make_repo(OTHER);
 	ck_assert_int_eq(scripted_apply(&other, &m, 1), 0);
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	ck_assert_int_eq(world_checkpoint(w), 0);
@@ -391,42 +339,36 @@ START_TEST(a_repository_that_can_not_be_opened)
 	memfs_mkdirs(w->fs, OTHER "/refd/lock");
 	scripted_sync(w);
 	wr_power_loss(MEMFS_DATA_NONE, 0);
-	starts();
+	lack_starts();
 	ck_assert_uint_eq(w->found[STORE_FAILED], 1);
 }
 END_TEST
 
-#define HOUR_NS (INT64_C(3600) * 1000000000)
+/* ---- what stops the start ---- */
 
-/* An older value of an older time, while the other repository is right. If it
- * has the same owner, the repositories are an older copy. Otherwise its owner
- * may have written both, and stops no node. */
-START_TEST(an_owner_alone_stops_no_node)
+/* The machine is short of memory, and no repository is to blame. */
+START_TEST(no_memory)
 {
-	struct record_member m =
-	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
-	struct scripted_txn other = { .w = w,
-		.repo = OTHER,
-		.publish = SCRIPTED_ALL };
-
-	make_other();
 	wr_ok("x=1");
-	wr_ok("x=2");
-	ck_assert_int_eq(scripted_apply(&other, &m, 1), 0);
-	ck_assert_int_eq(world_stop(w), 0);
-	memfs_shift_wall(w->fs, -HOUR_NS);
-	world_write(w->fs, REF, "@1\n");
-	memfs_shift_wall(w->fs, HOUR_NS);
-	if (_i == 0) {
-		ck_assert_int_eq(world_start(w), -ENOTRECOVERABLE);
-		ck_assert_ptr_nonnull(strstr(w->why, "an older copy"));
-	} else {
-		memfs_set_owner(w->fs, OTHER "/refs", 1001, 1001);
-		ck_assert_int_eq(seteuid(65534), 0);
-		ck_assert_int_eq(world_start(w), 0);
-		ck_assert_int_eq(seteuid(getuid()), 0);
-	}
-	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	memfs_fail_call(w->fs, MEMFS_LINKAT, 0, -ENOMEM);
+	ck_assert_int_eq(world_start(w), -ENOMEM);
+	ck_assert(memfs_was_hit(w->fs));
+	memfs_fail_none(w->fs);
+	lack_starts();
+}
+END_TEST
+
+START_TEST(a_failed_sync)
+{
+	wr_ok("x=1");
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	memfs_fail_call(w->fs, MEMFS_SYNCFS, 0, -EIO);
+	ck_assert_int_eq(world_start(w), -ENOTRECOVERABLE);
+	ck_assert(memfs_was_hit(w->fs));
+	ck_assert_ptr_nonnull(strstr(w->why, "'" WORLD_REPO "': "));
+	memfs_fail_none(w->fs);
+	lack_starts();
 }
 END_TEST
 
@@ -467,7 +409,7 @@ int main(void)
 	Suite *suite = suite_create("recover_group");
 	TCase *tc = tcase_create("recover_group");
 
-	tcase_add_checked_fixture(tc, setup, wr_teardown);
+	tcase_add_checked_fixture(tc, lack_setup, wr_teardown);
 	tcase_add_test(tc, a_lost_value_is_redone);
 	tcase_add_test(tc, a_later_foreign_write);
 	tcase_add_test(tc, a_foreign_lock);
@@ -479,13 +421,14 @@ int main(void)
 	tcase_add_test(tc, a_foreign_lock_on_a_log);
 	tcase_add_test(tc, a_missing_repository);
 	tcase_add_loop_test(tc, a_missing_repository_comes_back, 0, 2);
-	tcase_add_test(tc, all_repositories);
+	tcase_add_loop_test(tc, all_repositories, 0, 2);
 	tcase_add_test(tc, a_damaged_object);
 	tcase_add_test(tc, an_object_pruned_since);
 	tcase_add_test(tc, a_repository_that_can_not_be_opened);
 	tcase_add_test(tc, a_malformed_packed_refs);
 	tcase_add_test(tc, a_deferred_record);
-	tcase_add_loop_test(tc, an_owner_alone_stops_no_node, 0, 2);
+	tcase_add_test(tc, no_memory);
+	tcase_add_test(tc, a_failed_sync);
 	tcase_add_test(tc, no_row_defers_or_aborts);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

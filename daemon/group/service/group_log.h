@@ -83,8 +83,8 @@ bool group_log_prove(struct group_log *log, uint64_t epoch, uint64_t applied);
 	"another machine is the node '%s' now: give each machine a group.node" \
 	" of its own, and make this one a new node (docs/group.md)"
 enum session_result group_log_begin(struct group_log *log, uint64_t applied);
-/* The same, later, and never a lower number. Here and in each proof, the name
- * of another machine in the row ends the program. */
+/* The same, later, and never a lower number but 0. Here and in each proof, the
+ * name of another machine in the row ends the program. */
 bool group_log_note(struct group_log *log, uint64_t applied);
 
 /* Ends the program because this node can't use the log, and writes down why,

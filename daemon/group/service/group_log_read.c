@@ -18,9 +18,11 @@
 	"INSERT INTO refd.node (grp, node, applied, seen, machine)"            \
 	" SELECT $1, $2, $3::bigint, clock_timestamp(), $4"
 
+/* Only 0 takes rows back: the node lacks a row, and does not know which. */
 #define PREFER_LATER                                                           \
 	" ON CONFLICT (grp, node) DO UPDATE"                                   \
-	" SET applied = greatest(node.applied, excluded.applied),"             \
+	" SET applied = CASE WHEN excluded.applied = 0 THEN 0"                 \
+	" ELSE greatest(node.applied, excluded.applied) END,"                  \
 	" seen = excluded.seen WHERE node.machine = excluded.machine"
 
 /* For a commit that does not wait for the standbys. */

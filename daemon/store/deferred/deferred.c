@@ -28,6 +28,8 @@ struct deferred_repo {
 	char *path;
 	int err;          /* of the last retry; 0: no failure */
 	int64_t tried_ns; /* end of the last retry; monotonic */
+	int64_t pause_ns; /* from then on no retry; 0: none */
+	bool is_lacking;
 	/* Batches of this run that have ended and left locks in the
 	 * repository. */
 	uint64_t *left;
@@ -40,6 +42,8 @@ struct deferred_repo {
  * because the repository was moved. */
 #define RETRY_SEARCHES_NS     (60 * INT64_C(1000000000))
 #define ADMISSION_SEARCHES_NS (10 * RETRY_SEARCHES_NS)
+/* A pause takes this multiple of the retry before. */
+#define PAUSE_PARTS 10
 
 static void free_one(struct deferred_repo *a)
 {
@@ -113,6 +117,28 @@ static bool add_left(struct deferred *d, const struct journal_repo *repo,
 }
 
 /* Under MUTEX. */
+static struct deferred_repo *find(const struct deferred *d, uint64_t repo)
+{
+	struct deferred_repo *a;
+
+	HASH_FIND(hh, d->repos, &repo, sizeof(repo), a);
+	return a;
+}
+
+/* Under MUTEX. */
+static void set_lacking(struct deferred *d, struct deferred_repo *a,
+    bool is_lacking)
+{
+	if (a->is_lacking == is_lacking)
+		return;
+	a->is_lacking = is_lacking;
+	if (is_lacking && d->nr_lacking++ == 0)
+		d->lacking_since_ns = SYS(d->cfg->sys, now_mono);
+	if (!is_lacking)
+		d->nr_lacking--;
+}
+
+/* Under MUTEX. */
 static void set_err(const struct deferred *d, struct deferred_repo *a, int err)
 {
 	a->err = err;
@@ -139,6 +165,17 @@ void deferred_note(struct deferred *d, const struct journal_repo *repo,
     uint64_t nr, int err)
 {
 	note(d, repo, nr, err);
+}
+
+void deferred_note_lacking(struct deferred *d, uint64_t repo)
+{
+	struct deferred_repo *a;
+
+	mutex_lock(&d->mutex);
+	a = find(d, repo);
+	if (a != NULL)
+		set_lacking(d, a, true);
+	mutex_unlock(&d->mutex);
 }
 
 void deferred_add(struct deferred *d, const struct journal_repo *repo,
@@ -225,6 +262,30 @@ bool deferred_blocks_writes(struct deferred *d, uint64_t repo)
 	return has;
 }
 
+bool deferred_is_lacking(struct deferred *d, uint64_t repo)
+{
+	const struct deferred_repo *a;
+	bool is_lacking;
+
+	mutex_lock(&d->mutex);
+	a = find(d, repo);
+	is_lacking = a != NULL && a->is_lacking;
+	mutex_unlock(&d->mutex);
+	return is_lacking;
+}
+
+size_t deferred_lacking(struct deferred *d, int64_t *since_ns)
+{
+	size_t nr;
+
+	mutex_lock(&d->mutex);
+	nr = d->nr_lacking;
+	if (since_ns != NULL)
+		*since_ns = d->lacking_since_ns;
+	mutex_unlock(&d->mutex);
+	return nr;
+}
+
 /* Under MUTEX. */
 static bool was_endless(const struct deferred *d, const struct deferred_repo *a,
     int64_t for_ns)
@@ -243,6 +304,36 @@ bool deferred_is_endless(struct deferred *d, uint64_t repo)
 	is_endless = a != NULL && was_endless(d, a, ADMISSION_SEARCHES_NS);
 	mutex_unlock(&d->mutex);
 	return is_endless;
+}
+
+/* Under MUTEX. */
+static bool is_paused(const struct deferred *d, const struct deferred_repo *a)
+{
+	return a->err != 0 && a->pause_ns > 0 &&
+	    SYS(d->cfg->sys, now_mono) - a->tried_ns < a->pause_ns;
+}
+
+int deferred_paused(struct deferred *d, uint64_t repo)
+{
+	const struct deferred_repo *a;
+	int err;
+
+	mutex_lock(&d->mutex);
+	a = find(d, repo);
+	err = a != NULL && is_paused(d, a) ? a->err : 0;
+	mutex_unlock(&d->mutex);
+	return err;
+}
+
+void deferred_set_pause(struct deferred *d, uint64_t repo, int64_t took_ns)
+{
+	struct deferred_repo *a;
+
+	mutex_lock(&d->mutex);
+	a = find(d, repo);
+	if (a != NULL)
+		a->pause_ns = PAUSE_PARTS * took_ns;
+	mutex_unlock(&d->mutex);
 }
 
 bool deferred_fail_retry(struct deferred *d, uint64_t repo, int err)
@@ -279,6 +370,7 @@ bool deferred_end_retry(struct deferred *d, uint64_t repo, uint64_t members,
 		a->nr = a->nr - members + left;
 		a->state = state_after_retry(a);
 		set_err(d, a, 0);
+		set_lacking(d, a, false);
 	}
 	is_over = a == NULL || a->state != DEFERRED_REDO;
 	if (a != NULL && a->state == DEFERRED_NOTHING)
@@ -294,7 +386,7 @@ bool deferred_end_retry(struct deferred *d, uint64_t repo, uint64_t members,
 static bool give(const struct deferred *d, const struct deferred_repo *a,
     struct journal_repo *repo)
 {
-	if (was_endless(d, a, RETRY_SEARCHES_NS))
+	if (was_endless(d, a, RETRY_SEARCHES_NS) || is_paused(d, a))
 		return false;
 	*repo = (struct journal_repo){ .id = a->repo, .path = strdup(a->path) };
 	memcpy(repo->uuid, a->uuid, sizeof(a->uuid));

@@ -7,6 +7,8 @@
  *			start can finish them
  *	lowest LSN	of the records of such updates: a retry or the next
  *			start needs the record, so the checkpoint keeps it
+ *	lacking		of these repositories: those that are there, and lack
+ *			refs that other machines have
  *
  * Happy path: it is empty. A start redoes everything it can before the daemon
  * answers. An admission worker retries the rest before each write to the
@@ -76,6 +78,9 @@ void deferred_free(struct deferred *d);
  * (the search does not end) is remembered. No callback is called. */
 void deferred_note(struct deferred *d, const struct journal_repo *repo,
     uint64_t nr, int err);
+/* REPO is noted with members, is there, and lacks refs that other machines
+ * have. So this machine is no whole copy before a retry has redone them. */
+void deferred_note_lacking(struct deferred *d, uint64_t repo);
 /* While the daemon works: NR members of REPO were deferred because of WHY. The
  * first note after a complete retry is told by store_config.found. */
 void deferred_add(struct deferred *d, const struct journal_repo *repo,
@@ -96,6 +101,11 @@ void deferred_add_update(struct deferred *d, uint64_t lsn, uint32_t index);
 
 /* Must a retry precede a write to the repository REPO? */
 bool deferred_blocks_writes(struct deferred *d, uint64_t repo);
+/* Does REPO lack refs that other machines have? */
+bool deferred_is_lacking(struct deferred *d, uint64_t repo);
+/* How many repositories do? *SINCE_NS: since when there is one, monotonic; may
+ * be NULL. */
+size_t deferred_lacking(struct deferred *d, int64_t *since_ns);
 /* Is update INDEX of ROW, or of the row that ROW copies, answered `unknown`? */
 bool deferred_has_update(struct deferred *d, const struct journal_row *row,
     uint32_t index);

@@ -21,12 +21,21 @@ struct deferred {
 	struct deferred_update *updates; /* a hash; NULL: none */
 	uint64_t nr_ended;               /* see deferred_nr_ended() */
 	bool is_turn_due, has_turn;
+	size_t nr_lacking;        /* repositories */
+	int64_t lacking_since_ns; /* there is one */
 };
 
 /* Did the last search of REPO for locks not end (-EUSERS)? Then an admission
  * does not repeat the search yet, because deferred_next() has its turn
  * first. */
 bool deferred_is_endless(struct deferred *d, uint64_t repo);
+/* A retry in REPO took TOOK_NS, is about to fail, and may fail for a long time.
+ * So the next ones wait for a multiple of this time: otherwise an owner with
+ * many records would keep a thread busy, and the rows of other machines
+ * waiting. */
+void deferred_set_pause(struct deferred *d, uint64_t repo, int64_t took_ns);
+/* The error of the last retry in REPO, if the next one has to wait; or 0. */
+int deferred_paused(struct deferred *d, uint64_t repo);
 /* deferred_update.c: update INDEX of row LSN has ended. */
 void deferred_end_update(struct deferred *d, uint64_t lsn, uint32_t index);
 void deferred_free_updates(struct deferred *d);

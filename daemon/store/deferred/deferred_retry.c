@@ -13,6 +13,8 @@
  *		the search (deferred_is_endless())
  *	the disk	nothing in the repository may be written until the disk
  *		works again
+ *	other machines have the records	the same, and this machine counts as
+ *		lacking them; the next retry comes later (deferred_set_pause())
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -268,10 +270,17 @@ static void tell(const struct deferred *d, enum store_event event,
 		d->cfg->config->event(event, repo->path, why);
 }
 
-static void tell_failed(struct deferred *d, const struct repo *repo, int err)
+/* The retry of REC, which took TOOK_NS, has failed with ERR. */
+static void tell_failed(struct deferred *d, const struct repo *repo, int err,
+    const struct store_recovery *rec, int64_t took_ns)
 {
+	if (rec->lacks_refs) {
+		deferred_note_lacking(d, repo->id);
+		deferred_set_pause(d, repo->id, took_ns);
+	}
 	if (deferred_fail_retry(d, repo->id, err))
-		tell(d, STORE_REPO_WAITS, repo, leftover_locks_why(err));
+		tell(d, STORE_REPO_WAITS, repo,
+		    rec->why != NULL ? rec->why : leftover_locks_why(err));
 }
 
 static void tell_recovered(const struct retry *retry)
@@ -302,11 +311,15 @@ int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 		.ended = ended,
 		.live = deferred_fs_first_batch(d, repo),
 		.arg = &retry };
+	const int64_t began_ns = SYS(d->cfg->sys, now_mono);
 	uint64_t members, left, *over;
 	int r;
 
 	if (txn != NULL && deferred_is_endless(d, repo->id))
 		return -EUSERS;
+	r = txn != NULL ? deferred_paused(d, repo->id) : 0;
+	if (r < 0)
+		return r;
 	/* deferred_fs.c notes members before they are in the journal, so ROWS
 	 * makes this retry wait until they are. */
 	mutex_lock(&d->rows);
@@ -321,7 +334,8 @@ int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 		deferred_unlocked(d, repo->id, over, rec.nr_over);
 	free(over);
 	if (r < 0)
-		tell_failed(d, repo, r);
+		tell_failed(d, repo, r, &rec,
+		    SYS(d->cfg->sys, now_mono) - began_ns);
 	else if (deferred_end_retry(d, repo->id, members, left)) {
 		/* A damaged stack was reported, and is not served, so nothing
 		 * has recovered. */
@@ -329,5 +343,6 @@ int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 			tell_recovered(&retry);
 		deferred_publish(d);
 	}
+	free(rec.why);
 	return r;
 }

@@ -96,9 +96,8 @@ const char *leftover_locks_why(int err)
 		return "a reftable, or the list of reftables, is missing or "
 		       "damaged: restore it";
 	if (err == -ENOTRECOVERABLE)
-		return "an update of the group can't be redone there, as "
-		       "another program has written the ref or holds its lock, "
-		       "or an object is missing";
+		return "an update of the group can't be redone there, and a "
+		       "node gives up no update of its group";
 	return strerror(-err);
 }
 
@@ -650,6 +649,23 @@ int leftover_locks_unlock_others(struct leftover_locks *leftover,
 		(*unlocked)++;
 	}
 	return 0;
+}
+
+/* The files of a token are .0, .1, and so on, and each is in the list. */
+void leftover_locks_drop_tokens(const struct leftover_locks *leftover)
+{
+	const uint64_t *tokens = leftover->open.tokens;
+	char name[TOKEN_NAME_MAX];
+	unsigned k = 0;
+	size_t i;
+
+	for (i = 0; i < leftover->open.nr; i++) {
+		k = i > 0 && tokens[i] == tokens[i - 1] ? k + 1 : 0;
+		if (!(tokens[i] & JOURNAL_TOKEN_RECOVERY))
+			continue;
+		token_name(name, tokens[i], k);
+		SYS(leftover->sys, unlinkat, leftover->repo->stage_fd, name);
+	}
 }
 
 struct stage_sweep {

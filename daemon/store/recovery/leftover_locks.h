@@ -112,6 +112,9 @@ int leftover_locks_unlock(struct leftover_locks *leftover,
  * *UNLOCKED. */
 int leftover_locks_unlock_others(struct leftover_locks *leftover,
     const uint64_t *tokens, size_t nr, size_t *unlocked);
+/* Removes the tokens of earlier recoveries, whose locks are gone. A recovery
+ * that fails can leave one, and as many come as there are retries. */
+void leftover_locks_drop_tokens(const struct leftover_locks *leftover);
 /* Removes all locks and all old files in stage/. *UNLOCKED as above. */
 int leftover_locks_clean(struct leftover_locks *leftover, size_t *unlocked);
 void leftover_locks_done(struct leftover_locks *leftover);

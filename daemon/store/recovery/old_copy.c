@@ -9,6 +9,7 @@
 #include "daemon/store/journal/fold.h"
 #include "daemon/store/repos/repo_checkpoint.h"
 #include "daemon/store/tables/stack/stack_look.h"
+#include "proto/lib/array.h"
 #include "proto/refname.h"
 
 #define ROWS_MAX 50000
@@ -23,6 +24,10 @@ struct copy_look {
 	int64_t end_ns; /* of reading, then of comparing */
 	const struct store_report *report;
 	char **why;
+	/* The rows, sorted, that are deferred, and not only log lines of
+	 * them. */
+	uint64_t *deferred; /* owned */
+	size_t nr_deferred, size;
 	/* The owners of older repositories, and of refs with their newest
 	 * values. Two of each kind are enough to tell one owner from
 	 * several. */
@@ -248,7 +253,8 @@ static bool is_over(const struct copy_look *l)
 }
 
 /* A copy of another node's repository lacks the values that this node kept, so
- * kept refs are left out. */
+ * kept refs are left out. So are refs whose newest row is deferred, because
+ * they do not have its value yet. */
 static int look_at_all(struct copy_look *l, uint64_t upto)
 {
 	struct fold_repo *repo, *next_repo;
@@ -260,7 +266,9 @@ static int look_at_all(struct copy_look *l, uint64_t upto)
 			if (is_over(l))
 				return 0;
 			if (ref->key[0] != '/' || ref->lsns[0] > upto ||
-			    refd_refname_is_kept(ref->name))
+			    refd_refname_is_kept(ref->name) ||
+			    array_has_u64(l->deferred, l->nr_deferred,
+				ref->lsns[0]))
 				continue;
 			l->is_newest = true;
 			l->is_foreign = false;
@@ -273,6 +281,39 @@ static int look_at_all(struct copy_look *l, uint64_t upto)
 
 /* ---- the rows ---- */
 
+static int add_deferred(void *arg, const struct journal_row *row)
+{
+	struct copy_look *l = arg;
+	bool has_refs = false;
+	struct record rec;
+	uint64_t *grown;
+	size_t i;
+	int r = record_decode(row->body, row->len, &rec);
+
+	if (r < 0)
+		return r;
+	for (i = 0; i < rec.nr_members; i++)
+		has_refs = has_refs || record_changes_ref(&rec.members[i]);
+	record_done(&rec);
+	if (!has_refs)
+		return 0;
+	grown =
+	    array_room(l->deferred, l->nr_deferred, &l->size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	l->deferred = grown;
+	grown[l->nr_deferred++] = row->refers_to;
+	return 0;
+}
+
+static int read_deferred(struct copy_look *l)
+{
+	int r = journal_each_deferred(l->journal, 0, add_deferred, l);
+
+	array_sort_u64(l->deferred, l->nr_deferred);
+	return r;
+}
+
 static enum fold_want wants(void *arg, const struct journal_row *row)
 {
 	struct copy_look *l = arg;
@@ -284,19 +325,23 @@ static enum fold_want wants(void *arg, const struct journal_row *row)
 
 int old_copy_look(struct repos *repos, struct journal *j,
     const struct store_report *report, uint64_t after, uint64_t upto,
-    char **why)
+    bool *skipped, char **why)
 {
 	struct copy_look l = { .repos = repos,
 		.journal = j,
 		.fold = { .wants = wants, .arg = &l },
-		.end_ns = SYS(repos->sys, now_mono) + LOOK_NS,
 		.report = report,
 		.why = why };
 	int r;
 
 	if (!journal_shares_rows(j))
 		return 0;
-	r = journal_reader_open(j, &l.fold.reader);
+	r = read_deferred(&l);
+	if (r == 0)
+		r = journal_reader_open(j, &l.fold.reader);
+	/* An owner can have many deferred rows, and they take no time from the
+	 * look. */
+	l.end_ns = SYS(repos->sys, now_mono) + LOOK_NS;
 	if (r == 0)
 		r = fold_rows(&l.fold, after, UINT64_MAX);
 	l.end_ns += LOOK_NS;
@@ -307,6 +352,8 @@ int old_copy_look(struct repos *repos, struct journal *j,
 	put_repo(&l);
 	fold_done(&l.fold);
 	journal_reader_close(l.fold.reader);
+	free(l.deferred);
+	*skipped = l.nr_deferred > 0;
 	if (r == 0 && are_older(&l))
 		return -ENOTRECOVERABLE;
 	free(*why);

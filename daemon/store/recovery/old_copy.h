@@ -31,9 +31,10 @@
 
 /*
  * Compares refs with their newest rows up to UPTO, if the rows come after
- * AFTER. A row behind UPTO may not be published yet, so its ref is left out.
- * All other rows must be published. Reads at most 50,000 rows, and for some
- * seconds, from the newest row on.
+ * AFTER. A row behind UPTO may not be published yet, and a deferred row is not,
+ * so their refs are left out. All other rows must be published. *SKIPPED: there
+ * are deferred rows with refs; unchanged if no other machine has the rows of J.
+ * Reads at most 50,000 rows, and for some seconds, from the newest row on.
  *
  * REPORT gets the first old ref of each repository. 0: there is none, or one
  * owner has all, or no other machine has the rows of J. -ENOTRECOVERABLE and
@@ -42,6 +43,6 @@
  */
 int old_copy_look(struct repos *repos, struct journal *j,
     const struct store_report *report, uint64_t after, uint64_t upto,
-    char **why);
+    bool *skipped, char **why);
 
 #endif

@@ -19,11 +19,12 @@
  *	its disk fails, in replay or	the same, and its locks stand; until
  *	in the sync after		the redo nothing is written there
  *	one ref cannot be redone	deferred, aborted or left, see redo.c
+ *	the same, in a strict		as if the disk of its repository failed
+ *	recovery (recover.h)
  *	the journal, or no memory	the errno is returned and nothing is
  *					forgotten: the next run starts over
- *	any of these in a strict	-ENOTRECOVERABLE after all
- *	recovery (recover.h)		repositories; otherwise the same
- *	the same, and the repositories	-ENOTRECOVERABLE
+ *	the sync after, in a strict	-ENOTRECOVERABLE; otherwise the same
+ *	recovery; or the repositories
  *	are an older copy (old_copy.h)
  */
 #include "daemon/store/recovery/recover.h"
@@ -44,6 +45,7 @@ struct repo_visit {
 	bool failed;               /* keep all records */
 	int err;                   /* the cause, if known; or 0 */
 	bool lost;                 /* a sync of its file system failed */
+	bool lacks_refs;           /* store_recovery.note */
 	uint64_t deferred;         /* members */
 	struct repo_visit *next;
 };
@@ -57,6 +59,7 @@ struct recovery_run {
 	struct store_report report; /* of the replays: to FINDINGS */
 	uint64_t last_lsn;          /* of ROWS; 0: none */
 	uint64_t done, total;       /* repositories, and members of rows */
+	char *why;                  /* store_recovery.why */
 };
 
 static void stepped(void *arg, size_t nr)
@@ -73,9 +76,13 @@ static void stepped(void *arg, size_t nr)
 static void note_checkpoint(const struct recovery_run *run,
     const struct repo_visit *v, const struct repo *repo)
 {
-	if (run->findings.is_strict && v->rows != NULL && run->last_lsn > 0)
-		repo_checkpoint_write(run->rec->sys, repo->refd_fd,
-		    commit_log_journal(run->rec->log), run->last_lsn);
+	struct journal *journal = commit_log_journal(run->rec->log);
+
+	/* Deferred rows can be the only ones, and they are forgotten. */
+	if (run->findings.is_strict && v->rows != NULL)
+		repo_checkpoint_write(run->rec->sys, repo->refd_fd, journal,
+		    run->last_lsn > 0 ? run->last_lsn :
+					journal_forgotten(journal));
 }
 
 static bool any_is_deferred(const struct replay_row *rows)
@@ -116,7 +123,6 @@ static int end_replay(struct recovery_run *run, struct repo_visit *v,
 static int replay_visited(struct recovery_run *run, struct repo_visit *v,
     struct repo *repo, int *failed)
 {
-	const uint64_t nr_refused = run->findings.nr_refused;
 	struct store_recovery *rec = run->rec;
 	struct leftover_locks leftover = { .sys = rec->sys };
 	struct replay rp = { .sys = rec->sys,
@@ -135,9 +141,11 @@ static int replay_visited(struct recovery_run *run, struct repo_visit *v,
 	int r = 0;
 
 	*failed = recover_replay(rec, &rp, &run->starts, v->rows, &unlocked);
-	/* The next run starts over, so a refused update stays, locks and
-	 * all. */
-	if (*failed == 0 && run->findings.nr_refused == nr_refused) {
+	/* A retry starts over, so an update that would be given up stays, locks
+	 * and all. */
+	if (*failed == 0 && run->findings.waits)
+		*failed = -ENOTRECOVERABLE;
+	if (*failed == 0) {
 		note_checkpoint(run, v, repo);
 		r = end_replay(run, v, &rp, &unlocked, failed);
 	}
@@ -168,6 +176,25 @@ static const char *missing_text(int err)
 	return "another refd holds it; its records are kept";
 }
 
+/* V is there, and failed with ERR. */
+static void fail_visit(struct recovery_run *run, struct repo_visit *v, int err)
+{
+	v->failed = true;
+	v->err = err;
+	v->lacks_refs =
+	    run->findings.is_strict && recover_rows_have_refs(v->rows);
+	if (err != -EMEDIUMTYPE)
+		recover_findings_failed(&run->findings, v->known.path, err,
+		    v->lacks_refs);
+	else if (v->rows != NULL)
+		recover_findings_repo(&run->findings, STORE_DEFERRED,
+		    v->known.path,
+		    "its refs have another format by now (files or reftables, "
+		    "or the ids), and refd writes nothing there; its records "
+		    "are kept until the refs are as before, or until refd "
+		    "recover --forget drops them");
+}
+
 static int visit(struct recovery_run *run, struct repo_visit *v)
 {
 	struct store_recovery *rec = run->rec;
@@ -190,21 +217,8 @@ static int visit(struct recovery_run *run, struct repo_visit *v)
 	}
 	if (r == 0 && failed == -ENOMEM)
 		return failed;
-	if (r == 0 && failed < 0) {
-		v->failed = true;
-		v->err = failed;
-		if (failed != -EMEDIUMTYPE)
-			recover_findings_failed(&run->findings, v->known.path,
-			    failed, v->rows != NULL);
-		else if (v->rows != NULL)
-			recover_findings_repo(&run->findings, STORE_DEFERRED,
-			    v->known.path,
-			    "its refs have another format by now (files or "
-			    "reftables, or the ids), and refd writes nothing "
-			    "there; its records are kept until the refs are "
-			    "as before, or until refd recover --forget drops "
-			    "them");
-	}
+	if (r == 0 && failed < 0)
+		fail_visit(run, v, failed);
 	return r;
 }
 
@@ -236,6 +250,7 @@ static int visit_all(struct recovery_run *run)
 
 	for (v = run->visits; v != NULL && r == 0; v = v->next) {
 		r = visit(run, v);
+		recover_findings_end(&run->findings);
 		/* Descriptors stay open no longer than needed. */
 		repos_trim(run->rec->repos, INT64_MAX / 2);
 		stepped(run, 1);
@@ -243,23 +258,44 @@ static int visit_all(struct recovery_run *run)
 	return r;
 }
 
-/* A failed sync affects only the repositories on that file system. */
-static void sync_visited(struct recovery_run *run)
+static void refuse(struct recovery_run *run, const struct repo_visit *v,
+    int err)
+{
+	if (run->why == NULL)
+		run->why = repo_why(
+		    "'%s': %s (%s). The journal is of a group of nodes, and a "
+		    "node gives up no update of its group: correct the cause "
+		    "and start again, or make the node anew from a copy of "
+		    "another node",
+		    v->known.path, leftover_locks_why(err),
+		    store_finding_name(STORE_FAILED));
+}
+
+/* A failed sync affects only the repositories on that file system. A strict
+ * recovery fails all the same, because no owner of a repository causes this,
+ * and other machines go on. */
+static int sync_visited(struct recovery_run *run)
 {
 	struct store_recovery *rec = run->rec;
 	struct repo_visit *v;
 	struct fs *fs;
-	int r;
+	int r, refused = 0;
 
 	for (fs = rec->repos->fs; fs != NULL; fs = fs->next) {
 		r = fs_sync_published(rec->repos, fs);
-		for (v = run->visits; v != NULL && r < 0; v = v->next)
-			if (v->fs == fs && !v->failed && v->rows != NULL) {
-				v->failed = v->lost = true;
-				recover_findings_failed(&run->findings,
-				    v->known.path, r, true);
+		for (v = run->visits; v != NULL && r < 0; v = v->next) {
+			if (v->fs != fs || v->failed || v->rows == NULL)
+				continue;
+			v->failed = v->lost = true;
+			recover_findings_failed(&run->findings, v->known.path,
+			    r, false);
+			if (run->findings.is_strict) {
+				refuse(run, v, r);
+				refused = -ENOTRECOVERABLE;
 			}
+		}
 	}
+	return refused;
 }
 
 /* The mount by which a row of V is redone later. The row keeps its mount,
@@ -313,7 +349,7 @@ static void note_deferred(const struct recovery_run *run, uint64_t *deferred)
 	for (v = run->visits; v != NULL; v = v->next) {
 		if (v->deferred > 0 || v->failed)
 			run->rec->note(run->rec->arg, &v->known, v->deferred,
-			    v->err);
+			    v->err, v->lacks_refs);
 		*deferred += v->deferred;
 	}
 }
@@ -327,6 +363,7 @@ static void run_done(struct recovery_run *run)
 		free(v->known.path);
 		free(v);
 	}
+	recover_findings_end(&run->findings);
 	recover_rows_done(&run->rows);
 	recover_rows_done(&run->older);
 	recover_starts_done(&run->starts);
@@ -357,12 +394,13 @@ int recover_all(struct store_recovery *rec, uint64_t *deferred)
 		.report = { recover_findings_add, rec->report->progress,
 		    &run.findings } };
 	const uint64_t forgotten = journal_forgotten(journal);
+	bool skipped = false;
 	size_t i;
 	int r;
 
 	*deferred = 0;
 	r = old_copy_look(rec->repos, journal, rec->report, 0, forgotten,
-	    &run.findings.why);
+	    &skipped, &run.why);
 	if (r == 0)
 		r = recover_starts_read(&run.starts, journal, rec->boot_id);
 	if (r == 0)
@@ -378,18 +416,19 @@ int recover_all(struct store_recovery *rec, uint64_t *deferred)
 		r = visit_all(&run);
 	/* All deferred records have rows of their own now. So all rows that
 	 * were read may be forgotten, once the disks hold the redone values. */
-	if (r == 0) {
-		sync_visited(&run);
-		r = run.findings.nr_refused > 0 ? -ENOTRECOVERABLE :
-						  forget(&run);
-	}
+	if (r == 0)
+		r = sync_visited(&run);
+	if (r == 0)
+		r = forget(&run);
 	if (r == 0) {
 		sync_failures_recovered(rec->repos->sync_failures);
 		note_deferred(&run, deferred);
-		r = old_copy_look(rec->repos, journal, rec->report, forgotten,
-		    UINT64_MAX, &run.findings.why);
+		/* A row that was deferred may count as finished now, because an
+		 * older copy has no lock of its batch. */
+		r = old_copy_look(rec->repos, journal, rec->report,
+		    skipped ? 0 : forgotten, UINT64_MAX, &skipped, &run.why);
 	}
-	rec->why = run.findings.why;
+	rec->why = run.why;
 	run_done(&run);
 	return r > 0 ? -EIO : r;
 }
@@ -444,13 +483,23 @@ static void defer_lost(struct store_recovery *rec,
 	recover_notes_done(&notes);
 }
 
+/* The next checkpoint notes that the repository has the rows. Otherwise an
+ * earlier value, by another program, would look like an older copy
+ * (old_copy.h). */
+static void touch(struct repo *repo)
+{
+	atomic_store(&repo->touched, true);
+	atomic_store(&repo->fs->touched, true);
+}
+
 int recover_deferred(struct store_recovery *rec, struct repo *repo,
     uint64_t *deferred)
 {
 	struct journal *journal = commit_log_journal(rec->log);
 	struct leftover_locks leftover = { .sys = rec->sys };
 	struct recover_findings findings = { .report = rec->report,
-		.is_strict = journal_shares_rows(journal) };
+		.is_strict = journal_shares_rows(journal),
+		.is_retry = true };
 	const struct store_report report = { recover_findings_add,
 		rec->report->progress, &findings };
 	struct replay rp = { .sys = rec->sys,
@@ -473,10 +522,12 @@ int recover_deferred(struct store_recovery *rec, struct repo *repo,
 	if (r == 0)
 		r = recover_rows_read_deferred(journal, repo->id, &rows);
 	mutex_unlock(rec->rows_mutex);
+	rec->lacks_refs = r == 0 && findings.is_strict &&
+	    recover_rows_have_refs(recover_rows_of(&rows, repo->id));
 	if (r == 0)
 		r = recover_replay(rec, &rp, &starts,
 		    recover_rows_of(&rows, repo->id), &unlocked);
-	if (r == 0 && findings.nr_refused > 0)
+	if (r == 0 && findings.waits)
 		r = -ENOTRECOVERABLE;
 	if (r == 0) {
 		r = fs_sync_published(rec->repos, repo->fs);
@@ -489,10 +540,17 @@ int recover_deferred(struct store_recovery *rec, struct repo *repo,
 	if (r == 0)
 		r = recover_clean(&rp, &unlocked);
 	if (r == 0) {
+		if (rec->lacks_refs)
+			touch(repo);
+		recover_findings_pass(&findings);
 		tell_ended(rec, recover_rows_of(&rows, repo->id));
 		tell_still_deferred(rec, recover_rows_of(&rows, repo->id));
 	}
-	free(findings.why);
+	if (r < 0) {
+		rec->why = findings.why;
+		findings.why = NULL;
+	}
+	recover_findings_end(&findings);
 	replay_done(&rp);
 	leftover_locks_done(&leftover);
 	recover_rows_done(&rows);

@@ -24,9 +24,10 @@ struct store_recovery {
 	uint64_t (*next_token)(void *arg);
 	/* recover_all: NR members of this repository are deferred. 0: none, but
 	 * the search for leftover locks failed. Nobody may write there before
-	 * recover_deferred() has returned. ERR: the cause; or 0. */
+	 * recover_deferred() has returned. ERR: the cause; or 0. LACKS_REFS:
+	 * the repository is there, and lacks refs that other machines have. */
 	void (*note)(void *arg, const struct journal_repo *repo, uint64_t nr,
-	    int err);
+	    int err, bool lacks_refs);
 	/* recover_deferred: NAME of WORKTREE (as in record.h) is still
 	 * deferred. The redo would overwrite a new value, so nobody may write
 	 * the ref. May be NULL. */
@@ -48,8 +49,12 @@ struct store_recovery {
 	const uint64_t *over; /* borrowed */
 	size_t nr_over;
 	/* recover_all: after -ENOTRECOVERABLE a sentence, to be freed, or NULL;
-	 * unchanged otherwise. */
+	 * unchanged otherwise. recover_deferred: after a failure the first
+	 * update that would be given up, and the reason; the same. */
 	char *why;
+	/* recover_deferred: its rows have refs that other machines have, too,
+	 * so after a failure REPO lacks them. */
+	bool lacks_refs;
 	void *arg;
 };
 
@@ -61,11 +66,12 @@ struct store_recovery {
  *
  * If other machines have the rows, too (journal_shares_rows()), this machine
  * alone would lack an update that it gives up. So recovery is strict: no update
- * may be left or dropped on this machine alone, or deferred, except in a
- * missing repository. Otherwise all findings are reported, nothing is
- * forgotten, the locks of the repository stay as evidence, and -ENOTRECOVERABLE
- * is returned. The next run starts over. The same is returned if the
- * repositories are an older copy than the journal (old_copy.h).
+ * is left, dropped or deferred alone. All records of such a repository are
+ * deferred, its locks stay as evidence, and the note says that it lacks refs. A
+ * retry starts over. Nobody may take this machine for a whole copy before. A
+ * missing repository is no such one, because nobody sees its refs. If a sync
+ * fails, or the repositories are an older copy than the journal (old_copy.h),
+ * -ENOTRECOVERABLE is returned, and the next run starts over.
  */
 int recover_all(struct store_recovery *rec, uint64_t *deferred);
 
@@ -73,7 +79,10 @@ int recover_all(struct store_recovery *rec, uint64_t *deferred);
  * had foreign locks. Safe beside a serving daemon, because each ref is locked
  * first, and no lock of a batch from LIVE on is touched. *DEFERRED: members
  * still deferred. After an error all are, so nothing may be written there.
- * -ENOTRECOVERABLE: as above. */
+ * -ENOTRECOVERABLE: recovery is strict, and would give an update up. The
+ * findings about this go to rec->why alone. Each retry meets the findings about
+ * log lines and objects again, so a strict one reports them when it ends
+ * well. */
 int recover_deferred(struct store_recovery *rec, struct repo *repo,
     uint64_t *deferred);
 

@@ -4,9 +4,14 @@
  * The happy path: each finding is passed on.
  *
  * In a strict recovery (recover.h), a finding after which this machine alone
- * would have a value of its own is counted, and the first one explained.
+ * would have a value of its own keeps its repository waiting, and the first one
+ * is explained. A start passes these findings on, too. A retry does not,
+ * because it meets the same findings again and again. Findings after which the
+ * ref has its value, and which no redo removes, are held back until a retry
+ * ends well.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/store/recovery/recover_internal.h"
 
@@ -36,23 +41,75 @@ static bool is_apart(enum store_finding finding)
 	return true;
 }
 
+struct recover_held {
+	struct recover_held *next;
+	struct store_found found;
+	char texts[]; /* its ref and its text */
+};
+
+/* False: there is no memory. */
+static bool hold(struct recover_findings *f, const struct store_found *found)
+{
+	const size_t nr_ref = strlen(found->ref) + 1;
+	const size_t nr_text = strlen(found->text) + 1;
+	struct recover_held *held = malloc(sizeof(*held) + nr_ref + nr_text);
+
+	if (held == NULL)
+		return false;
+	held->found = *found;
+	held->found.ref = memcpy(held->texts, found->ref, nr_ref);
+	held->found.text = memcpy(held->texts + nr_ref, found->text, nr_text);
+	held->next = f->held;
+	f->held = held;
+	return true;
+}
+
+static struct recover_held *drop_held(struct recover_held *held)
+{
+	struct recover_held *next = held->next;
+
+	free(held);
+	return next;
+}
+
+void recover_findings_pass(struct recover_findings *f)
+{
+	for (; f->held != NULL; f->held = drop_held(f->held))
+		f->report->found(f->report->arg, &f->held->found);
+}
+
+/* No evidence was saved for FOUND. */
+static bool comes_again(const struct recover_findings *f,
+    const struct store_found *found)
+{
+	return f->is_strict && f->is_retry && found->evidence == NULL &&
+	    (found->is_line || found->finding == STORE_OBJECT_LACKING);
+}
+
 void recover_findings_add(void *findings, const struct store_found *found)
 {
 	struct recover_findings *f = findings;
-
-	f->report->found(f->report->arg, found);
 	/* Each machine has logs of its own. */
-	if (!f->is_strict || found->is_line || !is_apart(found->finding))
-		return;
-	f->nr_refused++;
-	if (f->why == NULL)
-		f->why = repo_why(
-		    "'%s'%s%s: %s (%s). The journal is of a group of nodes, "
-		    "and a node gives up no update of its group: correct the "
-		    "cause and start again, or make the node anew from a copy "
-		    "of another node",
-		    found->repo, found->ref[0] != '\0' ? " " : "", found->ref,
-		    found->text, store_finding_name(found->finding));
+	const bool waits =
+	    f->is_strict && !found->is_line && is_apart(found->finding);
+
+	if ((!waits || !f->is_retry) &&
+	    !(comes_again(f, found) && hold(f, found)))
+		f->report->found(f->report->arg, found);
+	if (waits && !f->waits)
+		f->why = repo_why("%s%s%s (%s)", found->ref,
+		    found->ref[0] != '\0' ? ": " : "", found->text,
+		    store_finding_name(found->finding));
+	f->waits = f->waits || waits;
+}
+
+void recover_findings_end(struct recover_findings *f)
+{
+	free(f->why);
+	f->why = NULL;
+	f->waits = false;
+	while (f->held != NULL)
+		f->held = drop_held(f->held);
 }
 
 void recover_findings_repo(struct recover_findings *findings,
@@ -66,21 +123,18 @@ void recover_findings_repo(struct recover_findings *findings,
 	recover_findings_add(findings, &found);
 }
 
-void recover_findings_failed(struct recover_findings *findings,
-    const char *repo, int err, bool has_rows)
+void recover_findings_failed(const struct recover_findings *findings,
+    const char *repo, int err, bool lacks_refs)
 {
 	char *text = repo_why("%s: its records are kept, and nothing is "
-			      "written there until they are redone",
-	    leftover_locks_why(err));
-
+			      "written there until they are redone%s",
+	    leftover_locks_why(err),
+	    lacks_refs ? "; this node does not lead its group before" : "");
 	const struct store_found found = { .finding = STORE_FAILED,
 		.repo = repo,
 		.ref = "",
 		.text = text != NULL ? text : leftover_locks_why(err) };
 
-	if (has_rows)
-		recover_findings_add(findings, &found);
-	else
-		findings->report->found(findings->report->arg, &found);
+	findings->report->found(findings->report->arg, &found);
 	free(text);
 }

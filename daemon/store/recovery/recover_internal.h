@@ -81,32 +81,39 @@ int recover_notes_replayed(struct recover_notes *notes,
 /* Aborts updates that were committed. */
 int recover_notes_abort(struct recover_notes *notes,
     const struct replay_members *members);
+/* Have ROWS more to redo than log lines? */
+bool recover_rows_have_refs(const struct replay_row *rows);
 /* Writes all rows in one commit, durably, while the original rows are durable
  * already. -ENOTRECOVERABLE: recovery is strict, and NOTES->gives_up, so
  * nothing was written. */
 int recover_notes_write(struct recover_notes *notes, struct commit_log *log);
 void recover_notes_done(struct recover_notes *notes);
 
-/* ---- recover_findings.c: the findings of recover_all() ---- */
+/* ---- recover_findings.c: the findings of recovery ---- */
 
 struct recover_findings {
-	const struct store_report *report; /* gets each finding */
+	const struct store_report *report; /* gets the findings */
 	bool is_strict;                    /* recover.h */
-	/* Findings that this does not permit, and a sentence about the
-	 * first, to be freed, or NULL. */
-	uint64_t nr_refused;
+	bool is_retry;
+	/* About the repository at hand: a finding that this does not permit,
+	 * so the repository waits; and the first one, to be freed, or NULL. */
+	bool waits;
 	char *why;
+	struct recover_held *held; /* of a retry, for its end; a list */
 };
 
 /* store_report.found */
 void recover_findings_add(void *findings, const struct store_found *found);
-/* About the whole repository at the path REPO. _failed: for the errno ERR. If
- * no rows await the redo there (HAS_ROWS), this machine has all updates, so a
- * strict recovery goes on. */
+/* The retry ends well. Passes on what was held back, the last one first. */
+void recover_findings_pass(struct recover_findings *findings);
+/* The next finding is about another repository. */
+void recover_findings_end(struct recover_findings *findings);
+/* About the whole repository at the path REPO. _failed: for the errno ERR, and
+ * the repository waits anyway. */
 void recover_findings_repo(struct recover_findings *findings,
     enum store_finding finding, const char *repo, const char *text);
-void recover_findings_failed(struct recover_findings *findings,
-    const char *repo, int err, bool has_rows);
+void recover_findings_failed(const struct recover_findings *findings,
+    const char *repo, int err, bool lacks_refs);
 
 /* ---- recover_repo.c: one repository ---- */
 

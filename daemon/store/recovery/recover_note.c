@@ -84,6 +84,18 @@ static bool is_live(const struct replay_row *row, size_t i)
 	    row->rec.members[i].action != RECORD_NOTHING;
 }
 
+bool recover_rows_have_refs(const struct replay_row *rows)
+{
+	size_t i;
+
+	for (; rows != NULL; rows = rows->next)
+		for (i = 0; i < rows->rec.nr_members; i++)
+			if (is_live(rows, i) &&
+			    rows->rec.members[i].action != RECORD_LOG)
+				return true;
+	return false;
+}
+
 /* Drops ROW if ROW is a deferred row, and defers the NR members of KEPT again.
  * MOUNT 0: the locks of the members are gone. HAS_OBJECTS: a replay may need
  * the objects of ROW. */

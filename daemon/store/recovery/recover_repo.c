@@ -45,6 +45,8 @@ static int unlock_unneeded(struct leftover_locks *leftover,
 			tokens[nr++] = row->row.token;
 	array_sort_u64(tokens, nr);
 	r = leftover_locks_unlock_others(leftover, tokens, nr, unlocked);
+	if (r == 0)
+		leftover_locks_drop_tokens(leftover);
 	free(tokens);
 	return r;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/lack_rig.h"
 #include "tests/lib/stack_txn_rig.h"
 #include "tests/lib/suite.h"
 
@@ -89,6 +90,22 @@ START_TEST(made_again)
 	wr_start();
 	stx_expect(X, '2');
 	stx_expect_log(X, "0>2@3 ");
+	stx_expect_rest();
+}
+END_TEST
+
+/* The ref has the value of the lost row all the same, so no table is made, and
+ * the stack stays below the index of the row. A node of a group takes this for
+ * no older copy. */
+START_TEST(the_lost_value_was_there_before)
+{
+	lack_join();
+	stx_change(X, '2');
+	stx_change(MAIN, '1');
+	stx_lose_power();
+	wr_start();
+	stx_expect(MAIN, '1');
+	stx_expect(X, '2');
 	stx_expect_rest();
 }
 END_TEST
@@ -428,6 +445,7 @@ int main(void)
 	tcase_add_test(tc, two_batches);
 	tcase_add_test(tc, deletions);
 	tcase_add_loop_test(tc, made_again, 0, 2);
+	tcase_add_test(tc, the_lost_value_was_there_before);
 	tcase_add_test(tc, git_wrote_later);
 	tcase_add_test(tc, git_wrote_another_ref);
 	tcase_add_loop_test(tc, git_deleted_later, 0, 2);

@@ -34,14 +34,12 @@ static struct repo *take_touched(struct repos *repos, const struct fs *fs)
 }
 
 /* If a repository can't be written, its older note stays. */
-static void note_checkpoint(struct checkpointer *c, const struct fs *fs,
-    uint64_t lsn)
+static void note_checkpoint(struct checkpointer *c, const struct fs *fs)
 {
 	struct repo *repo;
 
 	while ((repo = take_touched(c->cfg->repos, fs)) != NULL) {
-		repo_checkpoint_write(c->cfg->sys, repo->refd_fd, c->journal,
-		    lsn);
+		repo_checkpoint_write(c->cfg->sys, repo->refd_fd, c->journal);
 		repo_put(c->cfg->repos, repo);
 	}
 }
@@ -55,7 +53,7 @@ static void run(struct fs_sync *sync)
 	int r;
 
 	checkpoint_tidy_begin(&tidy, c, sync->fs);
-	note_checkpoint(c, sync->fs, sync->noted);
+	note_checkpoint(c, sync->fs);
 	r = fs_sync_published(c->cfg->repos, sync->fs);
 	checkpoint_tidy_end(&tidy, r == 0);
 	if (r == 0)
@@ -99,12 +97,11 @@ bool checkpoint_sync_next(void *arg)
 }
 
 /* Only after the last sync of the file system has ended. */
-static void start(struct fs_sync *sync, uint64_t lsn, uint64_t noted)
+static void start(struct fs_sync *sync, uint64_t lsn)
 {
 	struct checkpointer *c = sync->owner;
 
 	sync->lsn = lsn;
-	sync->noted = noted;
 	fs_path(c->cfg->repos, sync->fs, sync->path);
 	if (sync->path[0] == '\0')
 		strcpy(sync->path, "?");
@@ -235,7 +232,7 @@ static int results(struct checkpointer *c, const struct fs *first,
 
 /* 1: too many syncs ran until UNTIL. 0 or -ENOMEM. */
 static int sync_fs(struct checkpointer *c, struct fs *fs, uint64_t lsn,
-    uint64_t noted, const struct timespec *until)
+    const struct timespec *until)
 {
 	struct fs_sync *sync = find_or_add(c, fs);
 	bool runs;
@@ -252,7 +249,7 @@ static int sync_fs(struct checkpointer *c, struct fs *fs, uint64_t lsn,
 	if (is_clean(fs))
 		skip(sync, lsn);
 	else if (wait_for(c, CHECKPOINTER_SYNCS, until))
-		start(sync, lsn, noted);
+		start(sync, lsn);
 	else
 		return 1;
 	return 0;
@@ -264,8 +261,6 @@ static int sync_each(struct checkpointer *c, struct fs *first, uint64_t lsn,
     const struct timespec *until)
 {
 	struct fs *from = c->sync_next != NULL ? c->sync_next : first, *fs;
-	uint64_t journal = journal_durable_lsn(c->journal);
-	uint64_t noted = lsn < journal ? lsn : journal;
 	int r;
 
 	c->sync_next = NULL;
@@ -273,7 +268,7 @@ static int sync_each(struct checkpointer *c, struct fs *first, uint64_t lsn,
 		return 0;
 	fs = from;
 	do {
-		r = sync_fs(c, fs, lsn, noted, until);
+		r = sync_fs(c, fs, lsn, until);
 		if (r > 0)
 			c->sync_next = fs;
 		fs = fs->next != NULL ? fs->next : first;

@@ -18,7 +18,7 @@
 struct fs_sync {
 	struct checkpointer *owner;
 	struct fs *fs;
-	uint64_t lsn, noted; /* of the latest sync */
+	uint64_t lsn; /* of the latest sync */
 	char path[REFD_PATH_MAX];
 	struct fs_sync *next; /* changed under MUTEX */
 	/* Under MUTEX. */

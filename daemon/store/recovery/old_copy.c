@@ -8,6 +8,7 @@
 #include "daemon/store/files/recovery/rule.h"
 #include "daemon/store/journal/fold.h"
 #include "daemon/store/repos/repo_checkpoint.h"
+#include "daemon/store/tables/recovery/stack_rule.h"
 #include "daemon/store/tables/stack/stack_look.h"
 #include "proto/lib/array.h"
 #include "proto/refname.h"
@@ -39,8 +40,7 @@ struct copy_look {
 	struct repo *repo; /* NULL: not to be had, or older */
 	struct repo_checkpoint note;
 	struct packed_snapshot *snap;
-	/* Of its reftables; 0: it has none that can be read. */
-	uint64_t max_index;
+	struct stack_look stack; /* empty: it has none that can be read */
 
 	/* The ref at hand. */
 	bool is_newest; /* its newest row comes next */
@@ -55,21 +55,11 @@ static void put_repo(struct copy_look *l)
 {
 	packed_snapshot_put(l->snap);
 	l->snap = NULL;
+	stack_look_end(&l->stack);
 	if (l->repo != NULL)
 		repo_put(l->repos, l->repo);
 	l->repo = NULL;
 	repos_trim(l->repos, INT64_MAX / 2);
-}
-
-static uint64_t read_max_index(struct repo *repo)
-{
-	struct stack_look look;
-	uint64_t max_index = 0;
-
-	if (stack_look_begin(&look, repo->stacks, "", repo->fd, 0) == 0)
-		max_index = look.snap->max_index;
-	stack_look_end(&look);
-	return max_index;
 }
 
 /* A repository that is moved, removed or in use is compared never. */
@@ -97,7 +87,8 @@ static int open_repo(struct copy_look *l, uint64_t id,
 	    repo_checkpoint_read(l->repos->sys, l->repo->refd_fd, l->journal);
 	if (packed_snapshot(l->repo->packed, &l->snap) < 0)
 		l->snap = NULL;
-	l->max_index = read_max_index(l->repo);
+	stack_look_begin(&l->stack, l->repo->stacks, "", l->repo->fd,
+	    STACK_WORK_MAX);
 	return 0;
 }
 
@@ -163,25 +154,30 @@ static bool are_older(const struct copy_look *l)
 		    (l->nr_newest == 1 && l->newest[0] == l->older[0])));
 }
 
-/* Before the first checkpoint in this directory, a power loss can have undone
- * what its rows did. */
-static bool has_checkpoint(const struct copy_look *l)
+/* A lost row whose value the ref had all the same got no new table, so the
+ * value counts first. Then an index below the one of the row tells of an older
+ * copy, because git and refd only ever raise the index of a stack. The tables
+ * of another node, which the directory may be a copy of, count on their own, so
+ * the row must have been published in this directory. */
+static int compare_in_tables(struct copy_look *l, const struct journal_row *row,
+    const struct record_member *m)
 {
-	return l->note.lsn > l->note.since;
-}
+	struct stack_found found;
+	uint64_t max_index;
+	int r;
 
-/* Git and refd only ever raise the index of a stack, so a lower index tells of
- * an older copy. The tables of another node, which a repository may be a copy
- * of, count on their own, so the row must have been published in this
- * directory. */
-static void compare_in_tables(struct copy_look *l,
-    const struct journal_row *row, const struct record_member *m)
-{
-	if (l->max_index >= m->update_index)
+	if (l->stack.snap == NULL)
+		return 0;
+	r = stack_look_found(&l->stack.reader, m->name, &found);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	max_index = l->stack.snap->max_index;
+	if (max_index >= m->update_index || stack_rule_is_value(m, &found))
 		note_owner(l->newest, &l->nr_newest, l->repo->owner);
-	else if (has_checkpoint(l) && row->lsn > l->note.since &&
-	    l->max_index != 0)
+	else if (l->note.is_there && row->lsn > l->note.since && max_index != 0)
 		note_older(l, row->lsn, m->name);
+	stack_found_done(&found);
+	return 0;
 }
 
 /* M is the newest record of its ref. */
@@ -207,7 +203,7 @@ static void compare(struct copy_look *l, const struct journal_row *row,
 		note_older(l, row->lsn, m->name);
 		return;
 	}
-	if (!has_checkpoint(l) || l->note.lsn >= row->lsn)
+	if (!l->note.is_there || l->note.lsn >= row->lsn)
 		return;
 	if (!found.is_loose && !found.has_oid) {
 		note_older(l, row->lsn, m->name);
@@ -235,10 +231,12 @@ static int look_at(void *arg, const struct journal_row *row,
 	if (r != 0 || l->repo == NULL)
 		return r != 0 ? r : 1;
 	if (l->is_newest && rec->has_indices)
-		compare_in_tables(l, row, m);
+		r = compare_in_tables(l, row, m);
 	else if (l->is_newest)
 		compare(l, row, m);
 	l->is_newest = false;
+	if (r != 0)
+		return r;
 	if (!l->is_foreign)
 		return 1;
 	if (!is_earlier(l, m))

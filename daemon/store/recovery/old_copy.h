@@ -12,9 +12,10 @@
  *	  of the ref is older than the lock of the row; or
  *	- its file is younger, because the copy has new times, but the ref has
  *	  an earlier value of the journal, or none, and refd/checkpoint of the
- *	  repository does not have the row; or
- *	- the largest index of the reftables is below the one of the row, and
- *	  the row was published in this directory (repo_checkpoint.h).
+ *	  repository is a note of the journal (repo_checkpoint.h) from before
+ *	  the row; or
+ *	- in reftables: the largest index is below the one of the row, and the
+ *	  row was published in this directory, as the note tells.
  * All other refs that differ are mended later (daemon/group/mend.h).
  *
  * The owner of a repository can write old values, with any times. So the older

@@ -72,17 +72,17 @@ static void stepped(void *arg, size_t nr)
 }
 
 /* old_copy.h reads the note. The rows are durable, and a later sync covers the
- * note, so no sync is needed here. */
+ * note, so no sync is needed here. Without a note the directory may be a copy
+ * from another machine, in which the rows left no index, so none is made. */
 static void note_checkpoint(const struct recovery_run *run,
     const struct repo_visit *v, const struct repo *repo)
 {
 	struct journal *journal = commit_log_journal(run->rec->log);
 
-	/* Deferred rows can be the only ones, and they are forgotten. */
-	if (run->findings.is_strict && v->rows != NULL)
-		repo_checkpoint_write(run->rec->sys, repo->refd_fd, journal,
-		    run->last_lsn > 0 ? run->last_lsn :
-					journal_forgotten(journal));
+	if (run->findings.is_strict && v->rows != NULL &&
+	    repo_checkpoint_read(run->rec->sys, repo->refd_fd, journal)
+		.is_there)
+		repo_checkpoint_write(run->rec->sys, repo->refd_fd, journal);
 }
 
 static bool any_is_deferred(const struct replay_row *rows)

@@ -48,11 +48,9 @@ static int open_ours(const struct sys *sys, int refd_fd,
 	return r;
 }
 
-/* 1; 0 and no change of *NOTE: none of this journal; or a negative errno. */
 static int read_note(const struct sys *sys, int fd,
     const struct journal *journal, struct repo_checkpoint *note)
 {
-	struct repo_checkpoint found;
 	char hex[33], begin[64], *buf, *end;
 	size_t len;
 	int r = sys_read_fd(sys, fd, CHECKPOINT_MAX, &buf, &len);
@@ -62,29 +60,30 @@ static int read_note(const struct sys *sys, int fd,
 	repo_id_hex(journal_uuid(journal), hex);
 	snprintf(begin, sizeof(begin), "journal %s since ", hex);
 	if (strncmp(buf, begin, strlen(begin)) == 0) {
-		found.since = strtoull(buf + strlen(begin), &end, 10);
+		note->since = strtoull(buf + strlen(begin), &end, 10);
 		if (strncmp(end, "\nlsn ", 5) == 0) {
-			found.lsn = strtoull(end + 5, &end, 10);
-			r = *end == '\n';
+			note->lsn = strtoull(end + 5, &end, 10);
+			note->is_there = *end == '\n';
 		}
 	}
-	if (r == 1)
-		*note = found;
 	free(buf);
-	return r;
+	return 0;
 }
 
-static int write_note(const struct sys *sys, int fd,
-    const struct journal *journal, uint64_t since, uint64_t lsn)
+static int write_note(const struct sys *sys, int fd, struct journal *journal,
+    const struct repo_checkpoint *before)
 {
+	uint64_t lsn = journal_durable_lsn(journal);
+	uint64_t since = before->is_there ? before->since :
+					    journal_last_lsn(journal);
 	char hex[33], text[CHECKPOINT_MAX];
 	ssize_t n;
 	int len;
 
 	repo_id_hex(journal_uuid(journal), hex);
 	len = snprintf(text, sizeof(text),
-	    "journal %s since %020" PRIu64 "\nlsn %020" PRIu64 "\n", hex, since,
-	    lsn);
+	    "journal %s since %020" PRIu64 "\nlsn %020" PRIu64 "\n", hex,
+	    since, lsn);
 	n = SYS(sys, pwrite, fd, text, (size_t)len, 0);
 	return n < 0 ? (int)n : n < len ? -EIO : 0;
 }
@@ -92,21 +91,22 @@ static int write_note(const struct sys *sys, int fd,
 struct repo_checkpoint repo_checkpoint_read(const struct sys *sys, int refd_fd,
     const struct journal *journal)
 {
-	struct repo_checkpoint note = { .lsn = 0 };
-	int fd = open_ours(sys, refd_fd, journal, O_RDONLY);
+	struct repo_checkpoint note = { .is_there = false };
+	int r, fd = open_ours(sys, refd_fd, journal, O_RDONLY);
 
 	if (fd < 0)
 		return note;
-	read_note(sys, fd, journal, &note);
+	r = read_note(sys, fd, journal, &note);
 	SYS(sys, close, fd);
-	return note;
+	return r == 0 && note.is_there ?
+	    note :
+	    (struct repo_checkpoint){ .is_there = false };
 }
 
 int repo_checkpoint_make(const struct sys *sys, int refd_fd,
     struct journal *journal)
 {
-	struct repo_checkpoint note = { .lsn = 0 };
-	uint64_t lsn = journal_durable_lsn(journal);
+	struct repo_checkpoint note = { .is_there = false };
 	int r, fd = open_ours(sys, refd_fd, journal, O_RDWR);
 
 	/* A machine without memory or descriptors must not cost the file. */
@@ -122,24 +122,23 @@ int repo_checkpoint_make(const struct sys *sys, int refd_fd,
 	if (fd < 0)
 		return fd;
 	r = read_note(sys, fd, journal, &note);
-	if (r == 0)
-		r = write_note(sys, fd, journal, lsn, lsn);
+	if (r == 0 && !note.is_there)
+		r = write_note(sys, fd, journal, &note);
 	SYS(sys, close, fd);
-	return r > 0 ? 0 : r;
+	return r;
 }
 
 int repo_checkpoint_write(const struct sys *sys, int refd_fd,
-    const struct journal *journal, uint64_t lsn)
+    struct journal *journal)
 {
-	struct repo_checkpoint note = { .lsn = 0 };
+	struct repo_checkpoint note = { .is_there = false };
 	int r, fd = open_ours(sys, refd_fd, journal, O_RDWR);
 
 	if (fd < 0)
 		return fd;
 	r = read_note(sys, fd, journal, &note);
-	if (r >= 0)
-		r = r > 0 ? write_note(sys, fd, journal, note.since, lsn) :
-			    -ENOENT;
+	if (r == 0)
+		r = write_note(sys, fd, journal, &note);
 	SYS(sys, close, fd);
 	return r;
 }

@@ -1,14 +1,18 @@
 /*
  * <common-dir>/refd/checkpoint is the note of a journal: since when it writes
- * to the repository, and its last LSN at the last checkpoint there.
+ * to the directory, and which LSN was durable at the last checkpoint there.
  *
  *	journal <32 hex digits> since <20 digits>
  *	lsn <20 digits>
  *
- * A journal that ends before this LSN is an older copy, which has lost answered
- * records and would use their numbers again. Records after SINCE were published
- * in this directory. Of earlier ones this is not known, because the directory
- * may be a copy from another machine since (old_copy.h).
+ * A journal that ends before LSN is an older copy, which has lost answered
+ * records and would use their numbers again. LSN covers each record whose
+ * update was answered before the checkpoint.
+ *
+ * Records after SINCE were published in this directory. Of earlier ones this is
+ * not known, because the directory may be a copy from another machine since
+ * (old_copy.h). So SINCE is the last LSN, durable or not: a record may be in
+ * work whose refs went to the directory before.
  *
  * The opening of the repository makes the file, before any answer, with the
  * first note of the journal. A checkpoint makes no file, because the client may
@@ -27,21 +31,22 @@
 #include "daemon/store/journal/journal.h"
 
 struct repo_checkpoint {
-	uint64_t since, lsn; /* equal before the first checkpoint */
+	bool is_there; /* false: no note of this journal */
+	uint64_t since, lsn;
 };
 
-/* Zeros: no file, a different journal, a different owner than the journal's
+/* No note: no file, a different journal, a different owner than the journal's
  * file, or an unreadable file. */
 struct repo_checkpoint repo_checkpoint_read(const struct sys *sys, int refd_fd,
     const struct journal *journal);
-/* Makes the file if it is missing or has a wrong owner, and the first note, if
- * there is none, with the durable LSN: a later LSN could be lost by a power
- * loss, and the journal would count as an older copy. 0 or negative errno. */
+/* Makes the file if it is missing or has a wrong owner, and the first note if
+ * there is none. 0 or negative errno. */
 int repo_checkpoint_make(const struct sys *sys, int refd_fd,
     struct journal *journal);
-/* Writes the LSN into a note of this journal. 0 or negative errno. -ENOENT: the
- * file or the note was removed, and is not made again. */
+/* Notes the durable LSN, since a later one could be lost by a power loss, and
+ * the journal would count as an older copy. 0 or negative errno. -ENOENT: the
+ * file was removed, and is not made again. */
 int repo_checkpoint_write(const struct sys *sys, int refd_fd,
-    const struct journal *journal, uint64_t lsn);
+    struct journal *journal);
 
 #endif

@@ -9,7 +9,7 @@
  *		(replica.h)
  *	name	<common-dir>/refd/id, made at the first opening
  *	note	in the journal: recovery then knows the path
- *	mark	<common-dir>/refd/checkpoint, for checkpoints to write to
+ *	mark	<common-dir>/refd/checkpoint, with the first note of the journal
  * The id and the row are not synced here, because the first transactions in the
  * repository wait at the barrier for both syncs (barrier.c).
  *
@@ -398,8 +398,9 @@ enum refd_status repo_claim(struct repos *repos, struct repo *repo,
 		r = note_it(repos, repo);
 	if (r != 0)
 		return refuse(repo, r, &id, why);
-	/* Without the file an older copy of the journal is not noticed, but
-	 * this is no reason to refuse. */
+	/* Without the note an older copy of the journal or of the repository is
+	 * not noticed. This is no reason to refuse, and the next checkpoint
+	 * tries again if the file is there. */
 	repo_checkpoint_make(repos->sys, repo->refd_fd, repos->journal);
 	return REFD_OK;
 }

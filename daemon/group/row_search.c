@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define DEPTH_MAX 32
+#define WAY       ".refd-way-"
 
 struct uuid_search {
 	const struct sys *sys;
@@ -63,6 +64,12 @@ static bool search_entry(struct uuid_search *s, int parent, const char *name,
 	return is_found;
 }
 
+static bool is_old_copy(const char *name)
+{
+	return strncmp(name, WAY, strlen(WAY)) == 0 &&
+	    strchr(name + strlen(WAY), '-') != NULL;
+}
+
 static bool search_below(struct uuid_search *s, int fd, unsigned depth)
 {
 	struct sys_dirent entry;
@@ -72,7 +79,8 @@ static bool search_below(struct uuid_search *s, int fd, unsigned depth)
 	if (SYS(s->sys, dir_open, fd, ".", &dir) < 0)
 		return false;
 	while (!is_found && SYS(s->sys, dir_next, dir, &entry) == 1)
-		if (entry.type == DT_DIR || entry.type == DT_UNKNOWN)
+		if ((entry.type == DT_DIR || entry.type == DT_UNKNOWN) &&
+		    !is_old_copy(entry.name))
 			is_found = search_entry(s, fd, entry.name, depth);
 	SYS(s->sys, dir_close, dir);
 	return is_found;

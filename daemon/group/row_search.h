@@ -7,6 +7,11 @@
  * repository: some seconds for 100,000 repositories, or minutes from a slow
  * disk. So the caller limits the searches. No link is followed. Any thread;
  * blocks.
+ *
+ * An old copy that refd group join has moved to .refd-way-<uuid>-<seconds> is
+ * not found, because its refs are old. But .refd-way-<LSN> is searched: a row
+ * moves any directory there that is in its way (row_place.h), also one with
+ * repositories of the group, whose next rows must find them.
  */
 #ifndef GROUP_ROW_SEARCH_H
 #define GROUP_ROW_SEARCH_H

@@ -3,7 +3,9 @@
  * loss or a failing call at any step of it, and of the update that follows,
  * loses neither this repository, nor the repository that was there before, nor
  * an update that was applied. A symbolic link in the place stays, and the row
- * waits, also where the kernel would let the daemon move it (no Landlock).
+ * waits, also where the kernel would let the daemon move it (no Landlock). An
+ * old copy that refd group join has moved away does not come back, and a
+ * repository that a row has moved away with its directory does.
  */
 #include <check.h>
 #include <errno.h>
@@ -202,6 +204,34 @@ START_TEST(link_in_the_place)
 }
 END_TEST
 
+/* refd group join has replaced the copy, so its refs are those of a former
+ * time. */
+START_TEST(old_copy_out_of_the_way)
+{
+	static char old[] = "/srv/team/.refd-way-" UUID "-1";
+	struct memfs *fs = memfs_new();
+	struct state *s = set_up(fs, old);
+
+	ck_assert_int_eq(put(s->w), -ENOENT);
+	ck_assert(memfs_exists(fs, old));
+	ck_assert(!is_in_place(fs));
+	tear_down(s);
+}
+END_TEST
+
+/* A row of another repository has moved the directory around this one. */
+START_TEST(repository_in_a_directory_out_of_the_way)
+{
+	static char moved[] = "/srv/.refd-way-17/x.git";
+	struct memfs *fs = memfs_new();
+	struct state *s = set_up(fs, moved);
+
+	ck_assert_int_eq(put(s->w), 0);
+	ck_assert(is_in_place(fs));
+	tear_down(s);
+}
+END_TEST
+
 static struct sweep sweep_of(int i)
 {
 	return (struct sweep){ .name = "row_place",
@@ -253,6 +283,8 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, power_loss_behind_the_moves, 0, 2);
 	tcase_add_test(tc, link_in_the_place);
+	tcase_add_test(tc, old_copy_out_of_the_way);
+	tcase_add_test(tc, repository_in_a_directory_out_of_the_way);
 	tcase_add_loop_test(tc, failure_anywhere, 0, 2);
 	tcase_add_loop_test(tc, crash_anywhere, 0, 2);
 	tcase_add_loop_test(tc, power_loss_anywhere, 0, 2);

@@ -51,14 +51,19 @@ char *scan_around(const char *dir)
 struct root_search {
 	void (*each)(const char *dir, void *data);
 	void *data;
-	size_t nr_left; /* directories that were not searched */
+	/* Directories that were not searched: with too many levels or long
+	 * names, and because of other failures. */
+	size_t nr_beyond, nr_failed;
 };
 
-/* Anybody can make any number of such directories, so only the first is named.
- * A directory that is gone or closed is none. */
+/* Anybody can make any number of such directories, so only the first of each
+ * kind is named. A directory that is gone or closed is none. */
 static void leave(struct root_search *s, const struct walk_at *at)
 {
-	if (at->err == -ENOENT || at->err == -EACCES || s->nr_left++ > 0)
+	const bool is_beyond = at->err == -ELOOP || at->err == -ENAMETOOLONG;
+	size_t *nr = is_beyond ? &s->nr_beyond : &s->nr_failed;
+
+	if (at->err == -ENOENT || at->err == -EACCES || (*nr)++ > 0)
 		return;
 	say_warning("%s: not searched for repositories: %s", at->path,
 	    at->err == -ELOOP ? "it is too many levels below the root" :
@@ -79,18 +84,28 @@ static enum walk_next look(void *arg, const struct walk_at *at)
 	return WALK_PAST;
 }
 
-bool scan_repositories(const char *root,
-    void (*each)(const char *dir, void *data), void *data)
+bool scan_all_but_beyond(const char *root,
+    void (*each)(const char *dir, void *data), void *data, size_t *nr_beyond)
 {
 	struct root_search s = { .each = each, .data = data };
 	const int err = walk_below(root, look, &s);
 
 	if (err < 0)
 		say_error("%s: %s", root, strerror(-err));
-	if (s.nr_left > 1)
+	if (s.nr_beyond + s.nr_failed > 1)
 		say_warning("%s: %zu directories were not searched", root,
-		    s.nr_left);
-	return err == 0 && s.nr_left == 0;
+		    s.nr_beyond + s.nr_failed);
+	*nr_beyond = s.nr_beyond;
+	return err == 0 && s.nr_failed == 0;
+}
+
+bool scan_repositories(const char *root,
+    void (*each)(const char *dir, void *data), void *data)
+{
+	size_t nr_beyond;
+
+	return scan_all_but_beyond(root, each, data, &nr_beyond) &&
+	    nr_beyond == 0;
 }
 
 static enum walk_next look_for_first(void *arg, const struct walk_at *at)

@@ -5,6 +5,7 @@
 #define CLIENT_ENABLE_SCAN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /*
  * Does DIR look like a repository or the top of a work tree? Reads no file, so
@@ -19,6 +20,11 @@ char *scan_around(const char *dir);
  * a directory below was not searched, and a message says why. */
 bool scan_repositories(const char *root,
     void (*each)(const char *dir, void *data), void *data);
+/* The same, except that anybody who may write below ROOT cannot make the search
+ * fail: *NR_BEYOND gets the number of the directories that were not searched as
+ * a whole because of too many levels or of long names. */
+bool scan_all_but_beyond(const char *root,
+    void (*each)(const char *dir, void *data), void *data, size_t *nr_beyond);
 /* The first such directory, owned; NULL: none was found. Prints nothing. */
 char *scan_first(const char *root);
 

@@ -19,11 +19,26 @@ import journal_copy  # noqa: E402
 
 PROGRAM, TOP, BINARIES, UID = sys.argv[1:]
 REFD = f'{os.path.dirname(PROGRAM)}/refd'
-REPOS = ['old.git', 'team/deep/q.git', 'long.git', 'sha256.git', 'empty.git']
-# The other end of a fetch. A fetch of the node waits while there is a file.
+Q = 'team/deep/q.git'
+REPOS = ['old.git', Q, 'long.git', 'sha256.git', 'empty.git']
+# Its path is too long for a list, which has the uuid instead.
+LONG, LONG_ID = '/'.join(['n' * 195] * 20), '5' * 32
+# A join without them: Broken.
+LEFT = {'old.git', Q, 'sha256.git', 'empty.git', LONG_ID}
+# The other end of a fetch. A fetch of the node waits while there is a file, and
+# another file says so. The repository that a third one names gets a new name
+# before it is read.
 SSH = f"""#!/bin/sh
 for word; do :; done
-while [ -e "{TOP}/shut" ]; do sleep 0.05; done
+while [ -e "{TOP}/shut" ]; do : >"{TOP}/waits"; sleep 0.05; done
+if name=$(cat "{TOP}/name" 2>/dev/null); then
+	case $word in
+	*"/$name'"*)
+		mv "{TOP}/a/root/$name" "{TOP}/a/root/new-$name"
+		echo "new-$name" >"{TOP}/name"
+		;;
+	esac
+fi
 eval "$word"
 """
 renaming = threading.Lock()
@@ -212,45 +227,297 @@ def test_refused():
     report('a repository of this machine', status == 1 and
            'does not have this repository' in said, said)
     subprocess.run(['rm', '-r', f'{c.root}/own.git'], check=True)
-    a.git('old.git', 'config', 'transfer.hideRefs', 'refs/pull')
+    for repo in REPOS:
+        a.git(repo, 'config', 'transfer.hideRefs', 'refs/pull')
     status, said = c.command('join')
-    report('hidden refs', status == 1 and 'hides refs' in said, said)
-    a.git('old.git', 'config', 'transfer.hideRefs', 'refs/pull\n a b')
-    with open(f'{a.root}/team/deep/q.git/config', 'a') as f:
-        end = f.tell()
-        f.write('[broken')
-    open(f'{a.root}/empty.git/refd/import', 'w').close()
-    with open(f'{a.root}/sha256.git/shallow', 'w') as f:
-        f.write(a.git('sha256.git', 'rev-parse', 'main') + '\n')
+    report('no repository can be copied', status == 1 and 'hides refs' in said
+           and 'no repository of the leader can be copied' in said, said)
+    for repo in REPOS[1:]:
+        a.git(repo, 'config', '--unset', 'transfer.hideRefs')
+    # As that of a group which a node has made after refd recover --leave.
+    uuid = pg.sql('SELECT uuid FROM refd.grp')
+    pg.sql(f"UPDATE refd.grp SET uuid = 'ffff01{'0' * 26}'")
     status, said = c.command('join')
-    report('every repository is named that cannot be copied', status == 1 and
-           "'old.git': the leader hides" in said and
-           "'team/deep/q.git': git cannot read" in said and
-           "'sha256.git': it is a shallow clone" in said and
-           "'empty.git': the group does not have its" in said, said)
-    done = a.run('update', '--git-dir', f'{a.root}/sha256.git',
-                 'refs/heads/x', a.git('sha256.git', 'rev-parse', 'main'))
-    report('no update of a shallow repository', done.returncode != 0 and
-           'shallow' in done.stderr, done.stderr)
-    os.unlink(f'{a.root}/sha256.git/shallow')
-    os.unlink(f'{a.root}/empty.git/refd/import')
-    os.truncate(f'{a.root}/team/deep/q.git/config', end)
-    a.git('old.git', 'config', 'transfer.hideRefs', 'refs/refd')
+    pg.sql(f"UPDATE refd.grp SET uuid = '{uuid}'")
+    report('nothing is left out in the group of a node that has left another',
+           status == 1 and 'hides refs' in said and 'left out' not in said,
+           said)
+    a.git('old.git', 'config', '--unset', 'transfer.hideRefs')
     same('the group has two nodes', '2',
          pg.sql('SELECT count(*) FROM refd.node'))
+
+
+def uuid_of(repo):
+    with open(f'{a.root}/{repo}/refd/id') as f:
+        return f.read().split()[1]
+
+
+def updated(name, repo, ref):
+    done = a.run('update', '--git-dir', f'{a.root}/{repo}', ref,
+                 a.git(repo, 'rev-parse', 'main'))
+    report(name, done.returncode == 0, done.stderr)
+
+
+def mark():
+    return pg.sql("SELECT damaged FROM refd.node WHERE node = 'c'")
+
+
+def missed():
+    """The paths that the group knows. A uuid of the join follows."""
+    return {line.split(' ', 1)[1] for line in mark().splitlines()
+            if ' ' in line}
+
+
+def write_behind_refd(node, repo, *args):
+    node.git(repo, '-c', 'core.hooksPath=/dev/null', 'update-ref', *args)
+
+
+def copied_by_hand(*repos, lacks=None):
+    """c starts again. LACKS: a ref that the first copy lacks."""
+    c.kill()
+    for repo in repos:
+        subprocess.run(['rm', '-rf', f'{c.root}/{repo}'], check=True)
+        os.makedirs(os.path.dirname(f'{c.root}/{repo}'), exist_ok=True)
+        subprocess.run(['cp', '-a', f'{a.root}/{repo}', f'{c.root}/{repo}'],
+                       check=True)
+    if lacks:
+        write_behind_refd(c, repos[0], '-d', lacks)
+    c.start()
+    for repo in repos[1:] if lacks else repos:
+        report(f'{repo} goes on behind a copy by hand', wait_for(
+            60, lambda: c.refs(repo) == a.refs(repo)), c.message())
+
+
+class Broken:
+    """Three repositories cannot be copied, one seems to await its import, one
+    has a long path, and one directory is too deep."""
+
+    def __enter__(self):
+        a.git('old.git', 'config', 'transfer.hideRefs', 'refs/pull\n a b')
+        for name in ('objects', 'refd'):
+            os.makedirs(f'{a.root}/{LONG}/{name}')
+        for name, text in (('HEAD', 'ref: refs/heads/main\n'),
+                           ('refd/id', f'uuid {LONG_ID}\n')):
+            with open(f'{a.root}/{LONG}/{name}', 'w') as f:
+                f.write(text)
+        with open(f'{a.root}/{Q}/config', 'a') as f:
+            self.end = f.tell()
+            f.write('[broken')
+        open(f'{a.root}/empty.git/refd/import', 'w').close()
+        with open(f'{a.root}/sha256.git/shallow', 'w') as f:
+            f.write(a.git('sha256.git', 'rev-parse', 'main') + '\n')
+        os.makedirs(f'{a.root}/levels' + '/d' * 260)
+
+    def __exit__(self, *_):
+        shutil.rmtree(f'{a.root}/levels')
+        shutil.rmtree(f'{a.root}/{LONG.split("/")[0]}')
+        os.unlink(f'{a.root}/sha256.git/shallow')
+        os.unlink(f'{a.root}/empty.git/refd/import')
+        os.truncate(f'{a.root}/{Q}/config', self.end)
+        a.git('old.git', 'config', 'transfer.hideRefs', 'refs/refd')
+
+
+def join_without():
+    """c has old copies of two, in the place and far away."""
+    far = f'{c.root}/far/.refd-{uuid_of("sha256.git")}'
+    os.makedirs(os.path.dirname(far))
+    for repo, path in (('old.git', f'{c.root}/old.git'), ('sha256.git', far)):
+        subprocess.run(['cp', '-a', f'{a.root}/{repo}', path], check=True)
+        updated(f'{repo} goes on, so its copy is old', repo, 'refs/heads/late')
+    report('the leader has all rows', wait_for(30, lambda: all_lsns() == 't'))
+    with Broken():
+        status, said = c.command('join')
+        done = a.run('update', '--git-dir', f'{a.root}/sha256.git',
+                     'refs/heads/x', a.git('sha256.git', 'rev-parse', 'main'))
+    report('no update of a shallow repository', done.returncode != 0 and
+           'shallow' in done.stderr, done.stderr)
+    report('c is a node, and every repository is named that it lacks',
+           status == 1 and
+           "'old.git' is not copied: the leader hides" in said and
+           f"'{Q}' is not copied: git cannot read" in said and
+           "'sha256.git' is not copied: it is a shallow clone" in said and
+           "'empty.git' is not copied: the group may not have its" in said and
+           f"'{LONG_ID}' is not copied: its path" in said and
+           'too deep for a search' in said and
+           said.count("'old.git' is left out") == 1 and
+           "'c' is a node of the group 'main', without" in said, said)
+    same('the group knows them', LEFT, missed())
+    report('no old copy is left', not os.path.exists(f'{c.root}/old.git') and
+           not os.path.exists(far) and
+           glob.glob(f'{c.root}/.refd-way-{uuid_of("old.git")}-*') and
+           glob.glob(f'{c.root}/far/.refd-way-*'), said)
+
+
+def handed_by_an_older_leader():
+    """Its lease_hand() does not look whether c lacks repositories."""
+    pg.sql("UPDATE refd.lease SET epoch = epoch + 1, owner = 'c', "
+           "successor = 'c', until = clock_timestamp() + interval '3 s'")
+
+
+def test_left_out():
+    join_without()
+    c.start()
+    report('c follows without them', c.await_role('follower'), c.message())
+    status, said = a.command('status')
+    report('status tells', status == 1 and
+           "the node 'c' has joined without 'old.git', and cannot lead" in said,
+           said)
+    status, said = a.command('promote', 'c')
+    report('c is not promoted', status == 128 and 'joined without' in said,
+           said)
+    # As refd group promote of an older version.
+    epoch = int(pg.sql('SELECT epoch FROM refd.lease'))
+    pg.sql("UPDATE refd.lease SET successor = 'c', asked = clock_timestamp()")
+    report('the wish ends', wait_for(30, lambda: pg.sql(
+        'SELECT successor IS NULL FROM refd.lease') == 't'), a.message())
+    same('a has kept the lead', ('a', str(epoch + 1)), (
+        pg.sql('SELECT owner FROM refd.lease'),
+        pg.sql('SELECT epoch FROM refd.lease')))
+    report('a leads again', a.await_role('leader'), a.message())
+    for node in (a, b):
+        node.group.send_signal(signal.SIGSTOP)
+        node.daemon.send_signal(signal.SIGSTOP)
+    time.sleep(8)
+    report('c does not lead, even alone', c.role() != 'leader', c.message())
+    handed_by_an_older_leader()
+    time.sleep(4)
+    report('c does not lead, even asked', c.role() != 'leader', c.message())
+    for node in (a, b):
+        node.kill(signal.SIGCONT)
+    report('a node with all of them leads again', wait_for(
+        30, lambda: 'leader' in (a.role(), b.role())), a.message())
+    report('a leads', wait_for(30, lambda: a.command('promote', 'a')[0] == 0)
+           and a.await_role('leader'), a.message())
+    updated('an update of a repository that c has', 'long.git',
+            'refs/heads/late')
+    report('c gets it', wait_for(30, lambda: c.refs('long.git') ==
+                                 a.refs('long.git')), c.message())
+    for repo in ('old.git', 'sha256.git'):
+        updated(f'an update of {repo}', repo, 'refs/heads/later')
+        report(f'the row of {repo} waits', wait_for(
+            90, lambda: f"{c.root}/{repo}' had refs before this node joined"
+            in open(f'{c.top}/log').read()), c.message())
+        report(f'{repo} has no old refs', not os.path.exists(
+            f'{c.root}/{repo}') or c.git(repo, 'for-each-ref') == '')
+    copied_by_hand('old.git', 'sha256.git')
+    status, said = c.command('verify')
+    report('verify names the rest', status == 1 and
+           f'{Q}: refd group join could not' in said, said)
+    # The one with the long path is not there any more.
+    same('the group knows the rest', {Q, 'empty.git'}, missed())
+    wrongly_copied()
+    copied_by_hand(Q)
+    status, said = c.command('verify')
+    # b does not have the empty one, of which no row has come.
+    report('verify finds all', status == 1 and 'could not copy' not in said and
+           said.endswith(', 1 with findings\n'), said)
+    same('the group knows of none', '', mark())
+    status, said = a.command('promote', 'c')
+    report('c can lead now', status == 0 and c.await_role('leader'), said)
+    a.command('promote', 'a')
+    report('a leads again', a.await_role('leader'), a.message())
+
+
+def wrongly_copied():
+    """The copy lacks a ref, and so does a node that does not lead, or the
+    leader hides the ref."""
+    tag, value = 'refs/tags/t1', a.git(Q, 'rev-parse', 'refs/tags/t1')
+    copied_by_hand(Q, 'empty.git', lacks=tag)
+    write_behind_refd(b, Q, '-d', tag)
+    status, said = c.command('verify')
+    report('verify finds what the copy lacks', status == 1 and
+           f"{Q}: {tag} is missing on 'c'" in said, said)
+    same('the group knows the repository that lacks a ref', {Q}, missed())
+    write_behind_refd(b, Q, tag, value)
+    for node in (a, c):
+        node.git(Q, 'config', 'transfer.hideRefs', 'refs/tags')
+    status, said = c.command('verify')
+    same('the group knows the repository with hidden refs', (1, {Q}),
+         (status, missed()))
+    for node in (a, c):
+        node.git(Q, 'config', '--unset', 'transfer.hideRefs')
+
+
+def begin(*args):
+    """A command at c, which waits for its first answer of another node."""
+    if os.path.exists(f'{TOP}/waits'):
+        os.unlink(f'{TOP}/waits')
+    open(f'{TOP}/shut', 'w').close()
+    process = subprocess.Popen(c.argv(*args), stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
+    assert wait_for(60, lambda: os.path.exists(f'{TOP}/waits'))
+    return process
+
+
+def join_without_a_journal():
+    """A crash between the mark and the journal."""
+    before = mark()
+    with Broken():
+        join = begin('join')
+        same('the list of the former join stays', before, mark())
+        with open(f'{c.state}/journal.db', 'w') as f:
+            f.write('garbage!' * 1024)
+        os.unlink(f'{TOP}/shut')
+        said = join.communicate()[0]
+    report('the journal is not made', join.returncode == 128 and
+           'cannot make the journal' in said, said)
+    report('the mark comes before the journal', mark() != before, before)
+    same('the group knows them', LEFT, missed())
+
+
+def test_left_out_again():
+    """c joins again, with the disk of before."""
+    verify = begin('verify')
+    verify.send_signal(signal.SIGSTOP)
+    os.unlink(f'{TOP}/shut')
+    c.kill()
+    time.sleep(16)
+    with Broken():
+        status, said = c.command('join')
+    same('joined without', (1, LEFT), (status, missed()))
+    verify.send_signal(signal.SIGCONT)
+    said = verify.communicate()[0]
+    report('a verify from before the join tells of it', verify.returncode == 1
+           and 'has joined or left' in said, said)
+    same('and takes no repository away', LEFT, missed())
+    join_without_a_journal()
+    status, said = c.command('join')
+    report('a second join brings all', status == 0, said)
+    same('the group knows of none', '', mark())
+    # An owner renames his repository whenever it is copied.
+    with open(f'{TOP}/name', 'w') as f:
+        f.write('old.git\n')
+    name = 'new-' * 4 + 'old.git'
+    status, said = c.command('join')
+    report('the join ends after four rounds', status == 1 and
+           os.path.exists(f'{a.root}/{name}') and
+           f"'{name}' is not copied" in said, said)
+    same('the group knows the new name', {name}, missed())
+    os.unlink(f'{TOP}/name')
+    os.rename(f'{a.root}/{name}', f'{a.root}/old.git')
+    status, said = a.command('leave', 'c')
+    report('c leaves', status == 0, said)
+    subprocess.run(['rm', '-r', c.state, c.root], check=True)
+    os.makedirs(c.root)
+
+
+def begin_join():
+    """The process waits to copy a repository. Also returns what it has said."""
+    open(f'{TOP}/shut', 'w').close()
+    join = subprocess.Popen(c.argv('join'), stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True)
+    said = ''
+    while not said.endswith('\n') or '1 of ' not in said:
+        line = join.stdout.readline()
+        assert line, said
+        said += line
+    return join, said
 
 
 def join_while_another_takes_a_path():
     """Git waits to copy a repository. Meanwhile the leader renames it, and
     another one comes to its path. Returns the path."""
-    open(f'{TOP}/shut', 'w').close()
-    join = subprocess.Popen(c.argv('join'), stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, text=True)
-    said = ''
-    while not said.endswith('\n') or '1 of 5: ' not in said:
-        line = join.stdout.readline()
-        assert line, said
-        said += line
+    join, said = begin_join()
     path = said.splitlines()[-1].partition(': ')[2]
     with renaming:
         os.rename(f'{a.root}/{path}', f'{a.root}/moved.git')
@@ -273,16 +540,16 @@ def test_join():
     writers = [Writer(i) for i in range(2)]
     for writer in writers:
         writer.start()
-    open(f'{TOP}/shut', 'w').close()
-    join = subprocess.Popen(c.argv('join'), stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, text=True)
-    assert wait_for(30, lambda: pg.sql(
-        "SELECT count(*) FROM refd.node WHERE node = 'c'") == '1')
-    time.sleep(1)
+    # Later, b has the objects with the rows, and needs no fetch.
+    assert wait_for(60, lambda: all(len(w.times) > 20 for w in writers))
+    join, said = begin_join()
+    report('the first attempt was killed', '1 of 5' in said, said)
+    status, said = c.command('join')
+    report('no second join beside it', status == 128 and
+           'another refd group join' in said, said)
     join.kill()
     os.unlink(f'{TOP}/shut')    # the other end has the output open, too
-    said = join.communicate()[0]
-    report('the first attempt was killed', '1 of 5' in said, said)
+    join.communicate()
     status = a.command('status')[1]
     report('status: c joins', 'joins the group' in status, status)
     other = join_while_another_takes_a_path()
@@ -493,5 +760,6 @@ def test_begin():
     compare('begin', [a, b], REPOS[:4])
 
 
-run_cases(pg, nodes, test_begin, test_refused, test_join, test_lead,
-          test_damaged, test_refused_lead, test_again)
+run_cases(pg, nodes, test_begin, test_refused, test_left_out,
+          test_left_out_again, test_join, test_lead, test_damaged,
+          test_refused_lead, test_again)

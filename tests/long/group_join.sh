@@ -1,8 +1,10 @@
 #!/bin/bash
 # Proves, with PostgreSQL, a synchronous standby and whole nodes, that refd group
 # join makes a third node while a client writes: no update fails, a join that was
-# killed is repeated, the node gets all refs and objects, and can lead. And that
-# join refuses what it cannot make right.
+# killed is repeated, the node gets all refs and objects, and can lead. If a
+# repository cannot be copied, the node takes no old copy for it, and does not
+# lead before refd group verify has found the refs of the leader there. And join
+# refuses what it cannot make right.
 
 # shellcheck source=tests/lib/scenario.sh
 . "$(dirname "$0")/../lib/scenario.sh"

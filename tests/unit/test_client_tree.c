@@ -7,7 +7,8 @@
  * client/base/walk.c shows all names below a directory, and follows no link. It
  * keeps no list of the names, so a directory with very many names costs no
  * memory. Levels that are too deep and names that are too long are reported,
- * and hide no other directory. So the search for repositories finds all others.
+ * and hide no other directory. So the search for repositories finds all others,
+ * and can go on without the rest; a failure of the machine is no such rest.
  */
 #include <check.h>
 #include <errno.h>
@@ -231,6 +232,31 @@ static void count_up(const char *dir, void *data)
 	++*nr;
 }
 
+START_TEST(finds_all_but_what_is_beyond)
+{
+	struct rlimit was, few;
+	size_t nr = 0, nr_beyond;
+	char name[256];
+
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	descend("d", WALK_LEVELS_MAX + 1);
+	descend(name, 20);
+	tmp_run("git init -q --bare from/x.git");
+	ck_assert_int_eq(chdir(tmp_root), 0);
+	ck_assert(scan_all_but_beyond("from/", count_up, &nr, &nr_beyond));
+	ck_assert_uint_eq(nr, 1);
+	ck_assert_uint_eq(nr_beyond, 2);
+	ck_assert(!scan_repositories("from/", count_up, &nr));
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
+	few = was;
+	few.rlim_cur = 40;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	ck_assert(!scan_all_but_beyond("from/", count_up, &nr, &nr_beyond));
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &was), 0);
+}
+END_TEST
+
 static long peak_kib(void)
 {
 	struct rusage u;
@@ -287,6 +313,7 @@ int main(void)
 	tcase_add_test(tc, walks);
 	tcase_add_test(tc, walks_past_the_deepest);
 	tcase_add_test(tc, walks_past_the_longest);
+	tcase_add_test(tc, finds_all_but_what_is_beyond);
 	tcase_add_test(tc, keeps_no_names);
 	suite_add_tcase(s, tc);
 	return suite_run(s);

@@ -468,6 +468,33 @@ START_TEST(a_copy_has_no_file_of_an_old_repository)
 }
 END_TEST
 
+/* Its rows would take an old copy, or a part of a new one, for the present
+ * one. */
+START_TEST(an_old_copy_leaves_its_place)
+{
+	const struct fetch_wish wish = { .path = "t/x.git",
+		.uuid = uuid,
+		.copies = true,
+		.format = format,
+		.cancel = -1 };
+
+	tmp_run("git init -q --bare other/t/x.git && cd other/t && "
+		"mkdir x.git/refd && echo uuid " UUID " >x.git/refd/id && "
+		"cp -r x.git old && cp -r x.git .refd-" UUID);
+	ck_assert(fetch_repo_leave(&site, &wish));
+	tmp_run("cd other/t && test ! -e x.git && test ! -e .refd-" UUID " && "
+		"test $(ls -d .refd-way-" UUID "-* | wc -l) = 2 && "
+		"for way in .refd-way-*; do diff -r old $way || exit 1; done");
+	ck_assert(fetch_repo_leave(&site, &wish));
+	/* Others stay. */
+	tmp_run("cd other/t && ln -s old x.git && mkdir -p .refd-" UUID "/refd "
+		"&& echo uuid %032d >.refd-" UUID "/refd/id",
+	    1);
+	ck_assert(fetch_repo_leave(&site, &wish));
+	tmp_run("cd other/t && test -L x.git && test -e .refd-" UUID);
+}
+END_TEST
+
 START_TEST(a_fetch_can_be_ended)
 {
 	char *path = xstrdup(getenv("PATH"));
@@ -522,6 +549,7 @@ int main(void)
 	tcase_add_loop_test(tc, links_are_refused, 0, 8);
 	tcase_add_test(tc, the_configuration_of_the_repository_has_no_effect);
 	tcase_add_test(tc, a_copy_has_no_file_of_an_old_repository);
+	tcase_add_test(tc, an_old_copy_leaves_its_place);
 	tcase_add_test(tc, a_fetch_can_be_ended);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/group/service/console_session.h"
+#include "daemon/group/service/damage.h"
 #include "daemon/group/service/group_log.h"
 #include "daemon/group/service/guard.h"
 #include "daemon/group/service/schema.h"
@@ -111,6 +112,28 @@ int console_create(const struct group_config *config,
 
 /* ---- status ---- */
 
+static void say_damage(const char *node, const char *damage)
+{
+	char hex[FETCH_ID_HEX + 1], *path;
+	size_t at = 0;
+
+	if (!damage_is_list(damage))
+		say_error(
+		    "the node '%s' has damaged objects in '%s', and leads "
+		    "only if no other node can: run refd group verify "
+		    "--repair there",
+		    node, damage);
+	while (damage_is_list(damage) &&
+	    (path = damage_next_absent(damage, &at, hex))) {
+		say_error(
+		    "the node '%s' has joined without '%s', and cannot lead: "
+		    "copy the repository from the leader, with refd/, and run "
+		    "refd group verify there",
+		    node, path);
+		free(path);
+	}
+}
+
 /* False: a node cannot use the log, or is damaged. */
 static bool print_nodes(struct session *s)
 {
@@ -145,11 +168,7 @@ static bool print_nodes(struct session *s)
 		if (PQgetisnull(r, i, 5))
 			continue;
 		are_right = false;
-		say_error(
-		    "the node '%s' has damaged objects in '%s', and leads "
-		    "only if no other node can: run refd group verify "
-		    "--repair there",
-		    PQgetvalue(r, i, 0), PQgetvalue(r, i, 5));
+		say_damage(PQgetvalue(r, i, 0), PQgetvalue(r, i, 5));
 	}
 	PQclear(r);
 	return are_right;

@@ -1,5 +1,6 @@
 #include "daemon/group/service/console_session.h"
 
+#include "daemon/group/service/damage.h"
 #include "daemon/group/service/schema.h"
 
 void console_session_die(const struct session *s, enum session_result result)
@@ -33,8 +34,8 @@ bool console_session_find_node(struct session *s, const char *name,
 	    "SELECT applied, (SELECT max(lsn) FROM refd.log WHERE grp = $1),"
 	    " greatest(0, floor(extract(epoch FROM clock_timestamp() - seen))),"
 	    " seen > clock_timestamp() - " CONSOLE_SEEN ","
-	    " floor(extract(epoch FROM clock_timestamp()) * 1000)"
-	    " FROM refd.node WHERE grp = $1 AND node = $2",
+	    " floor(extract(epoch FROM clock_timestamp()) * 1000),"
+	    " " DAMAGE_IS_LIST " FROM refd.node WHERE grp = $1 AND node = $2",
 	    &p);
 	if (!r)
 		console_session_die(s, SESSION_AWAY);
@@ -42,7 +43,8 @@ bool console_session_find_node(struct session *s, const char *name,
 	if (found)
 		*node = (struct console_node){ session_number(r, 0, 0),
 			session_number(r, 0, 1), session_number(r, 0, 2),
-			*PQgetvalue(r, 0, 3) == 't', session_number(r, 0, 4) };
+			*PQgetvalue(r, 0, 3) == 't', session_number(r, 0, 4),
+			*PQgetvalue(r, 0, 5) == 't' };
 	PQclear(r);
 	return found;
 }

@@ -24,6 +24,7 @@ struct console_node {
 	uint64_t seen_s; /* seconds since the node wrote to the database */
 	bool is_seen;    /* lately, so refd-group runs there */
 	uint64_t now_ms; /* by the database; since 1970 */
+	bool lacks_repo; /* since its join (damage.h) */
 };
 
 /* False: the group has no such node. */

@@ -396,46 +396,61 @@ void fetch_repo_close(struct fetch_repo *repo)
 		close(repo->pack);
 }
 
-/* Makes room for a copy. A link or a file stays, so the copy finds no room. */
-static bool clear_place(int parent, const char *name,
+/* Makes room at PATH. A link or a file stays, so the copy finds no room. The
+ * name has the next second if the same repository comes twice in one. */
+static bool clear_place(int parent, const char *name, const char *path,
     const struct fetch_wish *wish)
 {
-	char hex[FETCH_ID_HEX + 1];
-	char *way = xasprintf(WAY, fetch_id_hex(wish->uuid, hex),
-	    (long long)time(NULL));
-	int fd = open_dir(parent, name);
-	bool is_moved = fd >= 0 &&
-	    renameat2(parent, name, parent, way, RENAME_NOREPLACE) == 0;
+	int fd = open_dir(parent, name), err = fd < 0 ? -fd : EEXIST;
+	char hex[FETCH_ID_HEX + 1], *way = NULL;
+	long long at = (long long)time(NULL);
 
-	if (is_moved)
-		say("the old '%s' is now '%s' in the same directory",
-		    wish->path, way);
+	for (; err == EEXIST; at++) {
+		free(way);
+		way = xasprintf(WAY, fetch_id_hex(wish->uuid, hex), at);
+		err = renameat2(parent, name, parent, way, RENAME_NOREPLACE) ?
+		    errno :
+		    0;
+	}
+	if (err == 0)
+		say("the old '%s' is now '%s' in the same directory", path,
+		    way);
 	if (fd >= 0)
 		close(fd);
 	free(way);
-	return is_moved;
+	return err == 0;
 }
 
-bool fetch_repo_leave(const struct fetch_site *site,
-    const struct fetch_wish *wish)
+static bool leave(const struct fetch_site *site, const struct fetch_wish *wish,
+    const char *path)
 {
-	const char *slash = strrchr(wish->path, '/');
-	const char *name = slash ? slash + 1 : wish->path;
-	char *above = slash ?
-	    xasprintf("%.*s", (int)(slash - wish->path), wish->path) :
-	    xstrdup(".");
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	char *above =
+	    slash ? xasprintf("%.*s", (int)(slash - path), path) : xstrdup(".");
 	int parent = beneath_root(site->roots[0], above);
 	int fd = parent < 0 ? parent : open_dir(parent, name);
 	int r = fd < 0 ? fd : fetch_id_look(fd, wish);
-	/* A copy has an id, so a directory without one is none. */
-	bool is_gone = r == -ENOENT || r == -ESTALE ||
-	    (r == 0 && clear_place(parent, name, wish));
+	/* No row follows a link, or takes a directory without the id. */
+	bool is_gone = r == -ENOENT || r == -ESTALE || r == -ELOOP ||
+	    r == -ENOTDIR || (r == 0 && clear_place(parent, name, path, wish));
 
 	if (fd >= 0)
 		close(fd);
 	if (parent >= 0)
 		close(parent);
 	free(above);
+	return is_gone;
+}
+
+bool fetch_repo_leave(const struct fetch_site *site,
+    const struct fetch_wish *wish)
+{
+	char *aside = aside_path(wish);
+	bool is_gone =
+	    leave(site, wish, wish->path) && leave(site, wish, aside);
+
+	free(aside);
 	return is_gone;
 }
 
@@ -473,7 +488,7 @@ bool fetch_repo_place(const struct fetch_site *site,
 		*slash = '\0';
 	parent = beneath_root(site->roots[0], slash ? aside : ".");
 	if (parent >= 0)
-		clear_place(parent, name, wish);
+		clear_place(parent, name, wish->path, wish);
 	err = parent < 0 ? -parent :
 			   place(parent, slash ? slash + 1 : aside, name);
 	if (parent >= 0)

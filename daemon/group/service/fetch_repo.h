@@ -33,8 +33,9 @@ void fetch_repo_close(struct fetch_repo *repo);
 bool fetch_repo_place(const struct fetch_site *site,
     const struct fetch_wish *wish, struct text *why);
 
-/* Moves the repository at wish->path below the first root to such a directory,
- * if it has the uuid of WISH. False: it may still be there. */
+/* Moves the repository of WISH to such directories, if it is at wish->path
+ * below the first root, or aside there: an old copy, or a part of a new one.
+ * False: it may still be there. Syncs nothing. */
 bool fetch_repo_leave(const struct fetch_site *site,
     const struct fetch_wish *wish);
 

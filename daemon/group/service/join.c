@@ -12,6 +12,9 @@
  *	copy	git fetches objects and refs of each repository from the leader
  *		into a repository aside, which is then complete, with hooks, and
  *		gets into its place. What was there is moved aside
+ *	forget	no old copy, and no part of a new one, has the id of a
+ *		repository that was not copied
+ *	mark	the group knows which repositories this node lacks
  *	journal	begins behind L, and has the values that git has copied. So a
  *		copy that is damaged later does not count as the truth
  *
@@ -25,12 +28,28 @@
  * Reflogs, configuration, hooks, descriptions, a detached HEAD, and a HEAD that
  * leads nowhere are not copied.
  *
+ * A repository that cannot be copied is left out, because otherwise its owner
+ * could keep a node from being replaced. The journal has no value of the
+ * repository, and no directory has the id, so the first row that continues the
+ * repository waits (group_repo.c), and the node neither leads nor serves as
+ * /follower then (decision 029). The node cannot lead before such a row either,
+ * because of a mark in refd.node (damage.h), until refd group verify finds the
+ * repository there. The mark comes before the journal, because a node does not
+ * run without a journal. The mark of a former join stays until then, because
+ * this join can fail while the former journal is still there.
+ *
+ * In a group that a node has made after refd recover --leave, the leader can
+ * lack values of its refs, and then a row does not say that the repository had
+ * refs before. So nothing may be left out there, except what the leader does
+ * not name any more.
+ *
  * Failures: nobody else is touched, and the command is repeated. It copies all
  * again, with a new L, because an old copy can have a configuration, symbolic
  * refs or damage that git would follow. A node that gives up must leave,
  * because rows are kept for it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -43,15 +62,20 @@
 #include "client/enable/scan.h"
 #include "client/program.h"
 #include "daemon/group/service/console_session.h"
+#include "daemon/group/service/damage.h"
 #include "daemon/group/service/fetch_git.h"
 #include "daemon/group/service/fetch_repo.h"
 #include "daemon/group/service/join_ask.h"
 #include "daemon/group/service/join_copy.h"
 #include "daemon/group/service/lease.h"
+#include "daemon/group/service/schema.h"
 #include "daemon/group/service/verbs.h"
+#include "proto/left_log.h"
 
 #define CLOCK_MOST_S 5
-#define FAILURES     3 /* a repository can be renamed meanwhile */
+/* A repository can be renamed meanwhile, and an owner can do so in each
+ * round. */
+#define ROUNDS 4
 
 struct joining {
 	const struct group_config *config;
@@ -62,7 +86,9 @@ struct joining {
 	struct fetch_site site;
 	struct join_list list;
 	uint64_t lsn;
-	bool is_clean; /* prepare() */
+	bool is_clean;      /* prepare() */
+	bool copies;        /* the first copy has begun */
+	bool must_be_whole; /* nothing that the leader names is left out */
 };
 
 /* ---- checks ---- */
@@ -105,11 +131,44 @@ static void check_clock(struct session *s)
 		    llabs(ahead), ahead > 0 ? "ahead of" : "behind");
 }
 
+static bool is_from_left_node(struct session *s)
+{
+	uint8_t group[GROUP_UUID_BYTES];
+	enum session_result result = schema_check(s, group);
+	uint64_t lsn;
+
+	if (result != SESSION_OK)
+		console_session_die(s, result);
+	return left_log_lsn(group, &lsn);
+}
+
+/* Two joins of one node would take each other's copies for their own. The lock
+ * ends with the session, without which this join ends, too. */
+static void lock_node(struct joining *j)
+{
+	struct params p = { 0 };
+	PGresult *r;
+
+	params_text(&p, j->config->name);
+	params_text(&p, j->config->node);
+	r = session_run(&j->s,
+	    "SELECT pg_try_advisory_lock(hashtext($1), hashtext($2))", &p);
+	if (!r)
+		console_session_die(&j->s, SESSION_AWAY);
+	if (*PQgetvalue(r, 0, 0) != 't')
+		die("another refd group join makes the node '%s' now: wait "
+		    "until it has ended, or choose another group.node",
+		    j->config->node);
+	PQclear(r);
+}
+
 static void check(struct joining *j)
 {
 	struct console_node node;
 
 	console_session_open(&j->s);
+	lock_node(j);
+	j->must_be_whole = is_from_left_node(&j->s);
 	if (!lease_look(&j->s, &j->lease))
 		console_session_die(&j->s, SESSION_AWAY);
 	check_config(j);
@@ -168,62 +227,80 @@ static struct fetch_wish wish_of(const struct joining *j,
 		.cancel = -1 };
 }
 
-/* The copy of a repository that the leader has renamed since. */
-static void leave_copy(const struct joining *j, const struct join_repo *repo)
+/* Otherwise a row would take an old copy, or a part of a new one, for a copy
+ * with all earlier refs. */
+static void forget(void *arg, const struct join_repo *repo)
 {
 	uint8_t uuid[GROUP_UUID_BYTES];
+	const struct joining *j = arg;
 	const struct fetch_wish wish = wish_of(j, repo, uuid);
 
 	if (!fetch_repo_leave(&j->site, &wish))
-		die("'%s' is a copy under its former path: move it away, and "
-		    "run refd group join again",
-		    repo->path);
+		die("'%s', or .refd-%s beside it, has no present copy, and "
+		    "cannot be moved away: move it, and run refd group join "
+		    "again",
+		    repo->path, repo->hex);
 }
 
-/* Returns how many repositories are not copied. */
+/* Returns how many repositories can be copied, and are not. */
 static size_t list(struct joining *j)
 {
 	struct join_list old = j->list;
-	struct join_repo *was, *repo, *end;
-	size_t left = 0;
+	const struct join_repo *repo;
+	size_t i, nr;
 
 	j->list = (struct join_list){ .nr = 0 };
 	join_ask(&j->list, &j->s, j->lease.owner);
-	end = j->list.repos + j->list.nr;
-	for (repo = j->list.repos; repo < end; repo++) {
-		if (repo + 1 < end && !strcmp(repo->hex, repo[1].hex))
+	for (i = 1; i < j->list.nr; i++) {
+		repo = &j->list.repos[i];
+		if (!strcmp(repo->hex, repo[-1].hex))
 			die("'%s' and '%s' have the same refd/id: run refd "
 			    "enable on the leader for the one that is a copy",
-			    repo->path, repo[1].path);
-		was = join_list_find(&old, repo->hex);
-		/* If the path has changed, another repository may have been at
-		 * the path while git copied. */
-		repo->is_copied =
-		    was && was->is_copied && !strcmp(was->path, repo->path);
-		if (repo->is_copied) {
-			repo->values = was->values;
-			was->values = (struct text){ 0 };
-		} else if (was && was->is_copied) {
-			leave_copy(j, was);
-		}
-		left += !repo->is_copied;
+			    repo[-1].path, repo->path);
 	}
+	nr = join_list_follow(&j->list, &old, j->copies, forget, j);
 	join_list_done(&old);
-	return left;
+	return nr;
 }
 
-/* False: messages were printed. */
+static void say_fault(struct joining *j, const struct join_repo *repo)
+{
+	if (j->must_be_whole)
+		say_error("'%s': %s", repo->path, repo->fault);
+	else
+		say_warning("'%s' is left out: %s", repo->path, repo->fault);
+	j->is_clean = j->is_clean && !j->must_be_whole;
+}
+
+static void warn_of_unnamed(const struct joining *j)
+{
+	if (j->list.nr_unnamed > 0)
+		say_warning("the leader has %zu directories that are too deep "
+			    "for a search, and no copy of a repository there "
+			    "is made: the log of refd-group there names the "
+			    "first",
+		    j->list.nr_unnamed);
+}
+
+/* Comes a second time behind the pin. False: messages were printed. */
 static bool prepare(struct joining *j)
 {
-	const struct join_repo *repo;
+	size_t i, nr_missed = 0, nr = list(j);
 
-	list(j);
-	for (repo = j->list.repos; repo < j->list.repos + j->list.nr; repo++) {
-		j->is_clean = j->is_clean && !repo->fault;
-		if (repo->fault)
-			say_error("'%s': %s", repo->path, repo->fault);
+	for (i = 0; i < j->list.nr; i++) {
+		if (j->list.repos[i].fault && !j->state)
+			say_fault(j, &j->list.repos[i]);
+		nr_missed += join_list_is_missed(&j->list.repos[i]);
 	}
-	return scan_repositories(j->config->roots[0], look, j) && j->is_clean;
+	/* The reason is then a setting of the leader's machine, or the like. */
+	if (nr == 0 && nr_missed > 0)
+		say_error("no repository of the leader can be copied");
+	if (j->must_be_whole && j->list.nr_unnamed > 0) {
+		warn_of_unnamed(j);
+		j->is_clean = false;
+	}
+	return (nr > 0 || nr_missed == 0) &&
+	    scan_repositories(j->config->roots[0], look, j) && j->is_clean;
 }
 
 /* ---- the journal ---- */
@@ -313,8 +390,7 @@ static const char pin_sql[] =
     " SELECT grp, $2, applied, " CONSOLE_JOINS " FROM refd.node"
     " WHERE grp = $1 AND node = $3"
     " ON CONFLICT (grp, node) DO UPDATE SET applied = excluded.applied,"
-    " seen = excluded.seen, machine = NULL, refuses = NULL,"
-    " damaged = NULL"
+    " seen = excluded.seen, machine = NULL, refuses = NULL"
     " WHERE node.seen <= clock_timestamp() - " CONSOLE_SEEN
     " RETURNING applied";
 
@@ -367,13 +443,8 @@ static bool copy_one(struct joining *j, struct join_repo *repo)
 	uint8_t uuid[GROUP_UUID_BYTES];
 	const struct fetch_wish wish = wish_of(j, repo, uuid);
 	struct text refs = { 0 }, why = { 0 };
-	bool ok;
+	bool ok = join_copy(&j->site, &wish, &refs, &why);
 
-	if (repo->fault) {
-		say_error("'%s': %s", repo->path, repo->fault);
-		return false;
-	}
-	ok = join_copy(&j->site, &wish, &refs, &why);
 	if (ok)
 		set_values(j, repo, &refs);
 	else
@@ -383,23 +454,19 @@ static bool copy_one(struct joining *j, struct join_repo *repo)
 	return ok;
 }
 
-/* False: messages were printed. */
-static bool copy_all(struct joining *j)
+static void copy_all(struct joining *j)
 {
 	struct join_repo *repo = j->list.repos;
-	bool is_whole = true;
 	size_t i;
 
 	for (i = 0; i < j->list.nr; i++, repo++) {
-		if (repo->is_copied)
+		if (repo->is_copied || repo->fault)
 			continue;
 		print_line(stdout, "%zu of %zu: %s", i + 1, j->list.nr,
 		    repo->path);
 		cli_flush();
 		repo->is_copied = copy_one(j, repo);
-		is_whole = is_whole && repo->is_copied;
 	}
-	return is_whole;
 }
 
 /* Before L, a repository can be made, imported or renamed, and its rows behind
@@ -408,16 +475,119 @@ static bool copy_all(struct joining *j)
  * printed. */
 static bool copy(struct joining *j)
 {
-	int failures = 0;
-	size_t left;
+	int rounds = 0;
 
 	if (!prepare(j))
 		return false;
-	do {
-		failures += !copy_all(j);
-		left = list(j);
-	} while (left > 0 && failures < FAILURES);
-	return left == 0;
+	j->copies = true;
+	do
+		copy_all(j);
+	while (list(j) > 0 && ++rounds < ROUNDS);
+	return true;
+}
+
+/* ---- without a copy ---- */
+
+static void __attribute__((noreturn)) give_up(void)
+{
+	cli_die(EXIT_FAILED,
+	    "not all repositories are copied: remove the reasons above, and "
+	    "run refd group join again, or refd group leave, because the group "
+	    "keeps its rows for this node");
+}
+
+/* No row may find an old copy elsewhere, by a search: of a repository that is
+ * not copied, or aside of a repository that the leader does not list now. */
+static void look_for_old(const char *dir, void *data)
+{
+	const char *path, *name = strrchr(dir, '/');
+	struct join_repo old = { .path = NULL };
+	const struct join_repo *repo;
+	struct joining *j = data;
+	bool is_aside;
+
+	is_aside = has_prefix(name ? name : dir, "/.refd-");
+	if (has_prefix(name ? name : dir, "/" FETCH_REPO_WAY) ||
+	    !fetch_id_read(dir, old.hex))
+		return;
+	repo = join_list_find(&j->list, old.hex);
+	if (repo ? repo->is_copied : !is_aside)
+		return;
+	path = dir + strlen(j->config->roots[0]);
+	old.path = xstrdup(path + strspn(path, "/"));
+	forget(j, &old);
+	free(old.path);
+}
+
+/* The journal must not be durable before the moves, because after a power loss
+ * an old copy could be in its place again. */
+static void forget_all(struct joining *j)
+{
+	const char *root = j->config->roots[0];
+	size_t i;
+	int fd;
+
+	for (i = 0; i < j->list.nr; i++)
+		if (!j->list.repos[i].is_copied)
+			forget(j, &j->list.repos[i]);
+	if (!scan_repositories(root, look_for_old, j))
+		die("'%s' was not searched for old copies", root);
+	fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || syncfs(fd) < 0)
+		die("cannot sync the file system of '%s': %s", root,
+		    strerror(errno));
+	close(fd);
+}
+
+/* Adds those that this node lacks to MISSED (damage.h). True: they may not be
+ * left out, or the reason is a failure of this machine, or of the leader. */
+static bool list_missed(const struct joining *j, struct text *missed)
+{
+	bool has_copy = false, are_left = false;
+	const struct join_repo *repo = j->list.repos;
+	size_t i;
+
+	for (i = 0; i < j->list.nr; i++, repo++) {
+		has_copy |= repo->is_copied;
+		if (!join_list_is_missed(repo))
+			continue;
+		are_left |= !repo->is_gone;
+		say_error("'%s' is not copied: %s", repo->path,
+		    repo->fault ? repo->fault :
+				  "the messages above have the reason");
+		damage_add_absent(missed, repo->hex, repo->path);
+	}
+	return are_left && (j->must_be_whole || !has_copy);
+}
+
+static void mark(struct joining *j, const struct text *missed)
+{
+	struct params p = { 0 };
+
+	params_text(&p, j->config->name);
+	params_text(&p, j->config->node);
+	params_text(&p, missed->data);
+	if (session_change(&j->s,
+		"UPDATE refd.node SET damaged = $3::text || gen_random_uuid()"
+		" WHERE grp = $1 AND node = $2",
+		&p) < 0 ||
+	    !session_prove(&j->s))
+		console_session_die(&j->s, SESSION_AWAY);
+}
+
+/* True: this node lacks repositories, and messages were printed. */
+static bool leave_out(struct joining *j)
+{
+	struct text missed = { 0 };
+	bool are_missed;
+
+	if (list_missed(j, &missed))
+		give_up();
+	are_missed = missed.len > 0;
+	forget_all(j);
+	mark(j, &missed);
+	text_done(&missed);
+	return are_missed;
 }
 
 /* ---- all ---- */
@@ -442,6 +612,8 @@ int join_run(const struct group_config *config, const struct verb_options *opt)
 	struct joining j = { .config = config,
 		.s.config = config,
 		.is_clean = true };
+	bool are_missed;
+	int status;
 
 	check(&j);
 	if (!prepare(&j))
@@ -450,19 +622,21 @@ int join_run(const struct group_config *config, const struct verb_options *opt)
 	discard_journal(&j);
 	pin(&j);
 	if (!copy(&j))
-		cli_die(EXIT_FAILED,
-		    "not all repositories are copied: remove the reasons "
-		    "above, and run refd group join again, or refd group "
-		    "leave, because the group keeps its rows for this node");
+		give_up();
+	are_missed = leave_out(&j);
 	make_journal(&j);
+	warn_of_unnamed(&j);
 	print_line(stdout,
-	    "'%s' is a node of the group '%s': start refd.socket, "
+	    "'%s' is a node of the group '%s'%s: %sstart refd.socket, "
 	    "refd.service and refd-group.service",
-	    config->node, config->name);
+	    config->node, config->name,
+	    are_missed ? ", without the repositories above" : "",
+	    are_missed ? "copy each from the leader, with refd/, and " : "");
+	status = are_missed || j.list.nr_unnamed > 0 ? EXIT_FAILED : EXIT_DONE;
 	session_done(&j.s);
 	join_list_done(&j.list);
 	free((char *)j.site.dir);
 	free(j.site.guard.refd);
 	free(j.state);
-	return EXIT_DONE;
+	return status;
 }

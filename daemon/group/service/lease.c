@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/group/service/damage.h"
 #include "proto/lib/clock.h"
 
 #define GRACE_MS 500 /* of a transaction that blocks a takeover */
@@ -10,6 +11,11 @@
 #define WISH_PAUSE "interval '1 minute'"
 /* A node with damaged objects leaves a lease that is over to other nodes. */
 #define DAMAGED_PAUSE "interval '2 s'"
+
+/* NODE must not lead (damage.h). */
+#define LACKS_REPO(node)                                                       \
+	"EXISTS (SELECT FROM refd.node AS n WHERE n.grp = $1"                  \
+	" AND n.node = " node " AND " DAMAGE_IS_LIST ")"
 
 /* Group, node, epoch, milliseconds. */
 #define PROLONG                                                                \
@@ -98,7 +104,8 @@ enum lease_result lease_hand(struct session *s, uint64_t epoch)
 	    " until = clock_timestamp() + $4 * interval '1 millisecond'"
 	    " WHERE grp = $1 AND owner = $2 AND epoch = $3"
 	    " AND successor <> owner"
-	    " AND asked > clock_timestamp() - " LEASE_WISH,
+	    " AND asked > clock_timestamp() - " LEASE_WISH
+	    " AND NOT " LACKS_REPO("successor"),
 	    epoch, s->config->lease_ms);
 }
 
@@ -110,7 +117,7 @@ enum lease_result lease_wish(struct session *s, uint64_t epoch, bool is_full)
 	    " SET successor = roomy.node, asked = clock_timestamp()"
 	    " FROM (SELECT node FROM refd.node"
 	    "  WHERE grp = $1 AND node <> $2 AND has_room"
-	    "  AND (damaged IS NULL OR $4 = 1)"
+	    "  AND (damaged IS NULL OR ($4 = 1 AND NOT " DAMAGE_IS_LIST "))"
 	    "  AND applied = (SELECT max(lsn) FROM refd.log WHERE grp = $1)"
 	    "  AND seen BETWEEN clock_timestamp() - interval '5 seconds'"
 	    "  AND clock_timestamp() + interval '5 seconds'"
@@ -131,7 +138,8 @@ static const char take[] =
     " WHERE grp = $1 AND epoch = $3"
     " AND (owner = $2 OR until <= clock_timestamp()"
     " - coalesce((SELECT " DAMAGED_PAUSE " FROM refd.node WHERE grp = $1"
-    " AND node = $2 AND damaged IS NOT NULL), '0'))";
+    " AND node = $2 AND damaged IS NOT NULL), '0'))"
+    " AND NOT " LACKS_REPO("$2");
 
 struct blockers {
 	struct session *s;  /* which is blocked */

@@ -48,9 +48,9 @@ enum lease_result lease_leave(struct session *s, uint64_t epoch);
 /*
  * If refd group promote has named a successor, gives the lease to this node,
  * with the epoch EPOCH + 1, for group.lease. Waits for the transactions of
- * EPOCH. LOST: there is no wish, or the lease has another epoch or owner. The
- * successor takes the lease, and has the next epoch then. Until lease_take(),
- * nobody leads.
+ * EPOCH. LOST: there is no wish, the successor lacks a repository (damage.h),
+ * or the lease has another epoch or owner. The successor takes the lease, and
+ * has the next epoch then. Until lease_take(), nobody leads.
  */
 enum lease_result lease_hand(struct session *s, uint64_t epoch);
 
@@ -58,18 +58,19 @@ enum lease_result lease_hand(struct session *s, uint64_t epoch);
  * Wishes, as refd group promote does, that a node with room and with all rows
  * leads in place of this node, the leader in EPOCH. A node with damaged objects
  * is wished last, and only if this one IS_FULL, because a full disk stops all
- * repositories, and damage stops one. DONE: there is a wish. LOST: there is no
- * such node, another wish was made in the last minute, or the lease has another
- * epoch or owner.
+ * repositories, and damage stops one. A node that lacks a repository (damage.h)
+ * is never wished. DONE: there is a wish. LOST: there is no such node, another
+ * wish was made in the last minute, or the lease has another epoch or owner.
  */
 enum lease_result lease_wish(struct session *s, uint64_t epoch, bool is_full);
 
 /*
  * Takes the lease of FROM, if it is over or of this node, with the epoch
  * FROM + 1. A node with damaged objects waits two seconds behind the end, for
- * another node. Waits for the transactions of FROM, and ends their sessions
- * after a moment. DONE: no later transaction of FROM can insert a row, and this
- * is proven. FAILED: not known.
+ * another node. A node that lacks a repository takes no lease, not even its
+ * own, because a leader of an older version can have given it. Waits for the
+ * transactions of FROM, and ends their sessions after a moment. DONE: no later
+ * transaction of FROM can insert a row, and this is proven. FAILED: not known.
  */
 enum lease_result lease_take(struct session *s, uint64_t from);
 

@@ -94,15 +94,15 @@ static void tell_repository(struct lister *l, const char *dir, const char *uuid)
 					    "shown";
 	}
 	path += strspn(path, "/");
+	if (strlen(path) > PATH_BYTES) {
+		state = "long";
+		path = uuid;
+	}
 	text_addf(&what, "%s %s %s ", uuid,
 	    config.is_sha256 ? "sha256" : "sha1", state);
 	add_path(&what, path);
-	l->is_whole = strlen(path) <= PATH_BYTES && tell(l, what.data);
+	l->is_whole = tell(l, what.data);
 	l->nr++;
-	if (strlen(path) > PATH_BYTES)
-		say_error("%s: cannot be named to a node that joins, because "
-			  "its path is too long",
-		    dir);
 	text_done(&text);
 	text_done(&what);
 }
@@ -123,6 +123,24 @@ static void look(const char *dir, void *data)
 		tell_repository(l, dir, uuid);
 }
 
+static bool tell_unnamed(struct lister *l, size_t nr)
+{
+	char *what = xasprintf("unnamed %zu", nr);
+	bool is_told = nr == 0 || tell(l, what);
+
+	free(what);
+	return is_told;
+}
+
+static bool tell_all(struct lister *l)
+{
+	size_t nr_beyond;
+
+	return scan_all_but_beyond(l->config->roots[0], look, l, &nr_beyond) &&
+	    l->is_whole && !atomic_load(&l->has_ended) &&
+	    tell_unnamed(l, nr_beyond);
+}
+
 static void *run(void *arg)
 {
 	struct lister *l = arg;
@@ -134,8 +152,7 @@ static void *run(void *arg)
 	    tell(l, "busy");
 	l->nr = 0;
 	if (l->is_whole) {
-		l->is_whole = scan_repositories(l->config->roots[0], look, l) &&
-		    l->is_whole && !atomic_load(&l->has_ended);
+		l->is_whole = tell_all(l);
 		end = l->is_whole ? xasprintf("end %zu", l->nr) :
 				    xstrdup("failed");
 		tell(l, end);

@@ -8,10 +8,14 @@
  *	refd_listed	"<request> <uuid> <format> <state> <path>" for each
  *			repository; the path in hexadecimal digits. The state is
  *			shown: all can be fetched; hidden: not all refs can be;
- *			importing: refs that are no rows yet; shallow: git would
- *			leave refs out; or unreadable: git fails at the
- *			configuration
+ *			importing: perhaps refs that are no rows yet; shallow:
+ *			git would leave refs out; unreadable: git fails at the
+ *			configuration; or long: the uuid stands for a path that
+ *			is too long for a notice
  *			"<request> busy": the search has begun
+ *			"<request> unnamed <number>", if not 0: directories
+ *			beyond the search. Anybody who may write below the root
+ *			can make them, so they end no search
  *			"<request> end <number of repositories>", or "<request>
  *			failed"
  *

@@ -66,6 +66,10 @@ static void check_node(struct promotion *p)
 	struct console_node node;
 
 	find_node(p, &node);
+	if (node.lacks_repo)
+		die("the node '%s' has joined without some repositories, so it "
+		    "cannot lead: refd group status names them",
+		    p->node);
 	last = node.last;
 	if (node.applied + LAG_MOST < last)
 		die("the node '%s' lacks %" PRIu64

@@ -28,6 +28,10 @@
 #include "client/base/tree.h"
 #include "client/enable/scan.h"
 #include "daemon/group/service/console_session.h"
+#include "daemon/group/service/damage.h"
+#include "daemon/group/service/fetch_id.h"
+#include "daemon/group/service/join_ask.h"
+#include "daemon/group/service/lease.h"
 #include "daemon/group/service/listing.h"
 #include "daemon/group/service/verbs.h"
 #include "daemon/group/service/whole.h"
@@ -46,11 +50,16 @@ struct group_verify {
 	bool repairs;
 	size_t nr_repos, nr_wrong; /* NR_WRONG: repositories */
 	struct text late;          /* nodes: a space before and behind each */
-	/* As printable() makes them; owned; or NULL. */
+	/* damage.h; owned; or NULL. */
 	char *damaged;   /* the first one */
 	char *former;    /* DAMAGED of the last run */
 	bool has_former; /* it is still of the group */
 	bool is_unsure;  /* objects of FORMER were not read */
+	char *noted;     /* the list of refd group join */
+	char *absent;    /* the same, without those found */
+	/* If there is a list: */
+	struct lease lease;     /* OWNER is empty if no other node leads */
+	struct join_list shown; /* by the leader; is_copied: whole here */
 };
 
 /* One repository. */
@@ -60,22 +69,9 @@ struct verified {
 	const char *path; /* below the root */
 	bool is_wrong;
 	bool is_former; /* v->former */
+	bool is_whole;  /* all objects are here */
+	bool is_alike;  /* the leader has the same refs */
 };
-
-/* For a column of text: PostgreSQL wants UTF-8, and a path can have any byte.
- * To be freed. */
-static char *printable(const char *path)
-{
-	struct text text = { 0 };
-
-	text_adds(&text, "");
-	for (; *path; path++)
-		text_addf(&text,
-		    *path >= ' ' && *path < 0x7f && *path != '%' ? "%c" :
-								   "%%%02x",
-		    (unsigned char)*path);
-	return text.data;
-}
 
 static void begin_finding(struct verified *f)
 {
@@ -246,6 +242,7 @@ static size_t judge(struct verified *f, const char *node, const struct round *r,
 
 static void compare(struct verified *f, const char *node)
 {
+	const bool was_wrong = f->is_wrong;
 	struct round r = { 0 };
 	size_t nr_doubtful;
 	int i = 0;
@@ -258,7 +255,11 @@ static void compare(struct verified *f, const char *node)
 		}
 		nr_doubtful = judge(f, node, &r, false);
 	} while (nr_doubtful > 0 && ++i < ROUNDS_MOST);
+	f->is_wrong = false;
 	judge(f, node, &r, true);
+	f->is_alike |= nr_doubtful == 0 && !f->is_wrong &&
+	    !strcmp(node, f->v->lease.owner);
+	f->is_wrong |= was_wrong;
 	if (nr_doubtful > 0)
 		print_line(stdout,
 		    "%s: %zu refs changed at each comparison with the node "
@@ -311,6 +312,7 @@ static void check_objects(struct verified *f, struct whole *w)
 
 	switch (whole_check(w, &why)) {
 	case WHOLE:
+		f->is_whole = true;
 		if (w->said.len == 0)
 			break;
 		whole_print(w, WHOLE);
@@ -320,10 +322,11 @@ static void check_objects(struct verified *f, struct whole *w)
 		break;
 	case WHOLE_DAMAGED:
 		whole_print(w, WHOLE_DAMAGED);
-		if (f->v->repairs && repair(f, w))
+		f->is_whole = f->v->repairs && repair(f, w);
+		if (f->is_whole)
 			break;
 		if (!f->v->damaged)
-			f->v->damaged = printable(f->path);
+			f->v->damaged = damage_path(f->path);
 		find(f, "is damaged on the node '%s'%s", f->v->config->node,
 		    f->v->repairs ?
 			"" :
@@ -425,7 +428,8 @@ static void verify(struct verified *f)
 	struct listing own = { 0 };
 
 	if (list(f, f->v->root, &own, &why)) {
-		if (find_format(f, &own, &format))
+		f->is_whole = !find_format(f, &own, &format);
+		if (!f->is_whole)
 			open_objects(f, &own, format);
 		compare_all(f);
 	} else {
@@ -436,17 +440,30 @@ static void verify(struct verified *f)
 	text_done(&why);
 }
 
+static void note_whole(struct group_verify *v, const struct verified *f,
+    const char *dir)
+{
+	char hex[FETCH_ID_HEX + 1];
+	struct join_repo *repo =
+	    fetch_id_read(dir, hex) ? join_list_find(&v->shown, hex) : NULL;
+
+	if (repo && !strcmp(repo->path, f->path) && !repo->fault)
+		repo->is_copied = true;
+}
+
 static void verify_repo(const char *dir, void *arg)
 {
 	struct group_verify *v = arg;
 	struct verified f = { .v = v,
 		.s.config = v->config,
 		.path = dir + strlen(v->root) + 1 };
-	char *path = printable(f.path);
+	char *path = damage_path(f.path);
 
 	f.is_former = v->former && !strcmp(path, v->former);
 	v->has_former |= f.is_former;
 	verify(&f);
+	if (f.is_whole && f.is_alike)
+		note_whole(v, &f, dir);
 	v->nr_repos++;
 	v->nr_wrong += f.is_wrong;
 	free(path);
@@ -498,7 +515,52 @@ static void verify_all(struct group_verify *v, char **dirs)
 
 /* ---- the lead ---- */
 
-/* Sets v->former. */
+/* What this node lacks since refd group join is found if it is whole here, with
+ * the refs of the leader: nothing else shows that a copy has all of them, and
+ * another node can lack them, too. Refs that the leader hides are in no
+ * listing, so the leader is asked about them before and behind all. */
+static void ask_leader(struct group_verify *v, struct session *s)
+{
+	v->absent = xstrdup(v->noted);
+	if (!lease_look(s, &v->lease))
+		console_session_die(s, SESSION_AWAY);
+	if (v->lease.is_over || !strcmp(v->lease.owner, v->config->node))
+		*v->lease.owner = '\0';
+	else
+		join_ask(&v->shown, s, v->lease.owner);
+}
+
+/* A repository that is in neither answer is removed. */
+static bool is_found(const struct group_verify *v, const struct join_list *now,
+    const char *hex)
+{
+	const struct join_repo *was = join_list_find(&v->shown, hex);
+	const struct join_repo *repo = join_list_find(now, hex);
+
+	return was && repo ? join_list_keeps_copy(repo, was) : !was && !repo;
+}
+
+/* Without an epoch in between, the same node has led all the time. */
+static void drop_found(struct group_verify *v, struct session *s)
+{
+	char hex[FETCH_ID_HEX + 1], *path;
+	struct join_list now = { .nr = 0 };
+	struct lease lease;
+	size_t at = 0;
+
+	join_ask(&now, s, v->lease.owner);
+	if (!lease_look(s, &lease))
+		console_session_die(s, SESSION_AWAY);
+	while (lease.epoch == v->lease.epoch &&
+	    (path = damage_next_absent(v->noted, &at, hex))) {
+		if (is_found(v, &now, hex))
+			damage_drop_absent(v->absent, hex);
+		free(path);
+	}
+	join_list_done(&now);
+}
+
+/* Sets v->former, or v->noted. */
 static void read_damage(struct group_verify *v)
 {
 	struct session s = { .config = v->config };
@@ -514,33 +576,49 @@ static void read_damage(struct group_verify *v)
 	    &p);
 	if (!r)
 		console_session_die(&s, SESSION_AWAY);
-	if (PQntuples(r) == 1)
+	if (PQntuples(r) == 1 && damage_is_list(PQgetvalue(r, 0, 0)))
+		v->noted = xstrdup(PQgetvalue(r, 0, 0));
+	else if (PQntuples(r) == 1)
 		v->former = xstrdup(PQgetvalue(r, 0, 0));
 	PQclear(r);
+	if (v->noted)
+		ask_leader(v, &s);
 	session_done(&s);
 }
 
 /* refd-group reads this, because a damaged node shall not lead if another one
  * can. A former finding goes when its repository was read, or is gone. One that
  * cannot be read keeps no finding of another: its owner would decide on the
- * lead for ever. */
-static void note_damage(const struct group_verify *v)
+ * lead for ever. A list that refd group join has made since read_damage() stays
+ * as it is. False: told. */
+static bool note_damage(struct group_verify *v)
 {
 	struct session s = { .config = v->config };
 	struct params p = { 0 };
+	long changed;
 
-	if (!v->damaged && (v->is_unsure || interrupt_came()))
-		return;
+	if (!v->noted && !v->damaged && (v->is_unsure || interrupt_came()))
+		return true;
 	console_session_open(&s);
+	if (*v->lease.owner && !interrupt_came())
+		drop_found(v, &s);
 	params_text(&p, v->config->name);
 	params_text(&p, v->config->node);
-	params_text(&p, v->damaged);
-	if (session_change(&s,
-		"UPDATE refd.node SET damaged = $3"
-		" WHERE grp = $1 AND node = $2",
-		&p) < 0)
+	params_text(&p, v->absent && *v->absent ? v->absent : v->damaged);
+	params_text(&p, v->noted);
+	changed = session_change(&s,
+	    "UPDATE refd.node SET damaged = $3"
+	    " WHERE grp = $1 AND node = $2 AND (damaged = $4::text"
+	    " OR ($4::text IS NULL AND NOT " DAMAGE_IS_LIST "))",
+	    &p);
+	if (changed < 0)
 		console_session_die(&s, SESSION_AWAY);
 	session_done(&s);
+	if (changed == 0)
+		say_error("the node '%s' has joined or left the group "
+			  "meanwhile: run refd group verify again",
+		    v->config->node);
+	return changed > 0;
 }
 
 /* ---- the directory for git ---- */
@@ -572,11 +650,31 @@ static char *make_git_dirs(void)
 	return dir;
 }
 
+/* False: told. */
+static bool has_all(const struct group_verify *v)
+{
+	char hex[FETCH_ID_HEX + 1], *path;
+	size_t at = 0;
+
+	if (!v->absent || !*v->absent)
+		return true;
+	while ((path = damage_next_absent(v->absent, &at, hex))) {
+		print_line(stdout,
+		    "%s: refd group join could not copy this repository, and "
+		    "nothing shows that it is whole here: copy it from the "
+		    "leader, with refd/",
+		    path);
+		free(path);
+	}
+	return false;
+}
+
 int verify_run(const struct group_config *config,
     const struct verb_options *opt)
 {
 	struct group_verify v = { .config = config, .repairs = opt->repairs };
 	char *dir, root[PATH_MAX], **dirs;
+	bool is_noted, is_whole;
 	size_t nr = 0;
 
 	if (!config->nr_roots || !realpath(config->roots[0], root))
@@ -598,15 +696,20 @@ int verify_run(const struct group_config *config,
 	interrupt_catch();
 	read_damage(&v);
 	verify_all(&v, dirs);
-	note_damage(&v);
+	is_noted = note_damage(&v);
+	is_whole = has_all(&v);
 	print_line(stdout, "%zu repositories verified, %zu with findings",
 	    v.nr_repos, v.nr_wrong);
 	text_done(&v.late);
 	free(v.damaged);
 	free(v.former);
+	free(v.noted);
+	free(v.absent);
+	join_list_done(&v.shown);
 	free(dirs);
 	free(dir);
-	return interrupt_came() ? INTERRUPT_STATUS :
-	    v.nr_wrong > 0      ? EXIT_FAILED :
-				  EXIT_DONE;
+	if (interrupt_came())
+		return INTERRUPT_STATUS;
+	return v.nr_wrong > 0 || !is_noted || !is_whole ? EXIT_FAILED :
+							  EXIT_DONE;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -108,6 +109,38 @@ static int spot_id(const struct put *p, const struct spot *spot,
 	return r;
 }
 
+/* Opens the repository at SPOT. If it was open, the next call does so. */
+static void open_again(const struct put *p, const struct spot *spot)
+{
+	enum refd_status status;
+	struct repo *repo;
+	char *why;
+
+	repo = repos_get(p->repos, spot->path, NULL, &status, &why);
+	free(why);
+	if (repo == NULL)
+		return;
+	repo_doom(p->repos, repo);
+	repo_put(p->repos, repo);
+}
+
+/* If others may write ID, of SPOT, it does not count behind a move, because the
+ * journal has the former path. So an opening before the move replaces the id:
+ * by the same one if the journal has the repository here, or by a new one
+ * (repo_claim.c). As spot_id(). */
+static int settle_id(const struct put *p, const struct spot *spot,
+    struct repo_id *id)
+{
+	int tries, r = 0;
+
+	for (tries = 0; tries < 2 && r == 0 && id->whose == OWN_FILE_OPEN;
+	    tries++) {
+		open_again(p, spot);
+		r = spot_id(p, spot, id);
+	}
+	return r;
+}
+
 /* ---- finding ---- */
 
 /* Does a path lead to nothing, or to nothing of this daemon? */
@@ -147,6 +180,16 @@ static int look_at_place(struct put *p, const char *root,
 	return compare(p, r, &id);
 }
 
+/* As compare(), of the path in the journal. -EBUSY: the repository cannot be
+ * opened now. */
+static int compare_settled(struct put *p, const struct spot *spot,
+    struct repo_id *id)
+{
+	int r = compare(p, settle_id(p, spot, id), id);
+
+	return r == 0 && id->whose == OWN_FILE_OPEN ? -EBUSY : r;
+}
+
 /* 0: the repository is at SPOT. 1: the repository is elsewhere, and SPOT is
  * closed. */
 static int look_at(struct put *p, const char *root, const char *rest,
@@ -156,6 +199,9 @@ static int look_at(struct put *p, const char *root, const char *rest,
 	struct repo_id id;
 
 	r = compare(p, r == 0 ? spot_id(p, spot, &id) : r, &id);
+	/* Nothing confirms an id aside, which has a NAME. */
+	if (r == 0 && id.whose == OWN_FILE_OPEN)
+		r = name != NULL ? 1 : compare_settled(p, spot, &id);
 	if (r != 0)
 		spot_close(p, spot);
 	return r;
@@ -313,6 +359,8 @@ static int clear_place(const struct put *p, const char *root)
 
 	if (r == 0)
 		r = spot_id(p, &spot, &id);
+	if (r == 0)
+		r = settle_id(p, &spot, &id);
 	if (r == 0) {
 		aside_name(id.uuid, name);
 		r = rename_to(p, &spot, name);

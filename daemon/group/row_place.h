@@ -21,6 +21,9 @@
  * lost it. Such a new repository is not taken, because it has none of the refs.
  * The row waits until the lost repository, or a copy, is back.
  *
+ * After chmod -R g+w, others may write the id of a repository that moves. The
+ * id is replaced before the move, because nothing would confirm it afterwards.
+ *
  * Anything else in the place is moved to .refd-way-<LSN> beside it, and never
  * removed. A repository that is above its new place is moved aside first,
  * because no directory can move below itself.

@@ -20,7 +20,7 @@ int row_search_id(const struct sys *sys, int fd, struct repo_id *id)
 
 	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP || r == -EBADMSG)
 		return -ENODATA;
-	return r == 0 && !repo_id_is_own(id) ? -ENODATA : r;
+	return r == 0 && id->whose == OWN_FILE_FOREIGN ? -ENODATA : r;
 }
 
 static bool is_repository(const struct uuid_search *s, int fd)
@@ -32,13 +32,15 @@ static bool is_repository(const struct uuid_search *s, int fd)
 
 static bool search_below(struct uuid_search *s, int fd, unsigned depth);
 
-/* The directory FD, whose path is s->path. */
+/* The directory FD, whose path is s->path. Nothing confirms a path that was
+ * searched, so an id that others may write does not count. */
 static bool search_in(struct uuid_search *s, int fd, unsigned depth)
 {
 	struct repo_id id;
 
 	if (row_search_id(s->sys, fd, &id) == 0)
-		return memcmp(id.uuid, s->uuid, sizeof(id.uuid)) == 0;
+		return id.whose == OWN_FILE_CLOSED &&
+		    memcmp(id.uuid, s->uuid, sizeof(id.uuid)) == 0;
 	return depth < DEPTH_MAX && !is_repository(s, fd) &&
 	    search_below(s, fd, depth + 1);
 }

@@ -20,7 +20,8 @@
 #include "daemon/store/repos/repo_id.h"
 
 /* Reads refd/id of the directory FD. -ENODATA: it is not a repository of this
- * daemon. */
+ * daemon. An id that others may write is read, too. Only repo_claim() decides
+ * whether it counts. */
 int row_search_id(const struct sys *sys, int fd, struct repo_id *id);
 
 /* True: PATH is the repository. */

@@ -217,6 +217,8 @@ void memfs_write_bytes(struct memfs *fs, const char *path, const void *buf,
 void memfs_symlink(struct memfs *fs, const char *target, const char *path);
 void memfs_set_owner(struct memfs *fs, const char *path, uint32_t uid,
     uint32_t gid);
+/* MODE: the permissions. */
+void memfs_chmod(struct memfs *fs, const char *path, uint32_t mode);
 /* As touch -d: the mtime becomes AHEAD_NS after now, the ctime is now. */
 void memfs_set_mtime(struct memfs *fs, const char *path, int64_t ahead_ns);
 

@@ -115,6 +115,16 @@ void memfs_set_owner(struct memfs *fs, const char *path, uint32_t uid,
 	pthread_mutex_unlock(&fs->lock);
 }
 
+void memfs_chmod(struct memfs *fs, const char *path, uint32_t mode)
+{
+	struct inode *node;
+
+	pthread_mutex_lock(&fs->lock);
+	must(walk_to(fs, AT_FDCWD, path, WALK_NOFOLLOW, &node), "chmod", path);
+	node->mode = (node->mode & S_IFMT) | mode;
+	pthread_mutex_unlock(&fs->lock);
+}
+
 void memfs_set_mtime(struct memfs *fs, const char *path, int64_t ahead_ns)
 {
 	struct inode *node;

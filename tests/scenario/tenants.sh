@@ -87,21 +87,38 @@ another_s_id() {
 
 # The same while his repository is away: nothing is at the path that the journal
 # knows.
-an_id_of_one_who_is_away() {
+an_id_of_one_who_is_away() { # HOW
 	local id=$T/of$ALICE/y.git/refd/id his_id
 	his_id=$(head -n 1 "$T/of$BOB/b.git/refd/id")
 	mv "$T/of$BOB/b.git" "$T/of$BOB/away"
-	as $ALICE sed -i "1s/.*/$his_id/" "$id"
-	as $ALICE git -C "$T/of$ALICE/y.git" config some.thing more
-	is 'with the id of one that is away' ok \
-		"$(update $ALICE y.git refs/heads/c "$one")"
-	check 'it was not believed then' test "$(head -n 1 "$id")" != "$his_id"
+	"$1" "$id" "$his_id"
+	as $ALICE git -C "$T/of$ALICE/y.git" config some.thing "$1"
+	is "$1: with the id of one that is away" ok \
+		"$(update $ALICE y.git "refs/heads/$1" "$one")"
+	check "$1: it was not believed then" test "$(head -n 1 "$id")" != \
+		"$his_id"
+	is "$1: nobody else may write the new one" 644 "$(stat -c %a "$id")"
 	mv "$T/of$BOB/away" "$T/of$BOB/moved.git"
-	is 'his, moved' ok "$(update $BOB moved.git refs/heads/m "$his")"
-	is 'keeps its id' "$his_id" \
+	is "$1: his, moved" ok \
+		"$(update $BOB moved.git "refs/heads/$1/m" "$his")"
+	is "$1: keeps its id" "$his_id" \
 		"$(head -n 1 "$T/of$BOB/moved.git/refd/id")"
 	mv "$T/of$BOB/moved.git" "$T/of$BOB/b.git"
-	is 'his, back' ok "$(update $BOB b.git refs/heads/n "$his")"
+	is "$1: his, back" ok "$(update $BOB b.git "refs/heads/$1/n" "$his")"
+}
+
+in_a_file_of_hers() { # ID-FILE LINE
+	as $ALICE sed -i "1s/.*/$2/" "$1"
+}
+
+# The file belongs to the daemon's account, because the daemon has made the ref.
+in_a_ref() { # ID-FILE LINE
+	local ref=$T/of$ALICE/y.git/refs/heads/w
+	is 'a ref' ok "$(update $ALICE y.git refs/heads/w "$one")"
+	as $ALICE sh -c "sed '1s/.*/$2/' '$1' >'$T/of$ALICE/id' &&
+		cat '$T/of$ALICE/id' >'$ref' && mv -f '$ref' '$1'"
+	is 'his id is in a file of the daemon' "$ACCOUNT $2" \
+		"$(stat -c %u "$1") $(head -n 1 "$1")"
 }
 
 # ---- attempts to write without access ----
@@ -291,7 +308,8 @@ hers=$(repo_for $ALICE z.git)
 his=$(repo_for $BOB b.git)
 start || exit 1
 another_s_id
-an_id_of_one_who_is_away
+an_id_of_one_who_is_away in_a_file_of_hers
+an_id_of_one_who_is_away in_a_ref
 closed_above
 all_connections
 many_alternates

@@ -385,6 +385,25 @@ START_TEST(an_id_counts_only_as_the_daemon_wrote_it)
 }
 END_TEST
 
+/* If others may write the id, it counts only where the journal has the
+ * repository, since somebody may have forged the id in a ref of refd. */
+START_TEST(an_open_id_counts_only_in_its_place)
+{
+	const char *path;
+
+	if (!suite_is_root(__func__))
+		return;
+	path = one_record(_i);
+	tmp_run("chmod 664 %s/refd/id", path);
+	expect_told(" refs/heads/main@1", " refs/heads/main@1");
+	tmp_run("mv %s %s/moved.git", path, fixture.root);
+	ck_assert_str_eq(fixture_log("moved.git", NULL, false, 0, NULL), "");
+	tmp_run("chmod 644 %s/moved.git/refd/id", fixture.root);
+	ck_assert_str_eq(fixture_log("moved.git", NULL, false, 0, NULL),
+	    " refs/heads/main@1");
+}
+END_TEST
+
 /* A start of the machine may only change the device number. */
 START_TEST(it_is_known_by_its_id_whatever_its_device)
 {
@@ -474,6 +493,8 @@ int main(void)
 	tcase_add_loop_test(tc, an_inode_number_does_not_say_which_it_is, 0,
 	    FIXTURE_WAYS);
 	tcase_add_loop_test(tc, an_id_counts_only_as_the_daemon_wrote_it, 0,
+	    FIXTURE_WAYS);
+	tcase_add_loop_test(tc, an_open_id_counts_only_in_its_place, 0,
 	    FIXTURE_WAYS);
 	tcase_add_loop_test(tc, a_copy_has_no_history_and_what_was_moved_has, 0,
 	    FIXTURE_WAYS);

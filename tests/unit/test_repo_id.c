@@ -1,15 +1,24 @@
 /*
- * Proves that the daemon believes refd/id of a repository only if the daemon's
- * account wrote the file, and that a repository which refd-group made keeps its
- * id and gets the daemon's journal.
+ * Proves that the daemon believes refd/id of a repository only if nobody but
+ * the daemon's account can have written the file, or if the journal has the
+ * repository there, and that a repository which refd-group made keeps its id
+ * and gets the daemon's journal.
  */
 #include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_internal.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world.h"
+
+#define ID    WORLD_REPO "/refd/id"
+#define OTHER "/srv/other.git"
+#define MOVED "/srv/moved.git"
 
 static struct world *w;
 
@@ -30,6 +39,50 @@ static struct repo *get(const char *git_dir)
 
 	ck_assert_ptr_nonnull(repo);
 	return repo;
+}
+
+/* Opens the repository once, and sets UUID. */
+static void learn(const char *git_dir, uint8_t uuid[16])
+{
+	struct repo *repo = get(git_dir);
+
+	memcpy(uuid, repo->uuid, 16);
+	repo_put(&w->store.repos, repo);
+}
+
+/* The changed config makes refd open the repository again. */
+static void touch_config(void)
+{
+	memfs_write(w->fs, WORLD_REPO "/config", "[core]\n\tbare = yes\n");
+}
+
+static void move(const char *from, const char *to)
+{
+	const struct sys *sys = memfs_other(w->fs);
+	int r = SYS(sys, renameat, AT_FDCWD, from, AT_FDCWD, to);
+
+	ck_assert_int_eq(r, 0);
+}
+
+static unsigned mode_of(const char *path)
+{
+	const struct sys *sys = memfs_other(w->fs);
+	struct sys_stat st;
+
+	ck_assert_int_eq(SYS(sys, lstatat, AT_FDCWD, path, &st), 0);
+	return st.mode & 07777;
+}
+
+static void make_repository(const char *git_dir)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/refs/heads", git_dir);
+	memfs_mkdirs(w->fs, path);
+	snprintf(path, sizeof(path), "%s/objects/pack", git_dir);
+	memfs_mkdirs(w->fs, path);
+	snprintf(path, sizeof(path), "%s/HEAD", git_dir);
+	memfs_write(w->fs, path, "ref: refs/heads/main\n");
 }
 
 /* A member of the repository's group wrote the id. */
@@ -55,7 +108,128 @@ START_TEST(id_that_another_account_wrote)
 }
 END_TEST
 
-/* refd-group made the repository. Of a different account: a copy. */
+/* After chmod -R g+w of a repository. Nobody can write to the file that
+ * replaces the old one, not even with a descriptor. */
+START_TEST(id_that_others_may_write)
+{
+	static const char old[] = "/srv/old-id";
+	const struct sys *sys = memfs_other(w->fs);
+	uint8_t uuid[16], now[16];
+	char *id;
+	int r;
+
+	learn(WORLD_REPO, uuid);
+	id = memfs_read(w->fs, ID, NULL);
+	memfs_chmod(w->fs, ID, _i == 0 ? 0664 : 0646);
+	r = SYS(sys, linkat, AT_FDCWD, ID, AT_FDCWD, old);
+	ck_assert_int_eq(r, 0);
+	touch_config();
+	learn(WORLD_REPO, now);
+	ck_assert_mem_eq(now, uuid, sizeof(uuid));
+	ck_assert(memfs_holds(w->fs, ID, id));
+	ck_assert_uint_eq(mode_of(ID), 0644);
+	ck_assert_uint_ne(mode_of(old), 0644);
+	free(id);
+}
+END_TEST
+
+/* A ref that refd made belongs to the account of the daemon. A member of the
+ * group writes the id of a repository that is away, and renames the ref. */
+START_TEST(id_of_a_repository_that_is_away)
+{
+	uint8_t uuid[16], own[16], now[16];
+	char hex[33], journal[33], id[256];
+
+	make_repository(OTHER);
+	learn(OTHER, uuid);
+	learn(WORLD_REPO, own);
+	move(OTHER, MOVED);
+	repo_id_hex(uuid, hex);
+	repo_id_hex(journal_uuid(w->store.journal), journal);
+	snprintf(id, sizeof(id), "uuid %s\njournal %s\npath " WORLD_REPO "\n",
+	    hex, journal);
+	memfs_write(w->fs, ID, id);
+	memfs_chmod(w->fs, ID, 0664);
+	touch_config();
+	learn(WORLD_REPO, now);
+	ck_assert_mem_ne(now, uuid, sizeof(uuid));
+	ck_assert_mem_ne(now, own, sizeof(own));
+	learn(MOVED, now);
+	ck_assert_mem_eq(now, uuid, sizeof(uuid));
+}
+END_TEST
+
+/* The repository was moved after chmod -R g+w, so nothing confirms its id; or
+ * somebody makes a double at its former path. */
+START_TEST(id_that_others_may_write_of_another_directory)
+{
+	uint8_t uuid[16], now[16];
+	char *id;
+
+	learn(WORLD_REPO, uuid);
+	move(WORLD_REPO, MOVED);
+	if (_i == 0) {
+		memfs_chmod(w->fs, MOVED "/refd/id", 0664);
+		learn(MOVED, now);
+		ck_assert_mem_ne(now, uuid, sizeof(uuid));
+		return;
+	}
+	id = memfs_read(w->fs, MOVED "/refd/id", NULL);
+	make_repository(WORLD_REPO);
+	memfs_write(w->fs, ID, id);
+	memfs_chmod(w->fs, ID, 0664);
+	free(id);
+	learn(WORLD_REPO, now);
+	ck_assert_mem_ne(now, uuid, sizeof(uuid));
+	learn(MOVED, now);
+	ck_assert_mem_eq(now, uuid, sizeof(uuid));
+}
+END_TEST
+
+/* Such an id is not taken over from the journal of another daemon. */
+START_TEST(id_that_others_may_write_of_another_journal)
+{
+	static const char id[] =
+	    "uuid abcd0000000000000000000000000000\n"
+	    "journal abcd0000000000000000000000000000\npath " WORLD_REPO "\n";
+	enum refd_status status;
+	struct repo *repo;
+	char *why;
+
+	memfs_mkdirs(w->fs, WORLD_REPO "/refd");
+	memfs_write(w->fs, ID, id);
+	memfs_chmod(w->fs, ID, 0664);
+	repo = repos_get(&w->store.repos, WORLD_REPO, NULL, &status, &why);
+	ck_assert_ptr_null(repo);
+	ck_assert_int_eq(status, REFD_NOREPO);
+	ck_assert_ptr_nonnull(strstr(why, "belongs to the journal"));
+	ck_assert(memfs_holds(w->fs, ID, id));
+	free(why);
+}
+END_TEST
+
+/* Somebody who may write at the former path forges a double there. */
+START_TEST(id_at_the_former_path_of_another_account)
+{
+	uint8_t uuid[16], now[16];
+	char *id;
+
+	learn(WORLD_REPO, uuid);
+	move(WORLD_REPO, MOVED);
+	id = memfs_read(w->fs, MOVED "/refd/id", NULL);
+	memfs_mkdirs(w->fs, WORLD_REPO "/refd");
+	memfs_write(w->fs, ID, id);
+	free(id);
+	if (_i == 0)
+		memfs_set_owner(w->fs, ID, 1001, 1001);
+	learn(MOVED, now);
+	/* The daemon's account wrote both: MOVED is the copy. */
+	ck_assert_int_eq(memcmp(now, uuid, sizeof(uuid)) == 0, _i == 0);
+}
+END_TEST
+
+/* refd-group made the repository. Of a different account, or of somebody: a
+ * copy. */
 START_TEST(id_without_a_journal)
 {
 	static const char id[] = WORLD_REPO "/refd/id";
@@ -67,6 +241,7 @@ START_TEST(id_without_a_journal)
 	memfs_write(w->fs, id,
 	    "uuid abcd0000000000000000000000000000\n"
 	    "journal 00000000000000000000000000000000\npath /srv/x\n");
+	memfs_chmod(w->fs, id, _i == 2 ? 0664 : 0644);
 	if (_i == 1)
 		memfs_set_owner(w->fs, id, 1001, 1001);
 	repo = get(WORLD_REPO);
@@ -86,7 +261,13 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, id_that_another_account_wrote);
-	tcase_add_loop_test(tc, id_without_a_journal, 0, 2);
+	tcase_add_loop_test(tc, id_that_others_may_write, 0, 2);
+	tcase_add_test(tc, id_of_a_repository_that_is_away);
+	tcase_add_loop_test(tc, id_that_others_may_write_of_another_directory,
+	    0, 2);
+	tcase_add_test(tc, id_that_others_may_write_of_another_journal);
+	tcase_add_loop_test(tc, id_at_the_former_path_of_another_account, 0, 2);
+	tcase_add_loop_test(tc, id_without_a_journal, 0, 3);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -5,7 +5,8 @@
  * an update that was applied. A symbolic link in the place stays, and the row
  * waits, also where the kernel would let the daemon move it (no Landlock). An
  * old copy that refd group join has moved away does not come back, and a
- * repository that a row has moved away with its directory does.
+ * repository that a row has moved away with its directory does. A search takes
+ * no directory for the repository because of an id that others may write.
  */
 #include <check.h>
 #include <errno.h>
@@ -49,6 +50,7 @@ static void make_repository(struct memfs *fs, const char *path)
 	memfs_write(fs, name,
 	    "uuid " UUID "\njournal 00000000000000000000000000000000\n"
 	    "path " WORLD_REPO "\n");
+	memfs_chmod(fs, name, 0644);
 }
 
 static void join(struct world *w)
@@ -232,6 +234,52 @@ START_TEST(repository_in_a_directory_out_of_the_way)
 }
 END_TEST
 
+static unsigned mode_of(struct world *w, const char *path)
+{
+	struct sys_stat st;
+
+	ck_assert_int_eq(SYS(w->sys, lstatat, SYS_TRUSTED, path, &st), 0);
+	return st.mode & 07777;
+}
+
+/* The id is forged in a ref of refd, or it is right, after chmod -R g+w. */
+START_TEST(an_id_that_others_may_write)
+{
+	static const char id[] = "/srv/b/forged.git/refd/id";
+	struct memfs *fs = memfs_new();
+	struct state *s = set_up(fs, "/srv/b/forged.git");
+
+	memfs_chmod(fs, id, 0664);
+	ck_assert_int_eq(put(s->w), -ENOENT);
+	ck_assert(memfs_exists(fs, id));
+	memfs_chmod(fs, id, 0644);
+	ck_assert_int_eq(put(s->w), 0);
+	ck_assert(!memfs_exists(fs, id));
+	tear_down(s);
+}
+END_TEST
+
+/* After chmod -R g+w, both repositories keep their ids, although they move. */
+START_TEST(ids_that_others_may_write_are_settled)
+{
+	struct memfs *fs = memfs_new();
+	struct state *s = set_up(fs, FAR);
+	char id[sizeof(s->former) + sizeof("/refd/id")];
+	struct repo *repo;
+
+	memfs_chmod(fs, WORLD_REPO "/refd/id", 0664);
+	memfs_chmod(fs, FAR "/refd/id", 0664);
+	ck_assert_int_eq(put_and_update(s), 0);
+	repo = world_repo(s->w, WORLD_REPO);
+	ck_assert_mem_eq(repo->uuid, uuid, sizeof(uuid));
+	repo_put(&s->w->store.repos, repo);
+	ck_assert(is_former_aside(s));
+	snprintf(id, sizeof(id), "%s/refd/id", s->former);
+	ck_assert_uint_eq(mode_of(s->w, id), 0644);
+	tear_down(s);
+}
+END_TEST
+
 static struct sweep sweep_of(int i)
 {
 	return (struct sweep){ .name = "row_place",
@@ -285,6 +333,8 @@ int main(void)
 	tcase_add_test(tc, link_in_the_place);
 	tcase_add_test(tc, old_copy_out_of_the_way);
 	tcase_add_test(tc, repository_in_a_directory_out_of_the_way);
+	tcase_add_test(tc, an_id_that_others_may_write);
+	tcase_add_test(tc, ids_that_others_may_write_are_settled);
 	tcase_add_loop_test(tc, failure_anywhere, 0, 2);
 	tcase_add_loop_test(tc, crash_anywhere, 0, 2);
 	tcase_add_loop_test(tc, power_loss_anywhere, 0, 2);

@@ -110,6 +110,8 @@ static int add_need(void *arg, const struct objects_new *found)
 	return 0;
 }
 
+/* Somebody may have exchanged the file since the opening, and the file that is
+ * written here is believed. So it gets the uuid of the opening. */
 static int write_id_again(const struct store_parts *cfg,
     const struct repo *repo)
 {
@@ -117,9 +119,11 @@ static int write_id_again(const struct store_parts *cfg,
 	int r;
 
 	r = repo_id_read(cfg->sys, repo->refd_fd, &id);
-	if (r == 0)
-		r = repo_id_write(cfg->sys, repo->refd_fd, &id, true);
-	return r;
+	if (r < 0)
+		return r;
+	memcpy(id.uuid, repo->uuid, sizeof(id.uuid));
+	memcpy(id.journal, journal_uuid(cfg->journal), sizeof(id.journal));
+	return repo_id_write(cfg->sys, repo->refd_fd, &id, true);
 }
 
 /* refd/id of REPO may be in memory only. refd does not read the file from the

@@ -37,17 +37,20 @@
 
 /* ---- which one ---- */
 
-/* The uuid of the repository whose common dir is DIR. */
-static bool read_uuid(const struct history *h, int dir, uint8_t uuid[16])
+/* The id of the repository whose common dir is DIR. */
+static bool read_id(const struct history *h, int dir, struct repo_id *id)
 {
-	struct repo_id id;
+	return repo_id_read_in(h->cfg.sys, dir, id) == 0 &&
+	    memcmp(id->journal, journal_uuid(h->cfg.journal),
+		sizeof(id->journal)) == 0;
+}
 
-	if (repo_id_read_in(h->cfg.sys, dir, &id) < 0 || !repo_id_is_own(&id) ||
-	    memcmp(id.journal, journal_uuid(h->cfg.journal),
-		sizeof(id.journal)) != 0)
-		return false;
-	memcpy(uuid, id.uuid, sizeof(id.uuid));
-	return true;
+/* Is REPO at PLACE, which has ID? */
+static bool is_at(const struct journal_repo *repo,
+    const struct repo_place *place, const struct repo_id *id)
+{
+	return memcmp(id->uuid, repo->uuid, sizeof(id->uuid)) == 0 &&
+	    repo_id_is_believed(id, repo, place->path, place->st.ino);
 }
 
 /* Is REPO at the path in the journal? If so, *PLACE is open, and the caller
@@ -55,13 +58,12 @@ static bool read_uuid(const struct history *h, int dir, uint8_t uuid[16])
 static bool is_there(const struct history *h, const struct journal_repo *repo,
     struct repo_place *place)
 {
-	uint8_t uuid[16];
+	struct repo_id found;
 
 	if (repo_find_known(h->cfg.repos, repo->path, place) < 0)
 		return false;
 	if (strcmp(place->path, repo->path) == 0 &&
-	    read_uuid(h, place->fd, uuid) &&
-	    memcmp(uuid, repo->uuid, sizeof(uuid)) == 0)
+	    read_id(h, place->fd, &found) && is_at(repo, place, &found))
 		return true;
 	SYS(h->cfg.sys, close, place->fd);
 	return false;
@@ -87,15 +89,15 @@ static int find_at(struct history *h, const struct repo_place *place,
     uint64_t *id)
 {
 	struct journal_repo repo;
-	uint8_t uuid[16];
+	struct repo_id found;
 	int r;
 
-	if (!read_uuid(h, place->fd, uuid))
+	if (!read_id(h, place->fd, &found))
 		return 0;
-	r = journal_read_repo(h->reader, 0, uuid, &repo);
+	r = journal_read_repo(h->reader, 0, found.uuid, &repo);
 	if (r != 0)
 		return r == -ENOENT ? 0 : r;
-	if (!is_copy(h, &repo, place))
+	if (is_at(&repo, place, &found) && !is_copy(h, &repo, place))
 		*id = repo.id;
 	free(repo.path);
 	return 0;

@@ -10,6 +10,7 @@
 
 #include "daemon/store/repos/repo_id.h"
 #include "daemon/store/repos/repo_internal.h"
+#include "proto/lib/own_file.h"
 
 #define CHECKPOINT_FILE "checkpoint"
 #define CHECKPOINT_MAX  128
@@ -22,14 +23,15 @@ static int check_ours(const struct sys *sys, int fd,
     const struct journal *journal)
 {
 	struct sys_stat st;
+	enum own_file whose;
 	int r = SYS(sys, fstat, fd, &st);
 
 	if (r < 0)
 		return r;
-	return S_ISREG(st.mode) && st.nlink == 1 && (st.mode & 022) == 0 &&
-		(st.uid == 0 || st.uid == journal_owner(journal)) ?
-	    0 :
-	    -EACCES;
+	whose = own_file_of(st.mode, st.uid, journal_owner(journal));
+	if (!S_ISREG(st.mode) || st.nlink != 1 || whose != OWN_FILE_CLOSED)
+		return -EACCES;
+	return 0;
 }
 
 static int open_ours(const struct sys *sys, int refd_fd,

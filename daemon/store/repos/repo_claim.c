@@ -17,6 +17,9 @@
  * the lock, so the client tries again; another daemon has the lock; the
  * repository belongs to a different journal; it is new in place of one that was
  * lost; the id can't be read, or refd did not write it; the disk failed.
+ *
+ * If others may write the id, the journal must confirm it, and then a new file
+ * replaces it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -142,7 +145,9 @@ static int take_lock(const struct repos *repos, struct repo *repo,
 	return 0;
 }
 
-/* Does PATH have a different repository with this id? */
+/* Does PATH have a different repository with this id? An id of a foreign
+ * account does not count. Otherwise whoever may write at the former path of a
+ * moved repository could make the repository a copy, without history. */
 static bool is_also_at(const struct repos *repos, const struct repo *repo,
     const char *path, const uint8_t uuid[16])
 {
@@ -168,14 +173,16 @@ static bool is_also_at(const struct repos *repos, const struct repo *repo,
 	if (r == 0)
 		r = repo_id_read(sys, refd_fd, &other);
 	SYS(sys, close, refd_fd);
-	return r == 0 && (st.dev != repo->dev || st.ino != repo->ino) &&
+	return r == 0 && other.whose != OWN_FILE_FOREIGN &&
+	    (st.dev != repo->dev || st.ino != repo->ino) &&
 	    memcmp(other.uuid, uuid, 16) == 0;
 }
 
 struct copy_search {
 	const struct repos *repos;
 	const struct repo *repo;
-	bool is_there;
+	const struct repo_id *id;
+	bool is_there, is_believed;
 };
 
 static int look_there(void *arg, const struct journal_repo *known)
@@ -184,6 +191,8 @@ static int look_there(void *arg, const struct journal_repo *known)
 
 	search->is_there =
 	    is_also_at(search->repos, search->repo, known->path, known->uuid);
+	search->is_believed = repo_id_is_believed(search->id, known,
+	    search->repo->path, search->repo->ino);
 	return 0;
 }
 
@@ -220,19 +229,22 @@ int repo_is_lost(const struct repos *repos, const struct repo_id *id)
 
 /* Is ID a copy of the id of a different repository? An account with write
  * access to refd/ can put any id there, and would get the records and the
- * history of that repository. So an id of this journal, or of no journal, which
- * a foreign account wrote is not trusted. The path in the journal is checked
- * too. */
+ * history of that repository. So an id of this journal, or of no journal, is
+ * not trusted if others can have written it (repo_id.h). The path in the
+ * journal is checked too. */
 static int find_copy(const struct repos *repos, const struct repo *repo,
     const struct repo_id *id, bool *copy)
 {
-	struct copy_search search = { .repos = repos, .repo = repo };
+	struct copy_search search = { .repos = repos,
+		.repo = repo,
+		.id = id,
+		.is_believed = id->whose == OWN_FILE_CLOSED };
 	bool is_ours = has_no_journal(repos, id) ||
 	    memcmp(id->journal, journal_uuid(repos->journal), 16) == 0;
 	int r =
 	    journal_find_repo(repos->journal, id->uuid, look_there, &search);
 
-	*copy = search.is_there || (is_ours && !repo_id_is_own(id)) ||
+	*copy = search.is_there || (is_ours && !search.is_believed) ||
 	    (strcmp(id->path, repo->path) != 0 &&
 		is_also_at(repos, repo, id->path, id->uuid));
 	return journal_result(r);
@@ -278,7 +290,10 @@ static int name_it(const struct repos *repos, struct repo *repo,
 	if (r < 0)
 		return r;
 	memcpy(repo->uuid, id->uuid, 16);
-	if (!changes && strcmp(id->path, repo->path) == 0)
+	/* An id that others may write is replaced by a new file, because
+	 * somebody can have the old one open. */
+	if (!changes && id->whose != OWN_FILE_OPEN &&
+	    strcmp(id->path, repo->path) == 0)
 		return 0;
 	snprintf(id->path, sizeof(id->path), "%s", repo->path);
 	r = repo_id_write(repos->sys, repo->refd_fd, id, has_one);

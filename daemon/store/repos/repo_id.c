@@ -9,6 +9,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "daemon/store/journal/journal.h"
+
 void repo_id_hex(const uint8_t uuid[16], char hex[33])
 {
 	int i;
@@ -73,7 +75,7 @@ static bool is_blank(const char *buf, size_t len)
 }
 
 static int read_id(const struct sys *sys, int refd_fd, char **buf, size_t *len,
-    uint32_t *owner)
+    enum own_file *whose)
 {
 	struct sys_stat st = { 0 };
 	int fd, r;
@@ -86,7 +88,7 @@ static int read_id(const struct sys *sys, int refd_fd, char **buf, size_t *len,
 	if (r == 0)
 		r = sys_read_fd(sys, fd, 8192, buf, len);
 	SYS(sys, close, fd);
-	*owner = st.uid;
+	*whose = own_file_of(st.mode, st.uid, (uint32_t)geteuid());
 	return r;
 }
 
@@ -97,7 +99,7 @@ int repo_id_read(const struct sys *sys, int refd_fd, struct repo_id *id)
 	char *buf;
 	int r;
 
-	r = read_id(sys, refd_fd, &buf, &len, &found.owner);
+	r = read_id(sys, refd_fd, &buf, &len, &found.whose);
 	if (r == -EISDIR || r == -EINVAL || r == -EFBIG || r == -ELOOP)
 		return -EBADMSG;
 	if (r < 0)
@@ -145,9 +147,14 @@ static int write_new(const struct sys *sys, int refd_fd, const char *text,
 	return r;
 }
 
-bool repo_id_is_own(const struct repo_id *id)
+/* A repository that came by a join, and was never opened, has no number in the
+ * journal. */
+bool repo_id_is_believed(const struct repo_id *id,
+    const struct journal_repo *known, const char *path, uint64_t ino)
 {
-	return id->owner == (uint32_t)geteuid() || id->owner == 0;
+	return id->whose == OWN_FILE_CLOSED ||
+	    (id->whose == OWN_FILE_OPEN && strcmp(known->path, path) == 0 &&
+		(known->ino == 0 || known->ino == ino));
 }
 
 bool repo_id_is_unclaimed(const struct repo_id *id)

@@ -20,12 +20,16 @@
 #include <stdbool.h>
 
 #include "daemon/base/sys.h"
+#include "proto/lib/own_file.h"
+
+struct journal_repo;
 
 struct repo_id {
 	uint8_t uuid[16];
 	uint8_t journal[16];
 	char path[4096];
-	uint32_t owner; /* uid of the file's owner when it was read */
+	/* Of the file when it was read. */
+	enum own_file whose;
 };
 
 /* Does not follow a link. -ENOENT: no file, or an empty file, because after a
@@ -34,10 +38,13 @@ struct repo_id {
 int repo_id_read(const struct sys *sys, int refd_fd, struct repo_id *id);
 /* The same for the common dir. */
 int repo_id_read_in(const struct sys *sys, int dirfd, struct repo_id *id);
-/* Did the account of this process, or root, write the file? No other id is
- * believed, because a group member who may write in a repository can put any
- * text into refd/. */
-bool repo_id_is_own(const struct repo_id *id);
+/* Is ID the id of the directory PATH with the number INO? A group member who
+ * may write in a repository can put any text into refd/. So a file counts that
+ * nobody but the account of this process, or root, may write. If others may
+ * write it, as after chmod -R g+w, it counts only where the journal has the
+ * repository. KNOWN: of the journal, with the uuid of ID. */
+bool repo_id_is_believed(const struct repo_id *id,
+    const struct journal_repo *known, const char *path, uint64_t ino);
 /* May any journal take the repository? A program that copies repositories from
  * other machines does not know the journal, refd disable has released the
  * repository, or an administrator has copied it. */

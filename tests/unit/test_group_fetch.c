@@ -367,6 +367,33 @@ START_TEST(a_repository_is_found_elsewhere)
 }
 END_TEST
 
+/* A member of a shared repository can write an id into a ref of refd. So such
+ * an id counts in the place of the repository alone, as after chmod -R g+w. */
+START_TEST(an_id_that_others_may_write)
+{
+	make_empty();
+	assert_fetched("main~1", NULL);
+	tmp_run("mv " REPO " dst/z.git && chmod 664 dst/z.git/refd/id");
+	place = "new/name.git";
+	/* It may be the renamed one, so no second one is made. */
+	assert_refused("others may write a refd/id with its uuid, " UUID);
+	tmp_run("mkdir dst/new && mv dst/z.git dst/new/.refd-" UUID);
+	assert_refused("others may write a refd/id with its uuid, " UUID);
+	tmp_run("test ! -e other/new && test -e dst/new/.refd-" UUID "/HEAD");
+	/* The right one comes first, wherever it is. */
+	tmp_run("cd dst && mv new/.refd-" UUID " y.git && cp -a y.git x.git && "
+		"cp -a y.git z.git && chmod 644 x.git/refd/id");
+	assert_fetched("main", NULL);
+	tmp_run("cd dst && oid=$(git -C ../w rev-parse main) && "
+		"git -C x.git cat-file -e $oid && ! git -C y.git cat-file -e "
+		"$oid && ! git -C z.git cat-file -e $oid");
+	tmp_run("cd dst && rm -r x.git y.git && mv z.git new/name.git");
+	assert_fetched("main", NULL);
+	tmp_run("git -C dst/new/name.git cat-file -e $(git -C w rev-parse "
+		"main)");
+}
+END_TEST
+
 /* The rows of the group do not have all refs of these. */
 START_TEST(old_refs_are_refused)
 {
@@ -545,6 +572,7 @@ int main(void)
 	tcase_add_test(tc, a_missing_object_is_no_success);
 	tcase_add_test(tc, a_different_repository_stays);
 	tcase_add_loop_test(tc, a_repository_is_found_elsewhere, 0, 2);
+	tcase_add_test(tc, an_id_that_others_may_write);
 	tcase_add_test(tc, old_refs_are_refused);
 	tcase_add_loop_test(tc, links_are_refused, 0, 8);
 	tcase_add_test(tc, the_configuration_of_the_repository_has_no_effect);

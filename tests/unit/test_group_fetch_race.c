@@ -91,7 +91,8 @@ START_TEST(bad_blocks_hide_one_directory)
 
 	tmp_run("git init -q --bare root/m/former.git && "
 		"cd root/m/former.git && mkdir refd && printf 'uuid " UUID
-		"\njournal %032d\npath /x\n' >refd/id && cd .. && "
+		"\njournal %032d\npath /x\n' >refd/id && "
+		"chmod 644 refd/id && cd .. && "
 		"for i in 1 2 3 4 5 6 7 8; do mkdir " BAD "$i ../" BAD
 		"$i || exit 1; done",
 	    0);
@@ -127,7 +128,7 @@ START_TEST(a_row_moves_the_repository)
 
 	tmp_run("git init -q --bare root/" ASIDE " && cd root/" ASIDE
 		" && mkdir refd && printf 'uuid " UUID
-		"\njournal %032d\npath /x\n' >refd/id",
+		"\njournal %032d\npath /x\n' >refd/id && chmod 644 refd/id",
 	    0);
 	root_fd = open(roots[0], O_RDONLY | O_DIRECTORY);
 	ck_assert_int_ge(root_fd, 0);

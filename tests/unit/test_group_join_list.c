@@ -58,6 +58,15 @@ START_TEST(a_list)
 }
 END_TEST
 
+/* Another repository of the leader could have the uuid. */
+START_TEST(an_id_that_others_may_write)
+{
+	assert_said(JOIN_LIST_MORE, A " sha1 open 61");
+	assert_said(JOIN_LIST_END, "end 1");
+	ck_assert(strstr(join_list_find(&list, A)->fault, "others may write"));
+}
+END_TEST
+
 START_TEST(an_empty_list)
 {
 	assert_said(JOIN_LIST_FAILED, "failed");
@@ -224,6 +233,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, NULL, teardown);
 	tcase_add_test(tc, a_list);
+	tcase_add_test(tc, an_id_that_others_may_write);
 	tcase_add_test(tc, an_empty_list);
 	tcase_add_test(tc, wrong_lines_are_refused);
 	tcase_add_test(tc, a_copy_counts_in_the_next_list);

@@ -20,11 +20,13 @@ static bool is_repository(int fd)
 
 /* Everybody who may write below the root can put anything into a directory. So
  * only a failure of the disk, or a lack of memory or descriptors, counts,
- * because then the repository can be there unseen. */
+ * because then the repository can be there unseen. So does an id that others
+ * may write, because it can be right. */
 static int or_none(int err)
 {
 	return err == -EIO || err == -EUCLEAN || err == -EBADMSG ||
-		err == -ENOMEM || err == -EMFILE || err == -ENFILE ?
+		err == -ENOMEM || err == -EMFILE || err == -ENFILE ||
+		err == -EKEYREJECTED ?
 	    err :
 	    -ENOENT;
 }
@@ -32,10 +34,13 @@ static int or_none(int err)
 /* Closes FD unless the result is FD. */
 static int find_in(int fd, const struct fetch_wish *wish, unsigned depth)
 {
-	int found = fetch_id_look(fd, wish);
+	enum own_file whose;
+	int found = fetch_id_look(fd, wish, &whose);
 
-	if (found == 0)
+	if (found == 0 && whose == OWN_FILE_CLOSED)
 		return fd;
+	if (found == 0)
+		found = -EKEYREJECTED;
 	if (found != -ENOENT || depth == DEPTH_MAX || is_repository(fd)) {
 		close(fd);
 		return or_none(found);

@@ -23,19 +23,20 @@ char *fetch_id_hex(const uint8_t uuid[16], char hex[FETCH_ID_HEX + 1])
 
 /* -ENOENT: no id. So is a blank file, because a power loss blanks a file that
  * was never synced. */
-static int read_id(int dir, struct text *id)
+static int read_id(int dir, struct text *id, enum own_file *whose)
 {
-	int fd = fetch_repo_beneath(dir, "id", O_RDONLY), err;
+	int fd = fetch_repo_beneath(dir, "id", O_RDONLY), err = -EINVAL;
 	struct stat st;
 
+	*whose = OWN_FILE_FOREIGN;
 	if (fd < 0)
 		return fd;
-	/* As repo_id_is_own() of the daemon. Otherwise a user who may write
-	 * below the root could get the objects of another repository. */
-	err = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-		(st.st_uid == geteuid() || st.st_uid == 0) ?
-	    text_read(id, fd, ID_MAX) :
-	    -EINVAL;
+	/* As in repo_id.c of the daemon. Otherwise a user who may write below
+	 * the root could get the objects of another repository. */
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		*whose = own_file_of(st.st_mode, st.st_uid, geteuid());
+	if (*whose != OWN_FILE_FOREIGN)
+		err = text_read(id, fd, ID_MAX);
 	close(fd);
 	return err == 0 && *id->data == 0 ? -ENOENT : err;
 }
@@ -129,15 +130,16 @@ bool fetch_id_is_new(const struct fetch_wish *wish)
 	return wish->copies || wish->uuid[6] >> 4 == 8;
 }
 
-bool fetch_id_read(const char *path, char hex[FETCH_ID_HEX + 1])
+enum own_file fetch_id_read(const char *path, char hex[FETCH_ID_HEX + 1])
 {
 	int repo = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), dir = -1;
+	enum own_file whose = OWN_FILE_FOREIGN;
 	struct text id = { 0 };
 	bool is_there;
 
 	if (repo >= 0)
 		dir = fetch_repo_beneath(repo, "refd", O_RDONLY | O_DIRECTORY);
-	is_there = dir >= 0 && read_id(dir, &id) == 0 &&
+	is_there = dir >= 0 && read_id(dir, &id, &whose) == 0 &&
 	    sscanf(id.data, "uuid %32[0-9a-f]\n", hex) == 1 &&
 	    strlen(hex) == FETCH_ID_HEX;
 	if (dir >= 0)
@@ -145,14 +147,15 @@ bool fetch_id_read(const char *path, char hex[FETCH_ID_HEX + 1])
 	if (repo >= 0)
 		close(repo);
 	text_done(&id);
-	return is_there;
+	return is_there ? whose : OWN_FILE_FOREIGN;
 }
 
-int fetch_id_look(int repo_fd, const struct fetch_wish *wish)
+int fetch_id_look(int repo_fd, const struct fetch_wish *wish,
+    enum own_file *whose)
 {
 	struct text id = { 0 };
 	int dir = fetch_repo_beneath(repo_fd, "refd", O_RDONLY | O_DIRECTORY);
-	int err = dir < 0 ? dir : read_id(dir, &id);
+	int err = dir < 0 ? dir : read_id(dir, &id, whose);
 
 	if (err == 0)
 		err = check_id(&id, wish);
@@ -168,11 +171,12 @@ bool fetch_id_may_claim(int repo_fd, const struct fetch_site *site,
 {
 	int objects =
 	    fetch_repo_beneath(repo_fd, "objects", O_RDONLY | O_DIRECTORY);
+	enum own_file whose;
 
 	if (objects < 0)
 		return false;
 	close(objects);
-	return fetch_id_look(repo_fd, wish) == -ENOENT &&
+	return fetch_id_look(repo_fd, wish, &whose) == -ENOENT &&
 	    may_begin(repo_fd, site, wish);
 }
 
@@ -199,9 +203,10 @@ bool fetch_id_claim(int repo_fd, const struct fetch_site *site,
 {
 	struct text id = { 0 };
 	int dir = open_refd(repo_fd), err = dir;
+	enum own_file whose;
 
 	if (dir >= 0) {
-		err = read_id(dir, &id);
+		err = read_id(dir, &id, &whose);
 		if (err == 0)
 			err = check_id(&id, wish);
 		else if (err == -ENOENT)

@@ -5,22 +5,26 @@
 #define GROUP_SERVICE_FETCH_ID_H
 
 #include "daemon/group/service/fetch.h"
+#include "proto/lib/own_file.h"
 
 #define FETCH_ID_HEX 32
 
 /* Returns HEX, with a NUL. */
 char *fetch_id_hex(const uint8_t uuid[16], char hex[FETCH_ID_HEX + 1]);
 
-/* Reads the uuid of the repository DIR. False: DIR has no refd/id. */
-bool fetch_id_read(const char *dir, char hex[FETCH_ID_HEX + 1]);
+/* Reads the uuid of the repository DIR. FOREIGN: DIR has no refd/id that this
+ * account or root wrote. */
+enum own_file fetch_id_read(const char *dir, char hex[FETCH_ID_HEX + 1]);
 
 /* May a missing repository be made? The leader has begun without refs, or all
  * refs are copied. */
 bool fetch_id_is_new(const struct fetch_wish *wish);
 
-/* 0: the directory REPO_FD has the uuid of WISH. -ESTALE: a different one, or
- * no proper file. -ENOENT: none. Otherwise the disk has failed. */
-int fetch_id_look(int repo_fd, const struct fetch_wish *wish);
+/* 0: the directory REPO_FD has the uuid of WISH, in a file that is CLOSED or
+ * OPEN (*WHOSE). -ESTALE: a different one, or no proper file. -ENOENT: none.
+ * Otherwise the disk has failed. */
+int fetch_id_look(int repo_fd, const struct fetch_wish *wish,
+    enum own_file *whose);
 
 /* Is REPO_FD a repository without an id that fetch_id_claim() would take? */
 bool fetch_id_may_claim(int repo_fd, const struct fetch_site *site,

@@ -27,6 +27,7 @@ struct opening {
 	const struct fetch_wish *wish;
 	struct text *why;
 	int err; /* of a failed look; 0: none */
+	bool is_doubtful; /* others may write an id with the uuid */
 };
 
 static bool fail(struct opening *o, const char *doing, int err)
@@ -268,21 +269,29 @@ static char *aside_path(const struct fetch_wish *wish)
 	    fetch_id_hex(wish->uuid, hex));
 }
 
-/* A failure of the disk or of memory says nothing about the repository. So no
- * second repository may be made. */
+/* A failure of the disk or of memory says nothing about the repository, and a
+ * doubtful id may be right. So no second repository may be made. */
 static void note_failure(struct opening *o, int err)
 {
-	if (err != -ENOENT && err != -ENOTDIR && err != -ELOOP &&
+	if (err == -EKEYREJECTED)
+		o->is_doubtful = true;
+	else if (err != -ENOENT && err != -ENOTDIR && err != -ELOOP &&
 	    err != -ESTALE)
 		o->err = -err;
 }
 
-/* Uses the repository at PATH if it has the uuid. */
-static bool is_at(struct opening *o, const char *root, const char *path)
+/* Uses the repository at PATH if it has the uuid. IS_PLACE: PATH is its place.
+ * After chmod -R g+w, others may write the id until the next row, so such an id
+ * counts in the place. It does not count aside, where nothing confirms it. */
+static bool is_at(struct opening *o, const char *root, const char *path,
+    bool is_place)
 {
+	enum own_file whose = OWN_FILE_FOREIGN;
 	int fd = beneath_root(root, path);
-	int err = fd < 0 ? fd : fetch_id_look(fd, o->wish);
+	int err = fd < 0 ? fd : fetch_id_look(fd, o->wish, &whose);
 
+	if (err == 0 && whose != OWN_FILE_CLOSED && !is_place)
+		err = -EKEYREJECTED;
 	if (err == 0) {
 		o->repo->fd = fd;
 		return true;
@@ -296,7 +305,7 @@ static bool is_at(struct opening *o, const char *root, const char *path)
 static bool is_aside(struct opening *o, const char *root)
 {
 	char *path = aside_path(o->wish);
-	bool is_it = is_at(o, root, path);
+	bool is_it = is_at(o, root, path, false);
 
 	free(path);
 	return is_it;
@@ -306,8 +315,8 @@ static bool is_aside(struct opening *o, const char *root)
  * the place gets a second look. */
 static bool is_in_place(struct opening *o, const char *root)
 {
-	return is_at(o, root, o->wish->path) || is_aside(o, root) ||
-	    is_at(o, root, o->wish->path);
+	return is_at(o, root, o->wish->path, true) || is_aside(o, root) ||
+	    is_at(o, root, o->wish->path, true);
 }
 
 static bool is_elsewhere(struct opening *o, const char *root)
@@ -332,7 +341,8 @@ static bool may_claim_place(struct opening *o, const char *root)
 	return o->repo->fd == fd;
 }
 
-/* The root that has the repository. NULL: none has, or o->err. */
+/* The root that has the repository. NULL: none has, or o->err, or
+ * o->is_doubtful. */
 static const char *find(struct opening *o)
 {
 	const struct fetch_site *site = o->site;
@@ -346,22 +356,36 @@ static const char *find(struct opening *o)
 	for (i = 0; i < site->nr_roots && !o->wish->is_new; i++)
 		if (is_elsewhere(o, site->roots[i]))
 			return site->roots[i];
-	for (i = 0; i < site->nr_roots && !o->err; i++)
+	for (i = 0; i < site->nr_roots && !o->err && !o->is_doubtful; i++)
 		if (may_claim_place(o, site->roots[i]))
 			return site->roots[i];
 	return NULL;
 }
 
+static bool doubt(const struct opening *o)
+{
+	char hex[FETCH_ID_HEX + 1];
+
+	text_addf(o->why,
+	    "'%s' is missing, and others may write a refd/id with its uuid, "
+	    "%s, elsewhere below the root: if it is the repository, run chmod "
+	    "644 for this file, and otherwise move it away",
+	    o->wish->path, fetch_id_hex(o->wish->uuid, hex));
+	return false;
+}
+
 bool fetch_repo_open(struct fetch_repo *repo, const struct fetch_site *site,
     const struct fetch_wish *wish, struct text *why)
 {
-	struct opening o = { repo, site, wish, why, 0 };
+	struct opening o = { repo, site, wish, why, 0, false };
 	const char *root;
 
 	*repo = (struct fetch_repo){ -1, -1, -1 };
 	root = find(&o);
 	if (!root && o.err)
 		return fail(&o, "cannot look for", o.err);
+	if (!root && o.is_doubtful)
+		return doubt(&o);
 	if (root)
 		return check_owner(&o, repo->fd) &&
 		    fetch_id_claim(repo->fd, site, root, wish, why) &&
@@ -378,7 +402,7 @@ bool fetch_repo_open(struct fetch_repo *repo, const struct fetch_site *site,
 bool fetch_repo_open_place(struct fetch_repo *repo, const char *root,
     const struct fetch_wish *wish, struct text *why)
 {
-	struct opening o = { repo, NULL, wish, why, 0 };
+	struct opening o = { repo, NULL, wish, why, 0, false };
 
 	*repo = (struct fetch_repo){ beneath_root(root, wish->path), -1, -1 };
 	if (repo->fd < 0)
@@ -430,7 +454,8 @@ static bool leave(const struct fetch_site *site, const struct fetch_wish *wish,
 	    slash ? xasprintf("%.*s", (int)(slash - path), path) : xstrdup(".");
 	int parent = beneath_root(site->roots[0], above);
 	int fd = parent < 0 ? parent : open_dir(parent, name);
-	int r = fd < 0 ? fd : fetch_id_look(fd, wish);
+	enum own_file whose;
+	int r = fd < 0 ? fd : fetch_id_look(fd, wish, &whose);
 	/* No row follows a link, or takes a directory without the id. */
 	bool is_gone = r == -ENOENT || r == -ESTALE || r == -ELOOP ||
 	    r == -ENOTDIR || (r == 0 && clear_place(parent, name, path, wish));
@@ -478,7 +503,7 @@ static int place(int parent, const char *from, const char *name)
 bool fetch_repo_place(const struct fetch_site *site,
     const struct fetch_wish *wish, struct text *why)
 {
-	struct opening o = { NULL, site, wish, why, 0 };
+	struct opening o = { NULL, site, wish, why, 0, false };
 	char *aside = aside_path(wish), *slash = strrchr(aside, '/');
 	const char *name = strrchr(wish->path, '/');
 	int parent, err;

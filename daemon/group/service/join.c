@@ -196,7 +196,7 @@ static void look(const char *dir, void *data)
 	path += strspn(path, "/");
 	if (has_prefix(name ? name : dir, "/.refd-"))
 		return;
-	if (fetch_id_read(dir, hex))
+	if (fetch_id_read(dir, hex) != OWN_FILE_FOREIGN)
 		repo = join_list_find(&j->list, hex);
 	if (repo && !strcmp(repo->path, path))
 		return;

@@ -37,6 +37,9 @@ static const struct {
 	{ "shallow",
 	    "it is a shallow clone on the leader, and git would leave refs out "
 	    "of the copy: run git fetch --unshallow there" },
+	{ "open",
+	    "others may write its refd/id on the leader, so it could have the "
+	    "id of a different repository: run refd enable for it there" },
 	{ "unreadable",
 	    "git cannot read its configuration on the leader: the log of "
 	    "refd-group there has the reason" },

@@ -79,7 +79,10 @@ static bool is_shallow(const char *dir)
 	return is;
 }
 
-static void tell_repository(struct lister *l, const char *dir, const char *uuid)
+/* If others may write the id, a different repository could have it, and the new
+ * node would take the refs for those of the right one. */
+static void tell_repository(struct lister *l, const char *dir, const char *uuid,
+    enum own_file whose)
 {
 	const char *path = dir + strlen(l->config->roots[0]);
 	const char *state = "unreadable";
@@ -93,6 +96,8 @@ static void tell_repository(struct lister *l, const char *dir, const char *uuid)
 		    is_shallow(dir)       ? "shallow" :
 					    "shown";
 	}
+	if (whose == OWN_FILE_OPEN)
+		state = "open";
 	path += strspn(path, "/");
 	if (strlen(path) > PATH_BYTES) {
 		state = "long";
@@ -116,11 +121,14 @@ static void look(const char *dir, void *data)
 	const char *name = strrchr(dir, '/');
 	char uuid[FETCH_ID_HEX + 1];
 	struct lister *l = data;
+	enum own_file whose;
 
-	if (l->is_whole && !atomic_load(&l->has_ended) &&
-	    !has_prefix(name ? name : dir, "/.refd-") &&
-	    fetch_id_read(dir, uuid))
-		tell_repository(l, dir, uuid);
+	if (!l->is_whole || atomic_load(&l->has_ended) ||
+	    has_prefix(name ? name : dir, "/.refd-"))
+		return;
+	whose = fetch_id_read(dir, uuid);
+	if (whose != OWN_FILE_FOREIGN)
+		tell_repository(l, dir, uuid, whose);
 }
 
 static bool tell_unnamed(struct lister *l, size_t nr)

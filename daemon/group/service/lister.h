@@ -9,9 +9,10 @@
  *			repository; the path in hexadecimal digits. The state is
  *			shown: all can be fetched; hidden: not all refs can be;
  *			importing: perhaps refs that are no rows yet; shallow:
- *			git would leave refs out; unreadable: git fails at the
- *			configuration; or long: the uuid stands for a path that
- *			is too long for a notice
+ *			git would leave refs out; open: others may write
+ *			refd/id; unreadable: git fails at the configuration; or
+ *			long: the uuid stands for a path that is too long for a
+ *			notice
  *			"<request> busy": the search has begun
  *			"<request> unnamed <number>", if not 0: directories
  *			beyond the search. Anybody who may write below the root

@@ -62,11 +62,19 @@ int tree_make(int dirfd, const char *name)
 
 void tree_read(int dirfd, const char *name, struct text *t)
 {
+	struct stat st;
+
+	tree_read_stat(dirfd, name, t, &st);
+}
+
+void tree_read_stat(int dirfd, const char *name, struct text *t,
+    struct stat *st)
+{
 	int fd = open_file(dirfd, name, O_RDONLY), r;
 
 	text_clear(t);
 	text_adds(t, "");
-	r = text_read(t, fd, READ_MAX);
+	r = fstat(fd, st) < 0 ? -errno : text_read(t, fd, READ_MAX);
 	if (r == 0 && strlen(t->data) != t->len)
 		r = -EINVAL;
 	errno = -r;

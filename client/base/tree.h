@@ -10,6 +10,7 @@
 #define CLIENT_BASE_TREE_H
 
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "proto/lib/cli.h"
 
@@ -21,6 +22,9 @@ int tree_open(int dirfd, const char *name);
 int tree_make(int dirfd, const char *name);
 /* T becomes the content of the file NAME, of at most 1 MiB, without a NUL. */
 void tree_read(int dirfd, const char *name, struct text *t);
+/* The same. ST becomes the status of this very file. */
+void tree_read_stat(int dirfd, const char *name, struct text *t,
+    struct stat *st);
 /* Makes the file NAME with CONTENT, which is on the disk then. */
 void tree_write(int dirfd, const char *name, const char *content);
 bool tree_has(int dirfd, const char *name);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/base/child.h"
@@ -33,6 +34,7 @@
 #include "client/request/daemon_of.h"
 #include "client/request/hold.h"
 #include "client/request/probe.h"
+#include "proto/lib/own_file.h"
 
 /* ---- giving a repository back ---- */
 
@@ -49,6 +51,8 @@
  * The daemon is held back (client/request/hold.h): it has closed the repository
  * and forgotten all records of it. Then the journal in refd/id becomes zeros,
  * which is an id that no journal has claimed (daemon/store/repos/repo_id.h).
+ * The new file is one that daemons believe. So nobody else may write it,
+ * whatever the umask, and an id that others may have written is only removed.
  *
  * Failures: updates or records wait, and the id stays as it is.
  */
@@ -73,20 +77,32 @@ static bool is_served(const struct gitdir *gd,
 	return probe == PROBE_OK;
 }
 
+static void write_id(int refd, const char *text)
+{
+	const mode_t mask = umask(022);
+
+	unlinkat(refd, "id.new", 0);
+	tree_write(refd, "id.new", text);
+	umask(mask);
+	tree_check(renameat(refd, "id.new", refd, "id"), "replace", refd, "id");
+}
+
 static void clear_journal(int refd)
 {
 	static const char key[] = "\njournal ";
 	struct text id = { 0 };
+	struct stat st;
 	char *at;
 
-	tree_read(refd, "id", &id);
+	tree_read_stat(refd, "id", &id, &st);
 	at = strstr(id.data, key);
 	if (!at || strspn(at + strlen(key), "0123456789abcdef") != DIGITS)
 		die("refd/id is not what refd wrote there");
 	memset(at + strlen(key), '0', DIGITS);
-	unlinkat(refd, "id.new", 0);
-	tree_write(refd, "id.new", id.data);
-	tree_check(renameat(refd, "id.new", refd, "id"), "replace", refd, "id");
+	if (own_file_of(st.st_mode, st.st_uid, geteuid()) == OWN_FILE_CLOSED)
+		write_id(refd, id.data);
+	else
+		tree_check(unlinkat(refd, "id", 0), "remove", refd, "id");
 	tree_check(fsync(refd), "sync", refd, ".");
 	text_done(&id);
 }

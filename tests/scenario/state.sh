@@ -162,11 +162,14 @@ id_is() { # REPORTED-AS WORDS
 new_repo released.git bare
 commit=$(new_commit released.git one)
 quiet() { "$@" >"$T/said" 2>&1; }
+with_umask() { (umask "$1" && shift && quiet "$@"); }
 check 'to be released: enabled' quiet "$REFD" enable "$T/released.git"
 check 'to be released: an update' "$REFD" update -C "$T/released.git" \
 	refs/heads/one "$commit"
-check 'disabled' quiet "$REFD" disable "$T/released.git"
+check 'disabled' with_umask 002 "$REFD" disable "$T/released.git"
 id_is 'disabled: no journal' 'journal 0\{32\}$'
+is 'disabled: nobody else may write the id' 644 \
+	"$(stat -c %a "$T/released.git/refd/id")"
 check 'enabled again' quiet "$REFD" enable "$T/released.git"
 check 'enabled again: an update' "$REFD" update -C "$T/released.git" \
 	refs/heads/two "$commit"
@@ -174,6 +177,15 @@ id_is 'enabled again: a journal' 'journal .*[1-9a-f]'
 is 'enabled again: with the history' 2 \
 	"$("$REFD" log --repo "$T/released.git" --json | wc -l)"
 check 'disabled again' quiet "$REFD" disable "$T/released.git"
+# The daemon has it open, and does not look at the id again.
+new_repo open.git bare
+check 'an id that others may write: an update' "$REFD" update \
+	-C "$T/open.git" refs/heads/one "$(new_commit open.git one)"
+chmod 664 "$T/open.git/refd/id"
+check 'an id that others may write: disabled' quiet "$REFD" disable \
+	"$T/open.git"
+check 'an id that others may write: it is gone' \
+	test ! -e "$T/open.git/refd/id"
 stop_daemon
 rm -rf "$T/purged"
 mv "$STATE" "$T/purged"

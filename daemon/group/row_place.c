@@ -361,7 +361,10 @@ static int clear_place(const struct put *p, const char *root)
 		r = spot_id(p, &spot, &id);
 	if (r == 0)
 		r = settle_id(p, &spot, &id);
-	if (r == 0) {
+	/* A forged uuid would take the name from the repository that has it. */
+	if (r == 0 && id.whose == OWN_FILE_OPEN) {
+		r = clear_other(p, &spot);
+	} else if (r == 0) {
 		aside_name(id.uuid, name);
 		r = rename_to(p, &spot, name);
 	} else if (r == -ENODATA) {

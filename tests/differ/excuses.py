@@ -109,6 +109,7 @@ RULES = [
     ("git logs nothing in the git-dir of a worktree",
      files.in_git_dir_of_worktree),
     ("refd gives a log its mode before it is written", files.unwritten_log),
+    ("refd takes no right to write a log", files.still_open_log),
     ("a full stop was cut off the committer's name",
      older((2, 48), files.full_stop)),
 

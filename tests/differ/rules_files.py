@@ -216,6 +216,14 @@ def unwritten_log(diff, pair, diffs):
         pair.before.get(diff.path, (0, 0, 0))[2] == diff.git[2]
 
 
+def still_open_log(diff, pair, diffs):
+    """git takes the right to write an old log, and refd does not, because
+    somebody can have the log open."""
+    return re.search("logs.*: mode of a file", diff.kind) and \
+        diff.path in pair.before and diff.refd[1] == \
+        diff.git[1] | (pair.before[diff.path][1] & 0o022)
+
+
 def not_atomic(diff, pair, diffs):
     """git said that all was prepared, or wrote the first refs, and then
     found something in the way."""

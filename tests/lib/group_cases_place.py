@@ -238,7 +238,7 @@ def test_in_the_way():
     move(a, 'way/x.git', 'way/y.git')
     os.makedirs(f'{b.root}/victim/refd')
     with open(f'{b.root}/victim/refd/id', 'w') as f:
-        f.write(f'uuid {"7" * 32}\njournal {"0" * 32}\npath x\n')
+        f.write(f'uuid {"7" * 32}\njournal {"0" * 32}\npath /x\n')
     way = f'{b.root}/way/y.git'
     os.symlink(f'{TOP}/root/victim', way)
     before = len(b.said())

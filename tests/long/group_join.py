@@ -297,7 +297,8 @@ class Broken:
         for name in ('objects', 'refd'):
             os.makedirs(f'{a.root}/{LONG}/{name}')
         for name, text in (('HEAD', 'ref: refs/heads/main\n'),
-                           ('refd/id', f'uuid {LONG_ID}\n')):
+                           ('refd/id', f'uuid {LONG_ID}\n'
+                            f'journal {"0" * 32}\npath /x\n')):
             with open(f'{a.root}/{LONG}/{name}', 'w') as f:
                 f.write(text)
         with open(f'{a.root}/{Q}/config', 'a') as f:

@@ -121,6 +121,32 @@ in_a_ref() { # ID-FILE LINE
 		"$(stat -c %u "$1") $(head -n 1 "$1")"
 }
 
+# She has the log open while the daemon gives it the mode that she has set.
+in_a_log() { # ID-FILE LINE
+	local repo=$T/of$ALICE/y.git two
+	as $ALICE sh -c "umask 0; mkdir -p '$repo/logs/refs/heads'"
+	as $ALICE git -C "$repo" config core.logAllRefUpdates always
+	is 'a log' ok "$(update $ALICE y.git refs/heads/l "$one")"
+	two=$(as $ALICE git -C "$repo" commit-tree -m two "$one^{tree}")
+	as $ALICE git -C "$repo" config core.sharedRepository 0644
+	check 'a second line' as $ALICE python3 - "$REFD" "$repo" "$1" "$2" \
+		"$two" <<'PYTHON'
+import os, subprocess, sys
+refd, repo, id_file, line, two = sys.argv[1:]
+log = repo + '/logs/refs/heads/l'
+with open(id_file) as f:
+    text = '\n'.join([line] + f.read().split('\n')[1:])
+fd = os.open(log, os.O_RDWR)
+subprocess.run([refd, 'update', '--git-dir', repo, 'refs/heads/l', two],
+               check=True)
+os.ftruncate(fd, 0)
+os.pwrite(fd, text.encode(), 0)
+os.rename(log, id_file)
+PYTHON
+	is 'his id is in a log of the daemon' "$ACCOUNT $2" \
+		"$(stat -c %u "$1") $(head -n 1 "$1")"
+}
+
 # ---- attempts to write without access ----
 
 # The daemon's answer to a user who knows a path without access to it.
@@ -310,6 +336,7 @@ start || exit 1
 another_s_id
 an_id_of_one_who_is_away in_a_file_of_hers
 an_id_of_one_who_is_away in_a_ref
+an_id_of_one_who_is_away in_a_log
 closed_above
 all_connections
 many_alternates

@@ -3,9 +3,11 @@
  * values, directory/file conflicts, packed refs, deletions, reflogs, foreign
  * locks, and atomic transactions. No lock or staged file is left. A file that
  * the kernel keeps for another account denies an update. The time in the log of
- * a group is not counted as a time of locks.
+ * a group is not counted as a time of locks. No log looks as if only the daemon
+ * had written it.
  */
 #include <check.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -366,6 +368,29 @@ START_TEST(the_log_of_a_group_gives_no_rest)
 }
 END_TEST
 
+/* Somebody can have the log open. Without the right, it would look as if only
+ * the daemon had written the log. Git takes the right. */
+START_TEST(a_log_keeps_the_right_to_write)
+{
+	static const char log[] = WORLD_REPO "/logs/refs/heads/a";
+	const struct sys *sys = memfs_other(w->fs);
+	struct sys_stat st;
+	struct txn *txn;
+
+	OK("a=1");
+	memfs_chmod(w->fs, log, 0666);
+	txn = world_begin(w, "a=2", false);
+	ck_assert_ptr_nonnull(txn);
+	txn->req.shared_repository = "0640";
+	world_batch(w, &txn, 1);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	world_done(w, txn);
+	ck_assert_int_eq(world_log_count(w, "a", '1', '2'), 1);
+	ck_assert_int_eq(SYS(sys, lstatat, AT_FDCWD, log, &st), 0);
+	ck_assert_uint_eq(st.mode & 07777, 0662);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("apply");
@@ -389,6 +414,7 @@ int main(void)
 	tcase_add_test(tc, a_name_taken_during_the_flush_is_aborted);
 	tcase_add_test(tc, a_file_of_another_account);
 	tcase_add_test(tc, the_log_of_a_group_gives_no_rest);
+	tcase_add_test(tc, a_log_keeps_the_right_to_write);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -377,6 +377,10 @@ START_TEST(an_id_that_others_may_write)
 	place = "new/name.git";
 	/* It may be the renamed one, so no second one is made. */
 	assert_refused("others may write a refd/id with its uuid, " UUID);
+	/* Nor is an empty one in its place taken. */
+	tmp_run("git init -q --bare dst/new/name.git");
+	assert_refused("others may write a refd/id with its uuid, " UUID);
+	tmp_run("test ! -e dst/new/name.git/refd && rm -r dst/new");
 	tmp_run("mkdir dst/new && mv dst/z.git dst/new/.refd-" UUID);
 	assert_refused("others may write a refd/id with its uuid, " UUID);
 	tmp_run("test ! -e other/new && test -e dst/new/.refd-" UUID "/HEAD");
@@ -391,6 +395,32 @@ START_TEST(an_id_that_others_may_write)
 	assert_fetched("main", NULL);
 	tmp_run("git -C dst/new/name.git cat-file -e $(git -C w rev-parse "
 		"main)");
+}
+END_TEST
+
+#define UUIDS "uuid " UUID "\\njournal " UUID "\\n"
+
+static const char *const no_ids[] = {
+	UUIDS "path x\\n0x000000000001-0x000000000001-00000001.ref\\n",
+	UUIDS "path /x",
+	UUIDS "path /x\\n\\0\\n",
+	UUIDS "path /",
+	UUIDS,
+};
+#define NO_IDS (sizeof(no_ids) / sizeof(no_ids[0]))
+
+/* A list of reftables, and the copy of a torn log, can have a line of somebody
+ * else, in a file that only this account may write. */
+START_TEST(a_text_that_is_no_id)
+{
+	make_empty();
+	assert_fetched("main~1", NULL);
+	tmp_run("mv " REPO " dst/z.git && printf '%s' >dst/z.git/refd/id",
+	    no_ids[_i]);
+	place = "new/name.git";
+	assert_fetched("main", NULL);
+	tmp_run("test -e other/new/.refd-" UUID "/refd/id && "
+		"! git -C dst/z.git cat-file -e $(git -C w rev-parse main)");
 }
 END_TEST
 
@@ -474,11 +504,13 @@ START_TEST(a_copy_has_no_file_of_an_old_repository)
 	char *out;
 
 	tmp_run("git init -q --bare other/old && cd other/old && mkdir refd && "
-		"echo uuid " UUID " >refd/id && "
+		"printf 'uuid " UUID "\njournal %032d\npath /x\n' >refd/id && "
+		"chmod 644 refd/id && "
 		"git symbolic-ref refs/heads/a refs/heads/b && "
 		"git config include.path /evil && echo /evil >commondir && "
 		"cd .. && "
-		"cp -r old .refd-" UUID " && cp -r old 'a b#.git'");
+		"cp -r old .refd-" UUID " && cp -r old 'a b#.git'",
+	    1);
 	ck_assert_msg(fetch_repo_open(&repo, &site, &wish, &why), "%s",
 	    why.data);
 	out = tmp_output("cd other/.refd-" UUID " && stat -c %%a . && "
@@ -506,8 +538,11 @@ START_TEST(an_old_copy_leaves_its_place)
 		.cancel = -1 };
 
 	tmp_run("git init -q --bare other/t/x.git && cd other/t && "
-		"mkdir x.git/refd && echo uuid " UUID " >x.git/refd/id && "
-		"cp -r x.git old && cp -r x.git .refd-" UUID);
+		"mkdir x.git/refd && printf 'uuid " UUID
+		"\njournal %032d\npath /x\n' >x.git/refd/id && "
+		"chmod 644 x.git/refd/id && "
+		"cp -r x.git old && cp -r x.git .refd-" UUID,
+	    1);
 	ck_assert(fetch_repo_leave(&site, &wish));
 	tmp_run("cd other/t && test ! -e x.git && test ! -e .refd-" UUID " && "
 		"test $(ls -d .refd-way-" UUID "-* | wc -l) = 2 && "
@@ -573,6 +608,7 @@ int main(void)
 	tcase_add_test(tc, a_different_repository_stays);
 	tcase_add_loop_test(tc, a_repository_is_found_elsewhere, 0, 2);
 	tcase_add_test(tc, an_id_that_others_may_write);
+	tcase_add_loop_test(tc, a_text_that_is_no_id, 0, (int)NO_IDS);
 	tcase_add_test(tc, old_refs_are_refused);
 	tcase_add_loop_test(tc, links_are_refused, 0, 8);
 	tcase_add_test(tc, the_configuration_of_the_repository_has_no_effect);

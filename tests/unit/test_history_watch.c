@@ -401,6 +401,13 @@ START_TEST(an_open_id_counts_only_in_its_place)
 	tmp_run("chmod 644 %s/moved.git/refd/id", fixture.root);
 	ck_assert_str_eq(fixture_log("moved.git", NULL, false, 0, NULL),
 	    " refs/heads/main@1");
+	/* A double at the former path has no history, and makes no copy. */
+	tmp_run("mkdir -m 755 %s %s/refs %s/refd && "
+		"cp %s/moved.git/refd/id %s/refd && chmod 664 %s/refd/id",
+	    path, path, path, fixture.root, path, path);
+	expect_told("", "");
+	ck_assert_str_eq(fixture_log("moved.git", NULL, false, 0, NULL),
+	    " refs/heads/main@1");
 }
 END_TEST
 

@@ -210,6 +210,9 @@ START_TEST(wrong_lists)
 	refused(-EBADMSG, "no name of a table");
 	put_list("\n");
 	refused(-EBADMSG, "no name of a table");
+	/* refd copies the list, so no line may look like one of refd/id. */
+	put_list("uuid x.ref\n");
+	refused(-EBADMSG, "no name of a table");
 	put_list("x.ref");
 	refused(-EBADMSG, "cut off");
 	rh_put(rr_sys, rr_dir, REFTABLE_LIST, "a\0b\n", 4);

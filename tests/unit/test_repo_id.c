@@ -208,7 +208,8 @@ START_TEST(id_that_others_may_write_of_another_journal)
 }
 END_TEST
 
-/* Somebody who may write at the former path forges a double there. */
+/* Somebody who may write at the former path forges a double there: in a file of
+ * another account, or in a ref of refd. */
 START_TEST(id_at_the_former_path_of_another_account)
 {
 	uint8_t uuid[16], now[16];
@@ -220,11 +221,33 @@ START_TEST(id_at_the_former_path_of_another_account)
 	memfs_mkdirs(w->fs, WORLD_REPO "/refd");
 	memfs_write(w->fs, ID, id);
 	free(id);
+	memfs_chmod(w->fs, ID, _i == 2 ? 0664 : 0644);
 	if (_i == 0)
 		memfs_set_owner(w->fs, ID, 1001, 1001);
 	learn(MOVED, now);
 	/* The daemon's account wrote both: MOVED is the copy. */
-	ck_assert_int_eq(memcmp(now, uuid, sizeof(uuid)) == 0, _i == 0);
+	ck_assert_int_eq(memcmp(now, uuid, sizeof(uuid)) == 0, _i != 1);
+}
+END_TEST
+
+/* After chmod -R g+w, the original is still known in its place. */
+START_TEST(id_of_a_copy_of_what_others_may_write)
+{
+	uint8_t uuid[16], now[16];
+	char *id;
+
+	learn(WORLD_REPO, uuid);
+	id = memfs_read(w->fs, ID, NULL);
+	make_repository(OTHER);
+	memfs_write(w->fs, OTHER "/refd/id", id);
+	memfs_chmod(w->fs, OTHER "/refd/id", 0644);
+	free(id);
+	memfs_chmod(w->fs, ID, 0664);
+	learn(OTHER, now);
+	ck_assert_mem_ne(now, uuid, sizeof(uuid));
+	touch_config();
+	learn(WORLD_REPO, now);
+	ck_assert_mem_eq(now, uuid, sizeof(uuid));
 }
 END_TEST
 
@@ -254,6 +277,60 @@ START_TEST(id_without_a_journal)
 }
 END_TEST
 
+/* It came by a join, and was never opened, so the journal has no inode. */
+START_TEST(id_that_others_may_write_of_a_join)
+{
+	char path[] = WORLD_REPO;
+	struct journal_repo known = { .uuid = { 0xab, 0xcd }, .path = path };
+	uint8_t now[16];
+
+	ck_assert_int_eq(journal_register_repo(w->store.journal, &known), 0);
+	memfs_write(w->fs, ID,
+	    "uuid abcd0000000000000000000000000000\n"
+	    "journal 00000000000000000000000000000000\npath /srv/x\n");
+	memfs_chmod(w->fs, ID, 0664);
+	learn(WORLD_REPO, now);
+	ck_assert_mem_eq(now, known.uuid, sizeof(now));
+	ck_assert_uint_eq(mode_of(ID), 0644);
+}
+END_TEST
+
+#define UUIDS                                                                  \
+	"uuid abcd0000000000000000000000000000\n"                              \
+	"journal 00000000000000000000000000000000\n"
+
+#define TEXT(path) { UUIDS path, sizeof(UUIDS path) - 1 }
+
+static const struct {
+	const char *text;
+	size_t len;
+} no_ids[] = {
+	TEXT("path x\n0x000000000001-0x000000000001-00000001.ref\n"),
+	TEXT("path /srv/x\n\0\n"),
+	TEXT("path /srv/x"),
+	TEXT("path \n"),
+	TEXT("path "),
+};
+#define NO_IDS (sizeof(no_ids) / sizeof(no_ids[0]))
+
+/* A list of reftables, and the copy of a torn log, have lines of members in a
+ * file that only the daemon may write. */
+START_TEST(text_that_is_no_id)
+{
+	enum refd_status status;
+	struct repo *repo;
+	char *why;
+
+	memfs_write_bytes(w->fs, ID, no_ids[_i].text, no_ids[_i].len);
+	memfs_chmod(w->fs, ID, 0644);
+	repo = repos_get(&w->store.repos, WORLD_REPO, NULL, &status, &why);
+	ck_assert_ptr_null(repo);
+	ck_assert_int_eq(status, REFD_NOREPO);
+	ck_assert_ptr_nonnull(strstr(why, "is not what refd wrote there"));
+	free(why);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("repo_id");
@@ -266,8 +343,11 @@ int main(void)
 	tcase_add_loop_test(tc, id_that_others_may_write_of_another_directory,
 	    0, 2);
 	tcase_add_test(tc, id_that_others_may_write_of_another_journal);
-	tcase_add_loop_test(tc, id_at_the_former_path_of_another_account, 0, 2);
+	tcase_add_loop_test(tc, id_at_the_former_path_of_another_account, 0, 3);
+	tcase_add_test(tc, id_of_a_copy_of_what_others_may_write);
 	tcase_add_loop_test(tc, id_without_a_journal, 0, 3);
+	tcase_add_test(tc, id_that_others_may_write_of_a_join);
+	tcase_add_loop_test(tc, text_that_is_no_id, 0, (int)NO_IDS);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -10,6 +10,7 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,16 +243,21 @@ static unsigned mode_of(struct world *w, const char *path)
 	return st.mode & 07777;
 }
 
-/* The id is forged in a ref of refd, or it is right, after chmod -R g+w. */
+/* The id is forged in a ref of refd, or it is right, after chmod -R g+w. The
+ * directory is anywhere, or aside. */
 START_TEST(an_id_that_others_may_write)
 {
-	static const char id[] = "/srv/b/forged.git/refd/id";
+	char path[] = "/srv/b/forged.git", aside[] = ASIDE UUID;
+	char *const place = _i == 0 ? path : aside;
 	struct memfs *fs = memfs_new();
-	struct state *s = set_up(fs, "/srv/b/forged.git");
+	struct state *s = set_up(fs, place);
+	char id[128];
 
+	snprintf(id, sizeof(id), "%s/refd/id", place);
 	memfs_chmod(fs, id, 0664);
 	ck_assert_int_eq(put(s->w), -ENOENT);
 	ck_assert(memfs_exists(fs, id));
+	ck_assert_uint_eq(mode_of(s->w, id), 0664);
 	memfs_chmod(fs, id, 0644);
 	ck_assert_int_eq(put(s->w), 0);
 	ck_assert(!memfs_exists(fs, id));
@@ -276,6 +282,31 @@ START_TEST(ids_that_others_may_write_are_settled)
 	ck_assert(is_former_aside(s));
 	snprintf(id, sizeof(id), "%s/refd/id", s->former);
 	ck_assert_uint_eq(mode_of(s->w, id), 0644);
+	tear_down(s);
+}
+END_TEST
+
+/* refd migrate holds the repository in the place, so it cannot be opened, and
+ * its uuid can be forged. It does not get the name aside of this uuid. */
+START_TEST(an_id_that_cannot_be_settled)
+{
+	struct memfs *fs = memfs_new();
+	struct state *s = set_up(fs, ASIDE UUID);
+	const struct sys *sys = memfs_other(fs);
+	int fd;
+
+	memfs_mkdirs(fs, WORLD_REPO "/refd/migrate");
+	fd = SYS(sys, openat, AT_FDCWD, WORLD_REPO "/refd/migrate",
+	    O_RDONLY | O_DIRECTORY, 0);
+	ck_assert_int_eq(SYS(sys, flock_try, fd), 0);
+	/* refd opens the repository again. */
+	memfs_write(fs, WORLD_REPO "/config", "[core]\n\tbare = yes\n");
+	memfs_chmod(fs, WORLD_REPO "/refd/id", 0664);
+	ck_assert_int_eq(put(s->w), 0);
+	ck_assert(is_in_place(fs));
+	ck_assert(!is_former_aside(s));
+	ck_assert(memfs_exists(fs, "/srv/.refd-way-0/refs/heads/x"));
+	SYS(sys, close, fd);
 	tear_down(s);
 }
 END_TEST
@@ -333,8 +364,9 @@ int main(void)
 	tcase_add_test(tc, link_in_the_place);
 	tcase_add_test(tc, old_copy_out_of_the_way);
 	tcase_add_test(tc, repository_in_a_directory_out_of_the_way);
-	tcase_add_test(tc, an_id_that_others_may_write);
+	tcase_add_loop_test(tc, an_id_that_others_may_write, 0, 2);
 	tcase_add_test(tc, ids_that_others_may_write_are_settled);
+	tcase_add_test(tc, an_id_that_cannot_be_settled);
 	tcase_add_loop_test(tc, failure_anywhere, 0, 2);
 	tcase_add_loop_test(tc, crash_anywhere, 0, 2);
 	tcase_add_loop_test(tc, power_loss_anywhere, 0, 2);

@@ -381,6 +381,25 @@ START_TEST(logs)
 }
 END_TEST
 
+/* Only this account may write the copy of a log if nobody else could write the
+ * log. Otherwise the text of a member could pass for one of refd. */
+START_TEST(a_log_that_others_may_write)
+{
+	tmp_run("cd r.git && printf torn >>logs/refs/heads/a && "
+		"chmod 664 logs/refs/heads/a");
+	REPAIRS(1);
+	DID("log-torn refs/heads/a repaired", "4 bytes cut off");
+	tmp_run("test $(stat -c %%a r.git/refd/saved/*logs*) = 664");
+	if (!suite_is_root(__func__))
+		return;
+	tmp_run("cd r.git && printf torn >>logs/refs/heads/a && "
+		"chmod 644 logs/refs/heads/a && chown 65534 logs/refs/heads/a");
+	REPAIRS(1);
+	DID("log-torn refs/heads/a", "not repaired: ");
+	tmp_run("test $(ls r.git/refd/saved | wc -l) = 1");
+}
+END_TEST
+
 /* The inode that cannot be synced. */
 static uint64_t unsynced;
 
@@ -510,6 +529,7 @@ int main(void)
 	tcase_add_test(tc, a_missing_head);
 	tcase_add_test(tc, heads);
 	tcase_add_test(tc, logs);
+	tcase_add_test(tc, a_log_that_others_may_write);
 	tcase_add_test(tc, logs_are_synced);
 	tcase_add_test(tc, links_on_the_way);
 	tcase_add_test(tc, packed_new);

@@ -21,8 +21,23 @@ char *fetch_id_hex(const uint8_t uuid[16], char hex[FETCH_ID_HEX + 1])
 	return hex;
 }
 
+/* As in repo_id.c of the daemon: "uuid <hex>", "journal <hex>", "path
+ * </path>". Otherwise a different file of this account could pass for an id. */
+static bool has_form(const struct text *id)
+{
+	static const char journal[] = "\njournal ", path[] = "\npath /";
+	const size_t journal_at = strlen("uuid ") + FETCH_ID_HEX;
+	const size_t path_at = journal_at + strlen(journal) + FETCH_ID_HEX;
+
+	return id->len > path_at + strlen(path) &&
+	    strlen(id->data) == id->len && has_prefix(id->data, "uuid ") &&
+	    has_prefix(id->data + journal_at, journal) &&
+	    has_prefix(id->data + path_at, path) &&
+	    id->data[id->len - 1] == '\n';
+}
+
 /* -ENOENT: no id. So is a blank file, because a power loss blanks a file that
- * was never synced. */
+ * was never synced. -EINVAL: not an id of this account. */
 static int read_id(int dir, struct text *id, enum own_file *whose)
 {
 	int fd = fetch_repo_beneath(dir, "id", O_RDONLY), err = -EINVAL;
@@ -38,7 +53,9 @@ static int read_id(int dir, struct text *id, enum own_file *whose)
 	if (*whose != OWN_FILE_FOREIGN)
 		err = text_read(id, fd, ID_MAX);
 	close(fd);
-	return err == 0 && *id->data == 0 ? -ENOENT : err;
+	if (err == 0 && *id->data == 0)
+		return -ENOENT;
+	return err == 0 && !has_form(id) ? -EINVAL : err;
 }
 
 static int write_id(int dir, const char *text)

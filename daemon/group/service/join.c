@@ -508,7 +508,7 @@ static void look_for_old(const char *dir, void *data)
 
 	is_aside = has_prefix(name ? name : dir, "/.refd-");
 	if (has_prefix(name ? name : dir, "/" FETCH_REPO_WAY) ||
-	    !fetch_id_read(dir, old.hex))
+	    fetch_id_read(dir, old.hex) == OWN_FILE_FOREIGN)
 		return;
 	repo = join_list_find(&j->list, old.hex);
 	if (repo ? repo->is_copied : !is_aside)

@@ -444,8 +444,9 @@ static void note_whole(struct group_verify *v, const struct verified *f,
     const char *dir)
 {
 	char hex[FETCH_ID_HEX + 1];
-	struct join_repo *repo =
-	    fetch_id_read(dir, hex) ? join_list_find(&v->shown, hex) : NULL;
+	struct join_repo *repo = fetch_id_read(dir, hex) == OWN_FILE_CLOSED ?
+	    join_list_find(&v->shown, hex) :
+	    NULL;
 
 	if (repo && !strcmp(repo->path, f->path) && !repo->fault)
 		repo->is_copied = true;

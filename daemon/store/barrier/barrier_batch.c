@@ -111,18 +111,15 @@ static int add_need(void *arg, const struct objects_new *found)
 }
 
 /* Somebody may have exchanged the file since the opening, and the file that is
- * written here is believed. So it gets the uuid of the opening. */
+ * written here is believed. So it gets the id of the opening. */
 static int write_id_again(const struct store_parts *cfg,
     const struct repo *repo)
 {
-	struct repo_id id;
-	int r;
+	struct repo_id id = { .whose = OWN_FILE_CLOSED };
 
-	r = repo_id_read(cfg->sys, repo->refd_fd, &id);
-	if (r < 0)
-		return r;
 	memcpy(id.uuid, repo->uuid, sizeof(id.uuid));
 	memcpy(id.journal, journal_uuid(cfg->journal), sizeof(id.journal));
+	snprintf(id.path, sizeof(id.path), "%s", repo->path);
 	return repo_id_write(cfg->sys, repo->refd_fd, &id, true);
 }
 

@@ -20,6 +20,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "proto/lib/own_file.h"
 
 #define DIR_NAME "refd/saved"
 /* The room for the escaped name, to which the time and a number are added. */
@@ -135,21 +138,31 @@ static int copy_data(const struct sys *sys, int from, int to)
 	return r == 0 ? SYS(sys, fsync, to) : r;
 }
 
-/* As above, to a new file PATH, which does not stay after a failure. */
+/* As above, to a new file PATH, which does not stay after a failure. A text of
+ * others must not get into a file that only this account may write, because
+ * such a file is believed (own_file.h). So the umask does not count. A file of
+ * another account that this one may not write is not copied, because it cannot
+ * be changed in place either. */
 static int copy_file(const struct sys *sys, const struct repo *repo, int from,
     const char *path)
 {
+	enum own_file whose;
 	struct sys_stat st;
 	int to, r;
 
 	r = SYS(sys, fstat, from, &st);
 	if (r < 0)
 		return r;
+	whose = own_file_of(st.mode, st.uid, (uint32_t)geteuid());
+	if (whose == OWN_FILE_FOREIGN && (st.mode & 022) == 0)
+		return -EACCES;
 	to = SYS(sys, openat, repo->fd, path,
 	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, st.mode & 0777);
 	if (to < 0)
 		return to;
-	r = copy_data(sys, from, to);
+	r = SYS(sys, fchmod, to, st.mode & 0777);
+	if (r == 0)
+		r = copy_data(sys, from, to);
 	SYS(sys, close, to);
 	if (r < 0)
 		SYS(sys, unlinkat, repo->fd, path);

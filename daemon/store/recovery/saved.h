@@ -30,7 +30,8 @@
  * For a file that a rename replaces. */
 int saved_link(const struct sys *sys, const struct repo *repo, int dirfd,
     const char *worktree, const char *name, char path[SAVED_PATH_MAX]);
-/* For a file that is changed in place. The data of the copy is synced. */
+/* For a file that is changed in place. The data of the copy is synced. -EACCES:
+ * another account alone may write the file. */
 int saved_copy(const struct sys *sys, const struct repo *repo, int dirfd,
     const char *worktree, const char *name, char path[SAVED_PATH_MAX]);
 /* Renames the file NAME of the common directory. */

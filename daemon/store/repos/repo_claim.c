@@ -146,10 +146,12 @@ static int take_lock(const struct repos *repos, struct repo *repo,
 }
 
 /* Does PATH have a different repository with this id? An id of a foreign
- * account does not count. Otherwise whoever may write at the former path of a
- * moved repository could make the repository a copy, without history. */
+ * account does not count. If others may write the id, it counts only in the
+ * directory INO, which the journal has at PATH; 0: in none. Otherwise whoever
+ * may write at the former path of a moved repository could make the repository
+ * a copy, without history. */
 static bool is_also_at(const struct repos *repos, const struct repo *repo,
-    const char *path, const uint8_t uuid[16])
+    const char *path, const uint8_t uuid[16], uint64_t ino)
 {
 	const struct sys *sys = repos->sys;
 	struct repo_id other;
@@ -173,7 +175,9 @@ static bool is_also_at(const struct repos *repos, const struct repo *repo,
 	if (r == 0)
 		r = repo_id_read(sys, refd_fd, &other);
 	SYS(sys, close, refd_fd);
-	return r == 0 && other.whose != OWN_FILE_FOREIGN &&
+	return r == 0 &&
+	    (other.whose == OWN_FILE_CLOSED ||
+		(other.whose == OWN_FILE_OPEN && st.ino == ino)) &&
 	    (st.dev != repo->dev || st.ino != repo->ino) &&
 	    memcmp(other.uuid, uuid, 16) == 0;
 }
@@ -189,8 +193,8 @@ static int look_there(void *arg, const struct journal_repo *known)
 {
 	struct copy_search *search = arg;
 
-	search->is_there =
-	    is_also_at(search->repos, search->repo, known->path, known->uuid);
+	search->is_there = is_also_at(search->repos, search->repo, known->path,
+	    known->uuid, known->ino);
 	search->is_believed = repo_id_is_believed(search->id, known,
 	    search->repo->path, search->repo->ino);
 	return 0;
@@ -246,7 +250,7 @@ static int find_copy(const struct repos *repos, const struct repo *repo,
 
 	*copy = search.is_there || (is_ours && !search.is_believed) ||
 	    (strcmp(id->path, repo->path) != 0 &&
-		is_also_at(repos, repo, id->path, id->uuid));
+		is_also_at(repos, repo, id->path, id->uuid, 0));
 	return journal_result(r);
 }
 

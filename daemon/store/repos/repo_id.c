@@ -48,6 +48,9 @@ static bool take_uuid(const char **p, const char *key, uint8_t uuid[16])
 	return *(*p)++ == '\n';
 }
 
+/* The whole text is checked. Otherwise a different file of this account, with
+ * lines of somebody else, could pass for an id: a list of tables, or the copy
+ * of a log that was cut off. */
 static bool parse(const char *buf, size_t len, struct repo_id *id)
 {
 	const char *p = buf;
@@ -59,7 +62,8 @@ static bool parse(const char *buf, size_t len, struct repo_id *id)
 		return false;
 	p += 5;
 	rest = len - (size_t)(p - buf);
-	if (rest < 2 || p[rest - 1] != '\n' || rest > sizeof(id->path))
+	if (*p != '/' || memchr(buf, '\0', len) != NULL ||
+	    p[rest - 1] != '\n' || rest > sizeof(id->path))
 		return false;
 	memcpy(id->path, p, rest - 1);
 	id->path[rest - 1] = '\0';

@@ -22,6 +22,9 @@ int files_has_log(struct pass *p, const struct change *at)
 	return r < 0 ? r : 1;
 }
 
+/* Git would take the right to write from others. But somebody can have the
+ * log open, and would still write to it. Then the file could have any text, and
+ * look as if only this account had written it (own_file.h). */
 static int share_file(struct pass *p, struct change *c, int fd)
 {
 	struct sys_stat st;
@@ -35,7 +38,8 @@ static int share_file(struct pass *p, struct change *c, int fd)
 		r = -EMLINK;
 	if (r < 0)
 		return r;
-	mode = repo_shared_mode(c->slice->shared_perm, st.mode & 07777);
+	mode = repo_shared_mode(c->slice->shared_perm, st.mode & 07777) |
+	    (st.mode & 022);
 	if (mode == (st.mode & 07777))
 		return 0;
 	return SYS(p->sys, fchmod, fd, mode);

@@ -105,14 +105,17 @@ bool reftable_stack_lists(const char *list, const char *name)
 	return false;
 }
 
-/* A carriage return is a sign of an edited list, so the name is refused. */
+/* A carriage return is a sign of an edited list, so the name is refused. So is
+ * a blank, which no git writes: refd copies the names of a list to a new file,
+ * whose lines could look like those of refd/id or refd/checkpoint otherwise
+ * (own_file.h). */
 bool reftable_stack_is_name(const char *name)
 {
 	size_t len = strlen(name);
 
 	/* The list and its lock are no tables. */
 	return len > 0 && len <= REFTABLE_TABLE_NAME_MAX && name[0] != '.' &&
-	    strpbrk(name, "/\r") == NULL &&
+	    strpbrk(name, "/\r ") == NULL &&
 	    strncmp(name, REFTABLE_LIST, strlen(REFTABLE_LIST)) != 0;
 }
 

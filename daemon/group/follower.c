@@ -202,7 +202,7 @@ static bool has_uuid(struct attempt *a, const struct own_txn *rt)
 		return true;
 	attempt_say(a,
 	    "'%s' has another id in refd/id than on the other nodes: it is not "
-	    "a copy of their repository",
+	    "a copy of their repository, or others could write the file",
 	    repo->path);
 	return false;
 }

@@ -368,8 +368,9 @@ static bool doubt(const struct opening *o)
 
 	text_addf(o->why,
 	    "'%s' is missing, and others may write a refd/id with its uuid, "
-	    "%s, elsewhere below the root: if it is the repository, run chmod "
-	    "644 for this file, and otherwise move it away",
+	    "%s, elsewhere below the root: if it is the repository, copy "
+	    "refd/id to a new file with mode 644, and rename that to refd/id; "
+	    "otherwise move it away",
 	    o->wish->path, fetch_id_hex(o->wish->uuid, hex));
 	return false;
 }

@@ -39,7 +39,8 @@ static const struct {
 	    "of the copy: run git fetch --unshallow there" },
 	{ "open",
 	    "others may write its refd/id on the leader, so it could have the "
-	    "id of a different repository: run refd enable for it there" },
+	    "id of a different repository: run refd enable for it there, after "
+	    "two minutes without updates" },
 	{ "unreadable",
 	    "git cannot read its configuration on the leader: the log of "
 	    "refd-group there has the reason" },

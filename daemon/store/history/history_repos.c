@@ -2,9 +2,10 @@
  * The repositories of history, and who may read them.
  *
  * Happy path: a question names a repository by its path. A later repository of
- * a different owner can have the same path, device and inode, so these prove
- * nothing. The uuid in <common-dir>/refd/id names the present row of the
- * journal's table.
+ * a different owner can have the same path, device and inode, so these alone
+ * prove nothing. The uuid in <common-dir>/refd/id names the present row of the
+ * journal's table. If others may write the file, path and inode must be those
+ * of the row, too (repo_id.h).
  *
  * Rows of a repository are told to a peer who may read its refs now: the
  * repository at the recorded path has the recorded uuid, and refs/ and every

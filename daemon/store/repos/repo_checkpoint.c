@@ -84,8 +84,8 @@ static int write_note(const struct sys *sys, int fd, struct journal *journal,
 
 	repo_id_hex(journal_uuid(journal), hex);
 	len = snprintf(text, sizeof(text),
-	    "journal %s since %020" PRIu64 "\nlsn %020" PRIu64 "\n", hex,
-	    since, lsn);
+	    "journal %s since %020" PRIu64 "\nlsn %020" PRIu64 "\n", hex, since,
+	    lsn);
 	n = SYS(sys, pwrite, fd, text, (size_t)len, 0);
 	return n < 0 ? (int)n : n < len ? -EIO : 0;
 }

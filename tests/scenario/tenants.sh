@@ -108,14 +108,14 @@ an_id_of_one_who_is_away() { # HOW
 }
 
 in_a_file_of_hers() { # ID-FILE LINE
-	as $ALICE sed -i "1s/.*/$2/" "$1"
+	as "$ALICE" sed -i "1s/.*/$2/" "$1"
 }
 
 # The file belongs to the daemon's account, because the daemon has made the ref.
 in_a_ref() { # ID-FILE LINE
 	local ref=$T/of$ALICE/y.git/refs/heads/w
-	is 'a ref' ok "$(update $ALICE y.git refs/heads/w "$one")"
-	as $ALICE sh -c "sed '1s/.*/$2/' '$1' >'$T/of$ALICE/id' &&
+	is 'a ref' ok "$(update "$ALICE" y.git refs/heads/w "$one")"
+	as "$ALICE" sh -c "sed '1s/.*/$2/' '$1' >'$T/of$ALICE/id' &&
 		cat '$T/of$ALICE/id' >'$ref' && mv -f '$ref' '$1'"
 	is 'his id is in a file of the daemon' "$ACCOUNT $2" \
 		"$(stat -c %u "$1") $(head -n 1 "$1")"
@@ -124,12 +124,12 @@ in_a_ref() { # ID-FILE LINE
 # She has the log open while the daemon gives it the mode that she has set.
 in_a_log() { # ID-FILE LINE
 	local repo=$T/of$ALICE/y.git two
-	as $ALICE sh -c "umask 0; mkdir -p '$repo/logs/refs/heads'"
-	as $ALICE git -C "$repo" config core.logAllRefUpdates always
-	is 'a log' ok "$(update $ALICE y.git refs/heads/l "$one")"
-	two=$(as $ALICE git -C "$repo" commit-tree -m two "$one^{tree}")
-	as $ALICE git -C "$repo" config core.sharedRepository 0644
-	check 'a second line' as $ALICE python3 - "$REFD" "$repo" "$1" "$2" \
+	as "$ALICE" sh -c "umask 0; mkdir -p '$repo/logs/refs/heads'"
+	as "$ALICE" git -C "$repo" config core.logAllRefUpdates always
+	is 'a log' ok "$(update "$ALICE" y.git refs/heads/l "$one")"
+	two=$(as "$ALICE" git -C "$repo" commit-tree -m two "$one^{tree}")
+	as "$ALICE" git -C "$repo" config core.sharedRepository 0644
+	check 'a second line' as "$ALICE" python3 - "$REFD" "$repo" "$1" "$2" \
 		"$two" <<'PYTHON'
 import os, subprocess, sys
 refd, repo, id_file, line, two = sys.argv[1:]

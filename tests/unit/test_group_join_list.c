@@ -162,7 +162,7 @@ START_TEST(a_doubtful_copy_is_none)
 {
 	static const char *const now[][2] = { { "shown", "62" },
 		{ "hidden", "61" }, { "shallow", "61" }, { "unreadable", "61" },
-		{ "importing", "61" }, { "long", "61" } };
+		{ "importing", "61" }, { "long", "61" }, { "open", "61" } };
 
 	ck_assert_uint_eq(follow(true, "shown", now[_i][0], now[_i][1], false),
 	    _i == 0 ? 2 : 1);
@@ -237,7 +237,7 @@ int main(void)
 	tcase_add_test(tc, an_empty_list);
 	tcase_add_test(tc, wrong_lines_are_refused);
 	tcase_add_test(tc, a_copy_counts_in_the_next_list);
-	tcase_add_loop_test(tc, a_doubtful_copy_is_none, 0, 6);
+	tcase_add_loop_test(tc, a_doubtful_copy_is_none, 0, 7);
 	tcase_add_test(tc, what_comes_by_rows_is_not_missed);
 	tcase_add_test(tc, a_gone_one_is_missed);
 	tcase_add_test(tc, a_list_has_an_end);

@@ -71,7 +71,7 @@ static void write_beside(const char *prefix)
 
 static char value_of(const char *name)
 {
-	char at[160];
+	char at[2048];
 
 	snprintf(at, sizeof(at), "@%s", name);
 	return world_ref(w, at);

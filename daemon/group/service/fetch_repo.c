@@ -26,7 +26,7 @@ struct opening {
 	const struct fetch_site *site;
 	const struct fetch_wish *wish;
 	struct text *why;
-	int err; /* of a failed look; 0: none */
+	int err;          /* of a failed look; 0: none */
 	bool is_doubtful; /* others may write an id with the uuid */
 };
 

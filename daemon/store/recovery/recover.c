@@ -71,18 +71,17 @@ static void stepped(void *arg, size_t nr)
 	    run->total);
 }
 
-/* old_copy.h reads the note. The rows are durable, and a later sync covers the
- * note, so no sync is needed here. Without a note the directory may be a copy
- * from another machine, in which the rows left no index, so none is made. */
-static void note_checkpoint(const struct recovery_run *run,
-    const struct repo_visit *v, const struct repo *repo)
+/* The repository has its rows. Otherwise an earlier value, by another program,
+ * would look like an older copy (old_copy.h). The rows are durable, and a later
+ * sync covers the note, so no sync is needed here. Without a note the directory
+ * may be a copy from another machine, in which the rows left no index, so none
+ * is made. */
+static void note_rows(const struct store_recovery *rec, const struct repo *repo)
 {
-	struct journal *journal = commit_log_journal(run->rec->log);
+	struct journal *journal = commit_log_journal(rec->log);
 
-	if (run->findings.is_strict && v->rows != NULL &&
-	    repo_checkpoint_read(run->rec->sys, repo->refd_fd, journal)
-		.is_there)
-		repo_checkpoint_write(run->rec->sys, repo->refd_fd, journal);
+	if (repo_checkpoint_read(rec->sys, repo->refd_fd, journal).is_there)
+		repo_checkpoint_write(rec->sys, repo->refd_fd, journal);
 }
 
 static bool any_is_deferred(const struct replay_row *rows)
@@ -146,7 +145,8 @@ static int replay_visited(struct recovery_run *run, struct repo_visit *v,
 	if (*failed == 0 && run->findings.waits)
 		*failed = -ENOTRECOVERABLE;
 	if (*failed == 0) {
-		note_checkpoint(run, v, repo);
+		if (run->findings.is_strict && v->rows != NULL)
+			note_rows(rec, repo);
 		r = end_replay(run, v, &rp, &unlocked, failed);
 	}
 	if (unlocked > 0)
@@ -483,15 +483,6 @@ static void defer_lost(struct store_recovery *rec,
 	recover_notes_done(&notes);
 }
 
-/* The next checkpoint notes that the repository has the rows. Otherwise an
- * earlier value, by another program, would look like an older copy
- * (old_copy.h). */
-static void touch(struct repo *repo)
-{
-	atomic_store(&repo->touched, true);
-	atomic_store(&repo->fs->touched, true);
-}
-
 int recover_deferred(struct store_recovery *rec, struct repo *repo,
     uint64_t *deferred)
 {
@@ -530,6 +521,8 @@ int recover_deferred(struct store_recovery *rec, struct repo *repo,
 	if (r == 0 && findings.waits)
 		r = -ENOTRECOVERABLE;
 	if (r == 0) {
+		if (rec->lacks_refs)
+			note_rows(rec, repo);
 		r = fs_sync_published(rec->repos, repo->fs);
 		if (r < 0)
 			defer_lost(rec, recover_rows_of(&rows, repo->id));
@@ -540,8 +533,6 @@ int recover_deferred(struct store_recovery *rec, struct repo *repo,
 	if (r == 0)
 		r = recover_clean(&rp, &unlocked);
 	if (r == 0) {
-		if (rec->lacks_refs)
-			touch(repo);
 		recover_findings_pass(&findings);
 		tell_ended(rec, recover_rows_of(&rows, repo->id));
 		tell_still_deferred(rec, recover_rows_of(&rows, repo->id));

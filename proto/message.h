@@ -78,7 +78,9 @@ struct refd_update {
 };
 
 /*
- * A verb, its word on the wire, and its class.
+ * X(symbol, wire name, class, who may ask, when, kind of the answer, what is
+ * lost with the connection). The names of the last five columns are those of
+ * proto/verb.h.
  *
  *	TRANSACTION	start to commit in one request
  *	SESSION		start; holds the locks when prepared
@@ -99,42 +101,40 @@ struct refd_update {
  *	RESUME		end pause and drain
  */
 #define REFD_VERB_TABLE(X)                                                     \
-	X(TRANSACTION, "transaction", UPDATES)                                 \
-	X(SESSION, "session", UPDATES)                                         \
-	X(COMMIT, "commit", END)                                               \
-	X(ABORT, "abort", END)                                                 \
-	X(CANCEL, "cancel", TXID)                                              \
-	X(QUERY, "query", TXID)                                                \
-	X(PING, "ping", SERVER)                                                \
-	X(STATUS, "status", SERVER)                                            \
-	X(STATS, "stats", SERVER)                                              \
-	X(CHECKPOINT, "checkpoint", JOURNAL)                                   \
-	X(PACK, "pack", JOURNAL)                                               \
-	X(LOOK, "look", JOURNAL)                                               \
-	X(LOG, "log", JOURNAL)                                                 \
-	X(WATCH, "watch", JOURNAL)                                             \
-	X(METRICS, "metrics", SERVER)                                          \
-	X(TOP, "top", ADMIN)                                                   \
-	X(SLOW, "slow", ADMIN)                                                 \
-	X(LOCKS, "locks", ADMIN)                                               \
-	X(PAUSE, "pause", ADMIN)                                               \
-	X(DRAIN, "drain", ADMIN)                                               \
-	X(RESUME, "resume", ADMIN)
+	X(TRANSACTION, "transaction", UPDATES, ALL, JOURNAL, RESULTS, OUTCOME) \
+	X(SESSION, "session", UPDATES, ALL, JOURNAL, PREPARED, REQUEST)        \
+	X(COMMIT, "commit", END, ALL, JOURNAL, RESULTS, COMMIT)                \
+	X(ABORT, "abort", END, ALL, JOURNAL, RESULTS, ABORT)                   \
+	X(CANCEL, "cancel", TXID, ALL, JOURNAL, RESULTS, NOTHING)              \
+	X(QUERY, "query", TXID, ALL, JOURNAL, RESULTS, NOTHING)                \
+	X(PING, "ping", PLAIN, ALL, EVER, PONG, NOTHING)                       \
+	X(STATUS, "status", PLAIN, ALL, EVER, PAIRS, NOTHING)                  \
+	X(STATS, "stats", PLAIN, ALL, EVER, PAIRS, NOTHING)                    \
+	X(CHECKPOINT, "checkpoint", PLAIN, OWN, JOURNAL, PAIRS, NOTHING)       \
+	X(PACK, "pack", REPO, ALL, JOURNAL, PAIRS, NOTHING)                    \
+	X(LOOK, "look", REPO, ALL, JOURNAL, PAIRS, NOTHING)                    \
+	X(LOG, "log", LOG, ALL, JOURNAL, RECORDS, NOTHING)                     \
+	X(WATCH, "watch", WATCH, ALL, JOURNAL, RECORDS, NOTHING)               \
+	X(METRICS, "metrics", PLAIN, ALL, EVER, PAIRS, NOTHING)                \
+	X(TOP, "top", PLAIN, ADMIN, EVER, PAIRS, NOTHING)                      \
+	X(SLOW, "slow", PLAIN, ADMIN, SERVING, PAIRS, NOTHING)                 \
+	X(LOCKS, "locks", PLAIN, ADMIN, SERVING, PAIRS, NOTHING)               \
+	X(PAUSE, "pause", PLAIN, ADMIN, SERVING, PAIRS, NOTHING)               \
+	X(DRAIN, "drain", PLAIN, ADMIN, SERVING, PAIRS, REQUEST)               \
+	X(RESUME, "resume", PLAIN, ADMIN, SERVING, PAIRS, NOTHING)
 
-#define REFD_VERB_ENTRY(name, word, class) REFD_VERB_##name,
-enum refd_verb { REFD_VERB_TABLE(REFD_VERB_ENTRY) };
-#undef REFD_VERB_ENTRY
-
-/* What a request is about, and so who answers. */
-enum refd_verb_class {
-	REFD_CLASS_UPDATES, /* has updates, and an id for them */
-	REFD_CLASS_END,     /* of a session, by its id */
-	REFD_CLASS_TXID,    /* names a transaction by its id */
-	REFD_CLASS_SERVER,  /* is answered without the journal */
-	REFD_CLASS_JOURNAL, /* needs the journal */
-	REFD_CLASS_ADMIN    /* only on the administrators' socket */
+enum refd_verb {
+#define X(symbol, ...) REFD_VERB_##symbol,
+	REFD_VERB_TABLE(X)
+#undef X
 };
-enum refd_verb_class refd_verb_class(enum refd_verb verb);
+
+/* The number of verbs. */
+enum {
+#define X(...) +1
+	REFD_VERBS = REFD_VERB_TABLE(X)
+#undef X
+};
 
 /* The phase of git's reference-transaction hook in which the gate asks. */
 enum refd_gate {

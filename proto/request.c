@@ -6,50 +6,17 @@
 
 #include "proto/arena.h"
 #include "proto/digest.h"
+#include "proto/verb.h"
 
 #define BAD(name, text)                                                        \
 	static const struct refd_refusal name = { REFD_BADREQUEST, text }
-
-#define WORD(name, word, class) [REFD_VERB_##name] = (word),
-static const char *const verbs[] = { REFD_VERB_TABLE(WORD) };
-#undef WORD
-
-#define NR_VERBS (sizeof(verbs) / sizeof(verbs[0]))
-
-#define CLASS(name, word, class) [REFD_VERB_##name] = REFD_CLASS_##class,
-static const enum refd_verb_class classes[] = { REFD_VERB_TABLE(CLASS) };
-#undef CLASS
-
-enum refd_verb_class refd_verb_class(enum refd_verb verb)
-{
-	return classes[verb];
-}
-
-bool refd_verb_has_txid(enum refd_verb verb)
-{
-	switch (classes[verb]) {
-	case REFD_CLASS_UPDATES:
-	case REFD_CLASS_END:
-	case REFD_CLASS_TXID:
-		return true;
-	case REFD_CLASS_SERVER:
-	case REFD_CLASS_JOURNAL:
-	case REFD_CLASS_ADMIN:
-		break;
-	}
-	return false;
-}
-
-bool refd_verb_has_updates(enum refd_verb verb)
-{
-	return classes[verb] == REFD_CLASS_UPDATES;
-}
 
 void refd_request_encode(const struct refd_request *req, struct pkt_buf *out)
 {
 	size_t i;
 
-	pkt_putf(out, "%s %u", verbs[req->verb], (unsigned)req->request_id);
+	pkt_putf(out, "%s %u", refd_verbs[req->verb].word,
+	    (unsigned)req->request_id);
 	refd_request_headers_encode(req, out);
 	if (refd_verb_has_updates(req->verb)) {
 		pkt_delim(out);
@@ -116,9 +83,9 @@ static const struct refd_refusal *read_verb(struct refd_request_decoder *dec,
 	    !refd_slice_u32(packet, &dec->req.request_id) ||
 	    dec->req.request_id == 0)
 		return &malformed;
-	while (i < NR_VERBS && !refd_slice_is(verb, verbs[i]))
+	while (i < REFD_VERBS && !refd_slice_is(verb, refd_verbs[i].word))
 		i++;
-	if (i == NR_VERBS)
+	if (i == REFD_VERBS)
 		return &unknown;
 	dec->req.verb = (enum refd_verb)i;
 	dec->req.arena = refd_arena_new();

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/arena.h"
+#include "proto/verb.h"
 
 #define BAD(name, text)                                                        \
 	static const struct refd_refusal name = { REFD_BADREQUEST, text }
@@ -15,9 +16,16 @@ static const char *const levels[] = {
 	[REFD_LEVEL_APPLIED] = "applied",
 };
 
-static bool verb_selects(enum refd_verb verb)
+/* Classes of verbs. */
+#define TXN   (1u << REFD_CLASS_UPDATES)
+#define BY_ID (1u << REFD_CLASS_END | 1u << REFD_CLASS_TXID)
+#define REPO  (1u << REFD_CLASS_REPO)
+#define LOG   (1u << REFD_CLASS_LOG)
+#define WATCH (1u << REFD_CLASS_WATCH)
+
+static bool is_in(const struct refd_request *req, unsigned classes)
 {
-	return verb == REFD_VERB_LOG || verb == REFD_VERB_WATCH;
+	return (1u << refd_verbs[req->verb].class & classes) != 0;
 }
 
 const struct refd_refusal *refd_request_keep(struct refd_request *req,
@@ -41,7 +49,7 @@ static const struct refd_refusal *set_txid(struct refd_request *req,
 		return &bad;
 	/* To select any transaction, the client omits the header, so zeroes are
 	 * malformed. */
-	if (verb_selects(req->verb) && refd_txid_is_null(&req->txid))
+	if (is_in(req, LOG) && refd_txid_is_null(&req->txid))
 		return &bad;
 	return NULL;
 }
@@ -68,7 +76,7 @@ static const struct refd_refusal *set_common_dir(struct refd_request *req,
 		return &bad;
 	/* A client that does not know the common dir omits the header, so
 	 * zeroes are malformed. */
-	if (verb_selects(req->verb) && req->common_dev == 0 &&
+	if (is_in(req, LOG | WATCH) && req->common_dev == 0 &&
 	    req->common_ino == 0)
 		return &bad;
 	return NULL;
@@ -262,26 +270,6 @@ static const struct refd_refusal *set_identity(struct refd_request *req,
 	    &req->nr_identities, value);
 }
 
-/* Verbs that take a header. */
-#define TXN   0x01u /* transaction, session */
-#define BY_ID 0x02u /* and all other verbs with a txid */
-#define LOG   0x04u
-#define WATCH 0x08u
-#define PACK  0x10u /* and look */
-
-static unsigned class_of(enum refd_verb verb)
-{
-	if (refd_verb_has_updates(verb))
-		return TXN;
-	if (verb == REFD_VERB_LOG)
-		return LOG;
-	if (verb == REFD_VERB_WATCH)
-		return WATCH;
-	if (verb == REFD_VERB_PACK || verb == REFD_VERB_LOOK)
-		return PACK;
-	return refd_verb_has_txid(verb) ? BY_ID : 0;
-}
-
 /* In the order in which they must come. */
 static const struct header {
 	const char *key;
@@ -290,9 +278,9 @@ static const struct header {
 	refd_header_set *set;
 } headers[] = {
 	{ "txid", TXN | BY_ID | LOG, TXN | BY_ID, false, false, set_txid },
-	{ "git-dir", TXN | LOG | WATCH | PACK, TXN | PACK, false, false,
+	{ "git-dir", TXN | LOG | WATCH | REPO, TXN | REPO, false, false,
 	    set_git_dir },
-	{ "common-dir", TXN | LOG | WATCH | PACK, TXN | PACK, false, false,
+	{ "common-dir", TXN | LOG | WATCH | REPO, TXN | REPO, false, false,
 	    set_common_dir },
 	{ "object-format", TXN, TXN, false, false, set_object_format },
 	{ "atomic", TXN, 0, true, false, set_atomic },
@@ -360,7 +348,7 @@ const struct refd_refusal *refd_request_header_decode(struct refd_request *req,
 	if (i == NR_HEADERS)
 		return &unknown;
 	h = &headers[i];
-	if ((h->taken & class_of(req->verb)) == 0)
+	if (!is_in(req, h->taken))
 		return &not_here;
 	if (*seen >> i != (h->may_repeat ? *seen >> i & 1u : 0))
 		return &order;
@@ -379,15 +367,14 @@ const struct refd_refusal *refd_request_headers_complete(
 	    "no object-format: the client has an older version of the "
 	    "protocol than the daemon: install the same release of both");
 	BAD(no_dir, "a common-dir without its git-dir");
-	unsigned class = class_of(req->verb);
 	size_t i;
 
-	if (refd_verb_has_txid(req->verb) && (seen & TXID_BIT) == 0)
+	if (is_in(req, TXN | BY_ID) && (seen & TXID_BIT) == 0)
 		return &no_txid;
-	if ((class & TXN) != 0 && (seen & FORMAT_BIT) == 0)
+	if (is_in(req, TXN) && (seen & FORMAT_BIT) == 0)
 		return &no_format;
 	for (i = 0; i < NR_HEADERS; i++) {
-		if ((headers[i].required & class) != 0 && (seen & 1u << i) == 0)
+		if (is_in(req, headers[i].required) && (seen & 1u << i) == 0)
 			return &missing;
 	}
 	if ((seen & COMMON_DIR_BIT) != 0 && (seen & GIT_DIR_BIT) == 0)
@@ -424,7 +411,7 @@ static void put_question(const struct refd_request *req, struct pkt_buf *out)
 		pkt_putf(out, "common-dir %llu %llu",
 		    (unsigned long long)req->common_dev,
 		    (unsigned long long)req->common_ino);
-	if (req->verb == REFD_VERB_WATCH && req->deadline_ms != 0)
+	if (is_in(req, WATCH) && req->deadline_ms != 0)
 		pkt_putf(out, "deadline %u", (unsigned)req->deadline_ms);
 	refd_selection_encode(&req->select, out);
 }
@@ -434,18 +421,18 @@ void refd_request_headers_encode(const struct refd_request *req,
 {
 	char hex[REFD_TXID_HEX + 1];
 
-	if (refd_verb_has_txid(req->verb) ||
-	    (req->verb == REFD_VERB_LOG && !refd_txid_is_null(&req->txid)))
+	if (is_in(req, TXN | BY_ID) ||
+	    (is_in(req, LOG) && !refd_txid_is_null(&req->txid)))
 		pkt_putf(out, "txid %s", refd_txid_hex(&req->txid, hex));
-	if (verb_selects(req->verb))
+	if (is_in(req, LOG | WATCH))
 		put_question(req, out);
-	if ((class_of(req->verb) & (TXN | PACK)) == 0)
+	if (!is_in(req, TXN | REPO))
 		return;
 	put_string(out, "git-dir", req->git_dir);
 	pkt_putf(out, "common-dir %llu %llu",
 	    (unsigned long long)req->common_dev,
 	    (unsigned long long)req->common_ino);
-	if (class_of(req->verb) == PACK)
+	if (is_in(req, REPO))
 		return;
 	pkt_putf(out, "object-format %s",
 	    refd_object_format_name(req->object_format));

@@ -107,8 +107,6 @@ const struct refd_refusal *refd_request_headers_complete(
     const struct refd_request *req, unsigned seen);
 void refd_request_headers_encode(const struct refd_request *req,
     struct pkt_buf *out);
-bool refd_verb_has_updates(enum refd_verb verb);
-bool refd_verb_has_txid(enum refd_verb verb);
 
 /* Appends one update packet to REQ's updates. Returns NULL, or the reason for
  * refusing. */

@@ -7,6 +7,7 @@
 #include "client/librefd/answer.h"
 #include "client/refd.h"
 #include "proto/lib/clock.h"
+#include "proto/verb.h"
 
 #define ASK_MIN_MS 10
 #define ASK_MAX_MS 250
@@ -42,7 +43,7 @@ static bool is_open(const struct flight *f)
 static void move(struct flight *f, enum flight_state state)
 {
 	f->state = state;
-	if (refd_verb_class(f->req->verb) == REFD_CLASS_UPDATES)
+	if (refd_verb_has_updates(f->req->verb))
 		f->req->maybe_sent = is_open(f);
 }
 
@@ -56,8 +57,7 @@ struct flight *refd_flight_new(struct refd_request *req,
 	f->req = req;
 	f->born_ms = clock_now_ms();
 	f->nap_ms = ASK_MIN_MS;
-	f->is_again =
-	    is_prepared && refd_verb_class(req->verb) == REFD_CLASS_UPDATES;
+	f->is_again = is_prepared && refd_verb_has_updates(req->verb);
 	move(f, state);
 	return f;
 }
@@ -82,7 +82,7 @@ static enum flight_state lost_state(const struct flight *f, bool all_sent,
 	 * started to serve. */
 	if (verb == REFD_VERB_DRAIN && all_sent)
 		return FLIGHT_OVER;
-	switch (refd_verb_class(verb)) {
+	switch (refd_verbs[verb].class) {
 	case REFD_CLASS_UPDATES:
 		if (f->is_again)
 			return FLIGHT_LOST;
@@ -95,9 +95,10 @@ static enum flight_state lost_state(const struct flight *f, bool all_sent,
 			return all_sent ? FLIGHT_LOST : FLIGHT_OVER;
 		return is_held ? FLIGHT_OVER : FLIGHT_LOST;
 	case REFD_CLASS_TXID:
-	case REFD_CLASS_SERVER:
-	case REFD_CLASS_JOURNAL:
-	case REFD_CLASS_ADMIN:
+	case REFD_CLASS_REPO:
+	case REFD_CLASS_LOG:
+	case REFD_CLASS_WATCH:
+	case REFD_CLASS_PLAIN:
 		break;
 	}
 	return FLIGHT_UNSENT;
@@ -105,7 +106,7 @@ static enum flight_state lost_state(const struct flight *f, bool all_sent,
 
 static bool ends_session(const struct refd_request *req)
 {
-	return refd_verb_class(req->verb) == REFD_CLASS_END;
+	return refd_verbs[req->verb].class == REFD_CLASS_END;
 }
 
 static int queue(struct flight *f, const struct refd_request *req,
@@ -218,7 +219,7 @@ size_t refd_flight_answer_max(const struct flight *f)
 
 	if (nr == 0 &&
 	    (ends_session(f->req) ||
-		refd_verb_class(f->req->verb) == REFD_CLASS_TXID))
+		refd_verbs[f->req->verb].class == REFD_CLASS_TXID))
 		nr = REFD_UPDATES_MAX;
 	return refd_answer_bytes_max(nr);
 }
@@ -237,7 +238,7 @@ static bool kind_fits(const struct flight *f, enum refd_answer_kind kind)
 		return true;
 	if (f->state == FLIGHT_ASKING)
 		return is_of_query(kind);
-	switch (refd_verb_class(verb)) {
+	switch (refd_verbs[verb].class) {
 	case REFD_CLASS_UPDATES:
 		return kind == REFD_ANSWER_RESULTS ||
 		    (kind == REFD_ANSWER_PREPARED &&
@@ -248,9 +249,10 @@ static bool kind_fits(const struct flight *f, enum refd_answer_kind kind)
 	case REFD_CLASS_END:
 	case REFD_CLASS_TXID:
 		return is_of_query(kind);
-	case REFD_CLASS_SERVER:
-	case REFD_CLASS_JOURNAL:
-	case REFD_CLASS_ADMIN:
+	case REFD_CLASS_REPO:
+	case REFD_CLASS_LOG:
+	case REFD_CLASS_WATCH:
+	case REFD_CLASS_PLAIN:
 		break;
 	}
 	if (verb == REFD_VERB_PING)
@@ -279,8 +281,7 @@ static int fit_results(const struct refd_request *req, struct refd_answer *ans)
 	int err = refd_answer_set_outcome(ans);
 
 	if (err < 0 ||
-	    (refd_verb_class(req->verb) != REFD_CLASS_UPDATES &&
-		req->nr_updates == 0))
+	    (!refd_verb_has_updates(req->verb) && req->nr_updates == 0))
 		return err;
 	if (ans->nr_updates != req->nr_updates)
 		return -EPROTO;
@@ -393,8 +394,7 @@ static bool may_come_later(const struct flight *f,
 	    f->req->deadline_ms ? f->req->deadline_ms : REFD_UPDATE_DEADLINE_MS;
 
 	return ans->kind == REFD_ANSWER_REFUSED && ans->status == REFD_BUSY &&
-	    ans->retry_after_ms > 0 &&
-	    refd_verb_class(f->req->verb) == REFD_CLASS_UPDATES &&
+	    ans->retry_after_ms > 0 && refd_verb_has_updates(f->req->verb) &&
 	    clock_now_ms() + ans->retry_after_ms < f->born_ms + deadline_ms;
 }
 
@@ -450,8 +450,7 @@ int refd_flight_abandon(const struct flight *f, int err, const char *why,
     struct refd_answer *ans)
 {
 	const bool has_outcome =
-	    refd_verb_class(f->req->verb) == REFD_CLASS_UPDATES ||
-	    ends_session(f->req);
+	    refd_verb_has_updates(f->req->verb) || ends_session(f->req);
 
 	/* The caller knows -EPROTO as an unknown outcome. */
 	if (!has_outcome || err == -EPROTO)

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "proto/lib/clock.h"
+#include "proto/verb.h"
 
 #define MISFITS_MAX  3
 #define INDEX_NAP_NS 20000000
@@ -100,7 +101,7 @@ static bool needs_txid(const struct refd_request *req)
 {
 	static const struct refd_txid none;
 
-	return refd_verb_class(req->verb) == REFD_CLASS_UPDATES &&
+	return refd_verb_has_updates(req->verb) &&
 	    refd_txid_eq(&req->txid, &none);
 }
 
@@ -123,16 +124,17 @@ static enum flight_state first_state(const struct refd_request *req,
 {
 	const bool is_held = s && s->state == SESSION_HELD;
 
-	switch (refd_verb_class(req->verb)) {
+	switch (refd_verbs[req->verb].class) {
 	case REFD_CLASS_UPDATES:
 		return req->maybe_sent && !is_held ? FLIGHT_LOST :
 						     FLIGHT_UNSENT;
 	case REFD_CLASS_END:
 		return is_held ? FLIGHT_UNSENT : FLIGHT_LOST;
 	case REFD_CLASS_TXID:
-	case REFD_CLASS_SERVER:
-	case REFD_CLASS_JOURNAL:
-	case REFD_CLASS_ADMIN:
+	case REFD_CLASS_REPO:
+	case REFD_CLASS_LOG:
+	case REFD_CLASS_WATCH:
+	case REFD_CLASS_PLAIN:
 		break;
 	}
 	return FLIGHT_UNSENT;

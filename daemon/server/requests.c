@@ -192,10 +192,8 @@ static const struct verb_rule verbs[] = {
 	{ REFD_VERB_RESUME, NEEDS_ADMIN | NEEDS_SERVING, admin_resume, NULL },
 };
 
-#define ONE(name, word, class) +1
-_Static_assert(sizeof(verbs) / sizeof(verbs[0]) == REFD_VERB_TABLE(ONE),
+_Static_assert(sizeof(verbs) / sizeof(verbs[0]) == REFD_VERBS,
     "each verb has a row");
-#undef ONE
 
 /* True: the need is met. Otherwise REQ was refused. */
 static bool is_met(const struct server *server, struct conn *conn,

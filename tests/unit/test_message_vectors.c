@@ -273,7 +273,7 @@ START_TEST(test_every_word)
 #undef X
 	};
 	static const char *const verbs[] = {
-#define X(name, word, class) word,
+#define X(symbol, word, ...) word,
 		REFD_VERB_TABLE(X)
 #undef X
 	};

@@ -11,6 +11,7 @@
 #include "daemon/store/admission/txid_filter.h"
 #include "daemon/store/journal/record.h"
 #include "daemon/store/objects/odb.h"
+#include "proto/verb.h"
 
 struct admissions {
 	const struct store_parts *cfg;
@@ -135,8 +136,7 @@ void lookup_answer(struct admissions *a, struct store_question *query);
 
 static inline bool admission_has_no_updates(const struct txn *txn)
 {
-	return txn->req.verb == REFD_VERB_PACK ||
-	    txn->req.verb == REFD_VERB_LOOK;
+	return !refd_verb_has_updates(txn->req.verb);
 }
 
 /* The daemon itself looks at the repository, or has found the updates of a

@@ -87,7 +87,8 @@ struct refd_update {
  *	COMMIT		of a prepared session, by its txid
  *	CANCEL		of a waiting transaction or session
  *	QUERY		look-up by txid
- *	CHECKPOINT	until nothing answered before needs replay
+ *	CHECKPOINT	until nothing answered before needs replay; syncs every
+ *			file system, so few accounts may ask
  *	PACK		loose refs of a repository
  *	LOOK		for changes by writers without refd
  *	LOG		past changes of refs

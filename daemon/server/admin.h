@@ -10,9 +10,8 @@
 #define SERVER_ADMIN_H
 
 #include "daemon/base/log.h"
-#include "daemon/server/conn.h"
+#include "daemon/server/requests.h"
 
-struct server;
 struct scheduler_io;
 
 /* How far the slow transactions are in the log. */
@@ -31,17 +30,7 @@ void admin_log_io(void *limit, const struct scheduler_io *io);
 /* The verbs of administrators; requests.c has looked who asks. Of all but top,
  * also that the daemon serves. CONN gets the answer now; of drain, when nothing
  * waits any more. REQ is borrowed. */
-void admin_answer_top(struct server *server, struct conn *conn,
-    struct refd_request *req);
-void admin_answer_slow(struct server *server, struct conn *conn,
-    struct refd_request *req);
-void admin_answer_locks(struct server *server, struct conn *conn,
-    struct refd_request *req);
-void admin_pause(struct server *server, struct conn *conn,
-    struct refd_request *req);
-void admin_drain(struct server *server, struct conn *conn,
-    struct refd_request *req);
-void admin_resume(struct server *server, struct conn *conn,
-    struct refd_request *req);
+requests_verb_fn admin_answer_top, admin_answer_slow, admin_answer_locks,
+    admin_pause, admin_drain, admin_resume;
 
 #endif

@@ -239,7 +239,7 @@ static void add_shared(struct key_values *kv, const struct replica_state *state)
 }
 
 void report_status(struct server *server, struct conn *conn,
-    uint32_t request_id)
+    struct refd_request *req)
 {
 	int64_t up_ns = SYS(server->cfg.sys, now_mono) - server->started_ns;
 	struct key_values kv = { 0 };
@@ -307,7 +307,7 @@ void report_status(struct server *server, struct conn *conn,
 	}
 	for (i = 0; shows_paths && i < server->cfg.nr_roots; i++)
 		key_values_add(&kv, "root.path", server->cfg.roots[i]);
-	conn_answer_pairs(&kv, conn, request_id);
+	conn_answer_pairs(&kv, conn, req->request_id);
 }
 
 void report_metrics(struct server *server, struct conn *conn,

@@ -6,16 +6,13 @@
 #define SERVER_REPORT_H
 
 #include "daemon/metrics/metrics.h"
-#include "daemon/server/conn.h"
-
-struct server;
+#include "daemon/server/requests.h"
 
 /* All metrics at this moment, to be freed; NULL when out of memory. SERVER
  * is the struct server. */
 struct metrics *report_collect(void *server);
 
-void report_status(struct server *server, struct conn *conn,
-    uint32_t request_id);
+requests_verb_fn report_status;
 /* All metrics by FORM. */
 void report_metrics(struct server *server, struct conn *conn,
     uint32_t request_id, metrics_form_fn *form);

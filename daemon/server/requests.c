@@ -9,6 +9,7 @@
 #include "daemon/server/peer.h"
 #include "daemon/server/report.h"
 #include "daemon/server/server_internal.h"
+#include "proto/verb.h"
 
 void requests_hello(const struct server *server, struct refd_hello *hello)
 {
@@ -123,12 +124,6 @@ static void answer_ping(struct server *server, struct conn *conn,
 	conn_answer(conn, &pong);
 }
 
-static void answer_status(struct server *server, struct conn *conn,
-    struct refd_request *req)
-{
-	report_status(server, conn, req->request_id);
-}
-
 static void answer_stats(struct server *server, struct conn *conn,
     struct refd_request *req)
 {
@@ -143,21 +138,9 @@ static void answer_metrics(struct server *server, struct conn *conn,
 
 /* ---- the verbs ---- */
 
-/* What an answer needs; otherwise the request is refused. */
-enum verb_need {
-	NEEDS_ADMIN = 1,   /* the socket for administration */
-	NEEDS_OWN = 2,     /* root, or the daemon's own account */
-	NEEDS_JOURNAL = 4, /* so not before the end of recovery */
-	NEEDS_SERVING = 8  /* the journal, and that the daemon does not stop */
-};
-
-/* CONN gets the answer now or later. TAKE may take the content of the
- * request. */
 struct verb_rule {
 	enum refd_verb verb;
-	unsigned needs;
-	void (*take)(struct server *server, struct conn *conn,
-	    struct refd_request *req);
+	requests_verb_fn *take;
 	/* Instead of TAKE, for a verb that names a transaction. */
 	void (*by_id)(struct scheduler *e, const struct refd_request *req,
 	    uint32_t uid, int64_t now_ns, scheduler_answer_fn *fn, void *arg);
@@ -165,50 +148,47 @@ struct verb_rule {
 
 /* In the order of REFD_VERB_TABLE. */
 static const struct verb_rule verbs[] = {
-	{ REFD_VERB_TRANSACTION, NEEDS_JOURNAL, submit_transaction, NULL },
-	{ REFD_VERB_SESSION, NEEDS_JOURNAL, submit_transaction, NULL },
-	{ REFD_VERB_COMMIT, NEEDS_JOURNAL, NULL, scheduler_commit },
-	{ REFD_VERB_ABORT, NEEDS_JOURNAL, NULL, scheduler_abort },
-	{ REFD_VERB_CANCEL, NEEDS_JOURNAL, NULL, scheduler_cancel },
-	{ REFD_VERB_QUERY, NEEDS_JOURNAL, NULL, scheduler_query },
-	{ REFD_VERB_PING, 0, answer_ping, NULL },
-	{ REFD_VERB_STATUS, 0, answer_status, NULL },
-	{ REFD_VERB_STATS, 0, answer_stats, NULL },
-	/* A checkpoint syncs every file system, so few accounts may ask. */
-	{ REFD_VERB_CHECKPOINT, NEEDS_JOURNAL | NEEDS_OWN, ask_checkpoint,
-	    NULL },
-	{ REFD_VERB_PACK, NEEDS_JOURNAL, ask_to_pack, NULL },
-	{ REFD_VERB_LOOK, NEEDS_JOURNAL, ask_to_look, NULL },
-	{ REFD_VERB_LOG, NEEDS_JOURNAL, ask_history, NULL },
-	{ REFD_VERB_WATCH, NEEDS_JOURNAL, ask_history, NULL },
-	{ REFD_VERB_METRICS, 0, answer_metrics, NULL },
-	{ REFD_VERB_TOP, NEEDS_ADMIN, admin_answer_top, NULL },
-	{ REFD_VERB_SLOW, NEEDS_ADMIN | NEEDS_SERVING, admin_answer_slow,
-	    NULL },
-	{ REFD_VERB_LOCKS, NEEDS_ADMIN | NEEDS_SERVING, admin_answer_locks,
-	    NULL },
-	{ REFD_VERB_PAUSE, NEEDS_ADMIN | NEEDS_SERVING, admin_pause, NULL },
-	{ REFD_VERB_DRAIN, NEEDS_ADMIN | NEEDS_SERVING, admin_drain, NULL },
-	{ REFD_VERB_RESUME, NEEDS_ADMIN | NEEDS_SERVING, admin_resume, NULL },
+	{ REFD_VERB_TRANSACTION, submit_transaction, NULL },
+	{ REFD_VERB_SESSION, submit_transaction, NULL },
+	{ REFD_VERB_COMMIT, NULL, scheduler_commit },
+	{ REFD_VERB_ABORT, NULL, scheduler_abort },
+	{ REFD_VERB_CANCEL, NULL, scheduler_cancel },
+	{ REFD_VERB_QUERY, NULL, scheduler_query },
+	{ REFD_VERB_PING, answer_ping, NULL },
+	{ REFD_VERB_STATUS, report_status, NULL },
+	{ REFD_VERB_STATS, answer_stats, NULL },
+	{ REFD_VERB_CHECKPOINT, ask_checkpoint, NULL },
+	{ REFD_VERB_PACK, ask_to_pack, NULL },
+	{ REFD_VERB_LOOK, ask_to_look, NULL },
+	{ REFD_VERB_LOG, ask_history, NULL },
+	{ REFD_VERB_WATCH, ask_history, NULL },
+	{ REFD_VERB_METRICS, answer_metrics, NULL },
+	{ REFD_VERB_TOP, admin_answer_top, NULL },
+	{ REFD_VERB_SLOW, admin_answer_slow, NULL },
+	{ REFD_VERB_LOCKS, admin_answer_locks, NULL },
+	{ REFD_VERB_PAUSE, admin_pause, NULL },
+	{ REFD_VERB_DRAIN, admin_drain, NULL },
+	{ REFD_VERB_RESUME, admin_resume, NULL },
 };
 
 _Static_assert(sizeof(verbs) / sizeof(verbs[0]) == REFD_VERBS,
     "each verb has a row");
 
-/* True: the need is met. Otherwise REQ was refused. */
-static bool is_met(const struct server *server, struct conn *conn,
-    const struct refd_request *req, unsigned needs)
+/* May CONN ask now? Otherwise REQ was refused. */
+static bool may_ask(const struct server *server, struct conn *conn,
+    const struct refd_request *req)
 {
-	if ((needs & NEEDS_ADMIN) != 0 && !conn->is_admin)
+	const struct refd_verb_row *verb = &refd_verbs[req->verb];
+
+	if (verb->who == REFD_WHO_ADMIN && !conn->is_admin)
 		conn_refuse(conn, req, REFD_DENIED,
 		    "this is asked on the socket for administration");
-	else if ((needs & (NEEDS_JOURNAL | NEEDS_SERVING)) != 0 &&
-	    server->scheduler == NULL)
+	else if (verb->when != REFD_WHEN_EVER && server->scheduler == NULL)
 		conn_refuse(conn, req, BUSY(RECOVERING));
-	else if ((needs & NEEDS_SERVING) != 0 &&
+	else if (verb->when == REFD_WHEN_SERVING &&
 	    server->state != SERVER_STATE_SERVING)
 		conn_refuse(conn, req, BUSY(STOPPING));
-	else if ((needs & NEEDS_OWN) != 0 && conn->peer.uid != 0 &&
+	else if (verb->who == REFD_WHO_OWN && conn->peer.uid != 0 &&
 	    conn->peer.uid != (uint32_t)geteuid())
 		conn_refuse(conn, req, REFD_DENIED,
 		    "only root and the daemon's own user may ask for this");
@@ -223,13 +203,13 @@ void requests_take(void *arg, struct conn *conn, struct refd_request *req)
 	const struct verb_rule *v = &verbs[req->verb];
 
 	assert(v->verb == req->verb);
-	if (is_met(server, conn, req, v->needs)) {
+	if (may_ask(server, conn, req)) {
 		if (v->by_id != NULL)
 			v->by_id(server->scheduler, req, conn->peer.uid,
 			    SYS(server->cfg.sys, now_mono), conn_answer, conn);
 		else
 			v->take(server, conn, req);
-		if ((v->needs & (NEEDS_JOURNAL | NEEDS_SERVING)) != 0)
+		if (refd_verbs[v->verb].when != REFD_WHEN_EVER)
 			loop_want_turn(&server->loop);
 	}
 	/* txn_new() took the content of a transaction; this frees the rest. */

@@ -9,6 +9,10 @@
 
 struct server;
 
+/* Answers a request now or later, and may take the content of REQ. */
+typedef void requests_verb_fn(struct server *server, struct conn *conn,
+    struct refd_request *req);
+
 /* Takes ownership of the content of REQ. The answer reaches CONN now or later.
  * A transaction or a session becomes a struct txn, and goes to
  * scheduler_submit(). SERVER is the struct server. */

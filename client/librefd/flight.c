@@ -76,29 +76,20 @@ void refd_flight_free(struct flight *f)
 static enum flight_state lost_state(const struct flight *f, bool all_sent,
     bool is_held)
 {
-	const enum refd_verb verb = f->req->verb;
-
-	/* A daemon that has ended has nothing left to finish. The next one was
-	 * started to serve. */
-	if (verb == REFD_VERB_DRAIN && all_sent)
-		return FLIGHT_OVER;
-	switch (refd_verbs[verb].class) {
-	case REFD_CLASS_UPDATES:
-		if (f->is_again)
-			return FLIGHT_LOST;
-		if (!all_sent)
-			return FLIGHT_UNSENT;
-		/* A session ends with its connection. */
-		return verb == REFD_VERB_SESSION ? FLIGHT_OVER : FLIGHT_LOST;
-	case REFD_CLASS_END:
-		if (verb == REFD_VERB_COMMIT)
-			return all_sent ? FLIGHT_LOST : FLIGHT_OVER;
+	if (f->is_again)
+		return FLIGHT_LOST;
+	switch (refd_verbs[f->req->verb].loss) {
+	case REFD_LOSS_OUTCOME:
+		return all_sent ? FLIGHT_LOST : FLIGHT_UNSENT;
+	/* A session ends with its connection. A daemon that has ended has
+	 * nothing left to drain, and the next one was started to serve. */
+	case REFD_LOSS_REQUEST:
+		return all_sent ? FLIGHT_OVER : FLIGHT_UNSENT;
+	case REFD_LOSS_COMMIT:
+		return all_sent ? FLIGHT_LOST : FLIGHT_OVER;
+	case REFD_LOSS_ABORT:
 		return is_held ? FLIGHT_OVER : FLIGHT_LOST;
-	case REFD_CLASS_TXID:
-	case REFD_CLASS_REPO:
-	case REFD_CLASS_LOG:
-	case REFD_CLASS_WATCH:
-	case REFD_CLASS_PLAIN:
+	case REFD_LOSS_NOTHING:
 		break;
 	}
 	return FLIGHT_UNSENT;
@@ -212,14 +203,18 @@ bool refd_flight_awaits(const struct flight *f, uint32_t request_id)
 	    (f->state == FLIGHT_SENT || f->state == FLIGHT_ASKING);
 }
 
+static bool is_by_id(const struct refd_request *req)
+{
+	return ends_session(req) ||
+	    refd_verbs[req->verb].class == REFD_CLASS_TXID;
+}
+
 /* A request that names a transaction by its id may lack the updates. */
 size_t refd_flight_answer_max(const struct flight *f)
 {
 	size_t nr = f->req->nr_updates;
 
-	if (nr == 0 &&
-	    (ends_session(f->req) ||
-		refd_verbs[f->req->verb].class == REFD_CLASS_TXID))
+	if (nr == 0 && is_by_id(f->req))
 		nr = REFD_UPDATES_MAX;
 	return refd_answer_bytes_max(nr);
 }
@@ -232,35 +227,17 @@ static bool is_of_query(enum refd_answer_kind kind)
 
 static bool kind_fits(const struct flight *f, enum refd_answer_kind kind)
 {
-	const enum refd_verb verb = f->req->verb;
-
 	if (kind == REFD_ANSWER_REFUSED)
 		return true;
-	if (f->state == FLIGHT_ASKING)
+	if (f->state == FLIGHT_ASKING || is_by_id(f->req))
 		return is_of_query(kind);
-	switch (refd_verbs[verb].class) {
-	case REFD_CLASS_UPDATES:
-		return kind == REFD_ANSWER_RESULTS ||
-		    (kind == REFD_ANSWER_PREPARED &&
-			verb == REFD_VERB_SESSION) ||
-		    (kind == REFD_ANSWER_PONG &&
-			(f->req->gate == REFD_GATE_PREPARED ||
-			    f->req->gate == REFD_GATE_ABORTED));
-	case REFD_CLASS_END:
-	case REFD_CLASS_TXID:
-		return is_of_query(kind);
-	case REFD_CLASS_REPO:
-	case REFD_CLASS_LOG:
-	case REFD_CLASS_WATCH:
-	case REFD_CLASS_PLAIN:
-		break;
-	}
-	if (verb == REFD_VERB_PING)
-		return kind == REFD_ANSWER_PONG;
-	return kind ==
-	    (verb == REFD_VERB_LOG || verb == REFD_VERB_WATCH ?
-		    REFD_ANSWER_RECORDS :
-		    REFD_ANSWER_PAIRS);
+	if (kind == refd_verbs[f->req->verb].answer)
+		return true;
+	return refd_verb_has_updates(f->req->verb) &&
+	    (kind == REFD_ANSWER_RESULTS ||
+		(kind == REFD_ANSWER_PONG &&
+		    (f->req->gate == REFD_GATE_PREPARED ||
+			f->req->gate == REFD_GATE_ABORTED)));
 }
 
 /* Some kinds have no id, and a refusal has one only if the daemon could read

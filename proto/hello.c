@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "proto/verb.h"
+
 static const char *const states[] = {
 	[REFD_RECOVERING] = "recovering",
 	[REFD_SERVING] = "serving",
@@ -22,24 +24,7 @@ const char *refd_server_state_name(enum refd_server_state state)
 
 void refd_hello_encode(const struct refd_hello *hello, struct pkt_buf *out)
 {
-	static const char *const capabilities[] = {
-		"transaction",
-		"session",
-		"query",
-		"cancel",
-		"ping",
-		"status",
-		"stats",
-		"checkpoint",
-		"log",
-		"watch",
-		"metrics",
-		"gate",
-		"pack",
-		"look",
-		"origin",
-	};
-	size_t i;
+	const struct refd_verb_row *verb;
 
 	pkt_putf(out, "refd version=%u", (unsigned)hello->version);
 	pkt_putf(out, "software %s", hello->software);
@@ -52,8 +37,13 @@ void refd_hello_encode(const struct refd_hello *hello, struct pkt_buf *out)
 		pkt_putf(out, "progress done=%llu total=%llu",
 		    (unsigned long long)hello->done,
 		    (unsigned long long)hello->total);
-	for (i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)
-		pkt_putf(out, "capability %s", capabilities[i]);
+	for (verb = refd_verbs; verb < refd_verbs + REFD_VERBS; verb++)
+		if (verb->who != REFD_WHO_ADMIN &&
+		    verb->class != REFD_CLASS_END)
+			pkt_putf(out, "capability %s", verb->word);
+	/* Headers, which have no verb of their own. */
+	pkt_putf(out, "capability gate");
+	pkt_putf(out, "capability origin");
 	pkt_flush(out);
 }
 

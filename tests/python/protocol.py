@@ -3,6 +3,7 @@ the client. Arguments: socket, a bare repository with no refs, two commits in
 it, proto/vectors.json. Prints `ok` and `not ok` lines."""
 import json
 import os
+import re
 import socket
 import sys
 
@@ -44,9 +45,10 @@ words = [line.split(" ")[0] for line in c.hello]
 for word in "refd software state horizon pid limit".split():
     shows("hello has " + word, 1, words.count(word))
 have = {line.split(" ")[1] for line in c.hello if "capability" in line}
-shows("capabilities", set(), set(
-    "transaction session query cancel ping status stats checkpoint log watch gate"
-    .split()) - have)
+with open(os.path.join(os.path.dirname(vectors), "PROTOCOL.md"),
+          encoding="utf-8") as f:
+    shows("capabilities", set(re.search(
+        r"capabilities of version 2 are `([^`]+)`", f.read())[1].split()), have)
 shows("ping", ("pong", []), c.ask("ping"))
 shows("status is pairs", "pairs", c.ask("status")[0])
 shows("stats is pairs", "pairs", c.ask("stats")[0])

@@ -165,7 +165,7 @@ static int run_stats(const struct command *c, int argc, char **argv)
 	size_t i;
 
 	cli_parse(c, &q, argc, &argv);
-	question_ask(question_connect(q.socket, 0),
+	question_ask(q.socket,
 	    q.prometheus ? REFD_VERB_METRICS : REFD_VERB_STATS, QUESTION_MS,
 	    &ans);
 	if (q.json)
@@ -206,8 +206,7 @@ static int run_checkpoint(const struct command *c, int argc, char **argv)
 	struct refd_answer ans;
 
 	cli_parse(c, &q, argc, &argv);
-	question_ask(question_connect(q.socket, 0), REFD_VERB_CHECKPOINT, -1,
-	    &ans);
+	question_ask(q.socket, REFD_VERB_CHECKPOINT, -1, &ans);
 	if (q.json)
 		output_json_pairs(ans.pairs, ans.nr_pairs);
 	refd_answer_done(&ans);

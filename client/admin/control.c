@@ -15,7 +15,7 @@ static int change(const struct command *c, int argc, char **argv,
 	struct refd_answer ans;
 
 	cli_parse(c, &q, argc, &argv);
-	question_ask(question_connect_admin(q.socket), verb, QUESTION_MS, &ans);
+	question_ask(q.socket, verb, QUESTION_MS, &ans);
 	if (q.json)
 		output_json_pairs(ans.pairs, ans.nr_pairs);
 	else
@@ -67,7 +67,7 @@ static int run_drain(const struct command *c, int argc, char **argv)
 	struct refd_answer ans;
 
 	cli_parse(c, &q, argc, &argv);
-	question_ask(question_connect_admin(q.socket), REFD_VERB_DRAIN,
+	question_ask(q.socket, REFD_VERB_DRAIN,
 	    q.timeout_s < 0 ? -1 : q.timeout_s * 1000, &ans);
 	if (q.json)
 		output_json_pairs(ans.pairs, ans.nr_pairs);

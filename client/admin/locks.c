@@ -405,8 +405,7 @@ static int run_locks(const struct command *c, int argc, char **argv)
 		    argv[0]);
 	if (opt.yes || opt.wait_s >= 0)
 		cli_usage(c, "--yes and --wait are for --clear-dead");
-	question_ask(question_connect_admin(q->socket), REFD_VERB_LOCKS,
-	    QUESTION_MS, &ans);
+	question_ask(q->socket, REFD_VERB_LOCKS, QUESTION_MS, &ans);
 	locks = collect(&ans, &nr);
 	if (nr > 0 && !q->json)
 		print_heading();

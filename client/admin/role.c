@@ -59,8 +59,7 @@ static int run_role(const struct command *c, int argc, char **argv)
 	int rc = EXIT_AWAY;
 
 	cli_parse(c, &q, argc, &argv);
-	question_ask(question_connect(q.socket, 0), REFD_VERB_STATUS,
-	    QUESTION_MS, &ans);
+	question_ask(q.socket, REFD_VERB_STATUS, QUESTION_MS, &ans);
 	role = rows_value(&ans, "role");
 	if (!strcmp(role, "leader") || !strcmp(role, "single"))
 		rc = EXIT_DONE;

@@ -111,8 +111,7 @@ static int run_slowlog(const struct command *c, int argc, char **argv)
 	struct refd_answer ans;
 
 	cli_parse(c, &q, argc, &argv);
-	question_ask(question_connect_admin(q.socket), REFD_VERB_SLOW,
-	    QUESTION_MS, &ans);
+	question_ask(q.socket, REFD_VERB_SLOW, QUESTION_MS, &ans);
 	if (q.json)
 		output_json_pairs(ans.pairs, ans.nr_pairs);
 	else

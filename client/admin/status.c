@@ -170,8 +170,7 @@ static int run_status(const struct command *c, int argc, char **argv)
 		return show_page(q.socket);
 	if (q.all)
 		return show_all(q.json);
-	question_ask(question_connect(q.socket, 0), REFD_VERB_STATUS,
-	    QUESTION_MS, &ans);
+	question_ask(q.socket, REFD_VERB_STATUS, QUESTION_MS, &ans);
 	if (q.json)
 		output_json_pairs(ans.pairs, ans.nr_pairs);
 	else

@@ -192,8 +192,7 @@ static int run_top(const struct command *c, int argc, char **argv)
 	cli_parse(c, &q, argc, &argv);
 	if (!q.once && !q.json && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO))
 		return live(&q);
-	question_ask(question_connect_admin(q.socket), REFD_VERB_TOP,
-	    QUESTION_MS, &ans);
+	question_ask(q.socket, REFD_VERB_TOP, QUESTION_MS, &ans);
 	screen_size(&lines, &columns);
 	if (q.json) {
 		output_json_pairs(ans.pairs, ans.nr_pairs);

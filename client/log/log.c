@@ -434,8 +434,7 @@ static int print_head(const struct log_run *a)
 	struct refd_answer ans;
 	const char *head;
 
-	question_ask(question_connect(a->socket, 0), REFD_VERB_STATUS,
-	    QUESTION_MS, &ans);
+	question_ask(a->socket, REFD_VERB_STATUS, QUESTION_MS, &ans);
 	head = rows_value(&ans, "head");
 	if (!*head)
 		cli_die(EXIT_AWAY,

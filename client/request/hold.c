@@ -128,6 +128,7 @@ void hold_begin(struct hold *h, int dir, const struct gitdir *gd,
     const struct daemon_socket *socket)
 {
 	const uint64_t deadline = clock_deadline_ms(HOLD_MS);
+	struct refd_request req = { .verb = REFD_VERB_CHECKPOINT };
 	struct refd_answer ans;
 	struct refd *r;
 
@@ -148,8 +149,9 @@ void hold_begin(struct hold *h, int dir, const struct gitdir *gd,
 		poke(r, dir, gd);
 		clock_nap(NAP_MS, deadline);
 	}
-	question_ask(r, REFD_VERB_CHECKPOINT, HOLD_MS, &ans);
+	question_call(r, &req, HOLD_MS, &ans);
 	refd_answer_done(&ans);
+	refd_free(r);
 	if (!connect_may_bypass(socket->path, gd)) {
 		hold_end(h);
 		/* The daemon can have learned it meanwhile. */

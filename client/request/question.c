@@ -12,6 +12,7 @@
 #include "proto/lib/cli.h"
 #include "proto/lib/clock.h"
 #include "proto/lib/colour.h"
+#include "proto/verb.h"
 
 #define NAP_MS  50
 #define TELL_MS 1000
@@ -224,10 +225,13 @@ void question_call(struct refd *r, struct refd_request *req, int timeout_ms,
 	question_refused(ans);
 }
 
-void question_ask(struct refd *r, enum refd_verb verb, int timeout_ms,
+void question_ask(const char *option, enum refd_verb verb, int timeout_ms,
     struct refd_answer *ans)
 {
 	struct refd_request req = { .verb = verb };
+	struct refd *r = refd_verbs[verb].who == REFD_WHO_ADMIN ?
+	    question_connect_admin(option) :
+	    question_connect(option, 0);
 
 	question_call(r, &req, timeout_ms, ans);
 	if (ans->kind != REFD_ANSWER_PAIRS)

@@ -58,8 +58,9 @@ void question_call(struct refd *r, struct refd_request *req, int timeout_ms,
 void question_failed(struct refd *r, int err) __attribute__((noreturn));
 /* A REFUSED answer ends the program. */
 void question_refused(const struct refd_answer *ans);
-/* Sends VERB through R, which is freed, and gets an answer of kind PAIRS. */
-void question_ask(struct refd *r, enum refd_verb verb, int timeout_ms,
+/* Connects to the socket where VERB may be asked, as question_connect() with
+ * OPTION and one attempt. Gets an answer of kind PAIRS. */
+void question_ask(const char *option, enum refd_verb verb, int timeout_ms,
     struct refd_answer *ans);
 
 #endif

@@ -278,9 +278,9 @@ func (c *Client) Ping(ctx context.Context) error {
 	return err
 }
 
-// Pairs returns the pairs of status, stats, metrics or checkpoint; on the
-// socket of administrators of top, slow, locks, pause, drain or resume, too. A
-// drain is not sent again: without an answer, it may have ended or may go on.
+// Pairs returns the pairs of a verb without headers, as status or stats. The
+// verbs of administrators, as drain, need their socket. A drain is not sent
+// again: without an answer, it may have ended or may go on.
 func (c *Client) Pairs(ctx context.Context, verb string) ([]Pair, error) {
 	// If a daemon ends while it is drained, the next one must not be drained.
 	a, err := c.question(ctx, verb == "drain", []string{"pairs"},

@@ -166,7 +166,8 @@ func (w words) encode() ([]byte, error) {
 	case "log", "watch":
 		s := w.selection()
 		return encodeHistory(verb, id, &s)
-	case "pack", "look":
+	}
+	if w.has("git-dir") {
 		return encodeForRepository(verb, id, w.repository())
 	}
 	return encodeSimple(verb, id, w["txid"])

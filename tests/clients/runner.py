@@ -95,7 +95,7 @@ def encode(words):
         return wire.transaction(verb, number, txn, txn.deadline_ms)
     if verb in ("log", "watch"):
         return wire.history(verb, number, selection(words))
-    if verb in ("pack", "look"):
+    if "git-dir" in words:
         return wire.for_repository(verb, number, repository(words))
     return wire.simple(verb, number, words.get("txid"))
 

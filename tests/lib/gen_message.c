@@ -5,6 +5,7 @@
 
 #include "proto/arena.h"
 #include "proto/detail.h"
+#include "proto/verb.h"
 
 uint64_t gen_u64(struct gen *g)
 {
@@ -205,13 +206,13 @@ void gen_request(struct gen *g, struct refd_request *req)
 	 * together. */
 	req->verb = (enum refd_verb)gen_below(g, 2);
 	if (gen_bool(g))
-		req->verb = (enum refd_verb)gen_below(g, REFD_VERB_RESUME + 1);
+		req->verb = (enum refd_verb)gen_below(g, REFD_VERBS);
 	req->request_id = 1 + gen_u32(g) % (UINT32_MAX - 1);
 	if (req->verb < REFD_VERB_PING)
 		gen_bytes(g, req->txid.bytes, sizeof(req->txid.bytes));
 	if (req->verb <= REFD_VERB_SESSION)
 		gen_transaction(g, req);
-	if (req->verb == REFD_VERB_PACK || req->verb == REFD_VERB_LOOK)
+	if (refd_verbs[req->verb].class == REFD_CLASS_REPO)
 		gen_place(g, req);
 	if (req->verb == REFD_VERB_LOG || req->verb == REFD_VERB_WATCH)
 		gen_selection(g, req);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "proto/detail.h"
+#include "proto/verb.h"
 
 static void put_some(struct json_out *j, const char *key, const char *value)
 {
@@ -192,15 +193,10 @@ static void put_question(struct json_out *j, const struct refd_request *req)
 
 void message_json_request(struct json_out *j, const struct refd_request *req)
 {
-	static const char *const verbs[] = { "transaction", "session", "commit",
-		"abort", "cancel", "query", "ping", "status", "stats",
-		"checkpoint", "pack", "look", "log", "watch", "metrics", "top",
-		"slow", "locks", "pause", "drain", "resume" };
 	static const struct refd_txid none;
-	bool has_updates = req->verb == REFD_VERB_TRANSACTION ||
-	    req->verb == REFD_VERB_SESSION;
+	bool has_updates = refd_verb_has_updates(req->verb);
 
-	json_string(j, "verb", verbs[req->verb]);
+	json_string(j, "verb", refd_verbs[req->verb].word);
 	json_number(j, "id", req->request_id);
 	if (!refd_txid_eq(&req->txid, &none))
 		put_txid(j, &req->txid);

@@ -319,10 +319,9 @@ class Client:
             timeout)
 
     def pairs(self, verb, timeout=None):
-        """The (key, value) pairs of status, stats, metrics or checkpoint; on
-        the socket of administrators of top, slow, locks, pause, drain or
-        resume, too. A drain is not sent again: without an answer, it may have
-        ended or may go on."""
+        """The (key, value) pairs of a verb without headers, as status or
+        stats. The verbs of administrators, as drain, need their socket. A drain
+        is not sent again: without an answer, it may have ended or may go on."""
         return self._run(exchange.ask_pairs(verb), timeout)
 
     def pack(self, repository, timeout=None):

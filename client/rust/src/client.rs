@@ -245,10 +245,9 @@ impl Client {
         Ok(())
     }
 
-    /// Returns the pairs of status, stats, metrics or checkpoint; on the socket
-    /// of administrators of top, slow, locks, pause, drain or resume, too. A
-    /// drain is not sent again: without an answer, it may have ended or may go
-    /// on.
+    /// Returns the pairs of a verb without headers, as status or stats. The
+    /// verbs of administrators, as drain, need their socket. A drain is not sent
+    /// again: without an answer, it may have ended or may go on.
     pub fn pairs(&mut self, verb: &str) -> Result<Vec<Pair>, Error> {
         // If a daemon ends while it is drained, the next one must not be
         // drained.

@@ -192,7 +192,7 @@ impl Words {
             "log" | "watch" => {
                 wire::encode_history(&verb, id, &self.selection())
             }
-            "pack" | "look" => {
+            _ if self.has("git-dir") => {
                 wire::encode_for_repository(&verb, id, &self.repository())
             }
             _ => {

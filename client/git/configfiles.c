@@ -269,6 +269,10 @@ static char *find_git(void)
  * The path of the file is a decision of git's build (ETC_GITCONFIG). With the
  * prefix /usr, as in distributions, it is /etc/gitconfig. With /usr/local it is
  * one of two. Any other build may have any path, so git is asked.
+ *
+ * A build for one prefix can be copied to the other, and a build that can be
+ * moved (RUNTIME_PREFIX) has its file below its prefix. So a second file, at
+ * one of these places, is left to git.
  */
 static bool add_system(const struct config_file *r)
 {
@@ -279,18 +283,17 @@ static bool add_system(const struct config_file *r)
 	static const char *const yes[] = { "1", "true", NULL };
 	const char *none = getenv("GIT_CONFIG_NOSYSTEM");
 	char *git;
-	bool ok = false;
+	bool ok;
 
 	if (none)
 		return is_one_of(none, yes);
 	git = find_git();
-	if (git && is_program(git)) {
-		if (is_one_of(git, usual))
-			ok = add_file(r, "/etc/gitconfig") == 0;
-		else if (is_one_of(git, local))
-			ok = is_absent("/etc/gitconfig") &&
-			    is_absent("/usr/local/etc/gitconfig");
-	}
+	ok = git && is_program(git) && is_absent("/usr/etc/gitconfig") &&
+	    is_absent("/usr/local/etc/gitconfig");
+	if (ok && is_one_of(git, usual))
+		ok = add_file(r, "/etc/gitconfig") == 0;
+	else if (ok)
+		ok = is_one_of(git, local) && is_absent("/etc/gitconfig");
 	free(git);
 	return ok;
 }

@@ -57,6 +57,24 @@ git -C "$T/s.git" config include.path /nowhere
 costs 'with an include' 1 "$two:refs/heads/j"
 git -C "$T/s.git" config --unset include.path
 
+# As on a server, where the machine's own file counts: only if this file is
+# where it usually is, and has no settings of pushes.
+has_plain_system() {
+	[ "$(readlink -f "$(command -v git)")" = /usr/bin/git ] &&
+		[ ! -e /usr/etc/gitconfig ] &&
+		[ ! -e /usr/local/etc/gitconfig ] &&
+		! GIT_CONFIG_NOSYSTEM=0 git config --system --list \
+			2>/dev/null | grep -qvE '^(credential|init|safe|user)\.'
+}
+
+if has_plain_system; then
+	unset GIT_CONFIG_NOSYSTEM
+	costs 'with the file of the system' 0 "$two:refs/heads/m"
+	export GIT_CONFIG_NOSYSTEM=1
+else
+	skip 'with the file of the system' 'an unusual git, or a file of it'
+fi
+
 # Lists the programs of refd update.
 update_is_alone() { # NAME
 	rm "$T/s.git/hooks/update" 2>/dev/null

@@ -414,10 +414,18 @@ static void put_git(const char *command)
 	setenv("PATH", path, 1);
 }
 
+/* Is the file of the git in /usr/bin certain? */
+static bool is_usual_git(void)
+{
+	return access("/usr/bin/git", X_OK) == 0 &&
+	    access("/usr/etc/gitconfig", F_OK) < 0 &&
+	    access("/usr/local/etc/gitconfig", F_OK) < 0;
+}
+
 /* /etc/gitconfig is the file of a git in /usr. */
 START_TEST(test_system)
 {
-	bool is_usual = access("/usr/bin/git", X_OK) == 0;
+	bool is_usual = is_usual_git();
 
 	setenv("GIT_CONFIG_NOSYSTEM", "0", 1);
 	ck_assert(!config_rig_same("a word that is not certain"));
@@ -442,24 +450,50 @@ START_TEST(test_system)
 }
 END_TEST
 
+/* ---- the places of git ---- */
+
+/* Mounts FROM, or an empty file system, on PLACE, for this process alone. The
+ * system's file counts then, and the git in PATH is that of the machine. */
+static bool cover(const char *test, const char *from, const char *place)
+{
+	if (!suite_is_root(test))
+		return false;
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount(from ? from : "none", place, from ? NULL : "tmpfs",
+		from ? MS_BIND : 0, NULL) < 0) {
+		suite_skip(test, "no mounts here, or nothing to mount on");
+		return false;
+	}
+	unsetenv("GIT_CONFIG_NOSYSTEM");
+	setenv("PATH", "/usr/bin:/bin", 1);
+	return true;
+}
+
 /* The script of a distribution or an administrator in the usual place. */
 START_TEST(test_script)
 {
 	char path[4096];
 
-	if (!suite_is_root("script"))
-		return;
 	tmp_run("printf '#!/bin/sh\n' >git && chmod +x git");
 	snprintf(path, sizeof(path), "%s/git", tmp_root);
-	if (unshare(CLONE_NEWNS) < 0 ||
-	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount(path, "/usr/bin/git", NULL, MS_BIND, NULL) < 0) {
-		suite_skip("script", "no mounts here, or no /usr/bin/git");
+	if (cover("script", path, "/usr/bin/git"))
+		ck_assert(!config_rig_same("a script in place of git"));
+}
+END_TEST
+
+/* A git in /usr may be built for /usr/local, and have its file there. */
+START_TEST(test_second_file)
+{
+	if (!is_usual_git()) {
+		suite_skip("second_file", "no usual git in /usr/bin");
 		return;
 	}
-	unsetenv("GIT_CONFIG_NOSYSTEM");
-	setenv("PATH", "/usr/bin:/bin", 1);
-	ck_assert(!config_rig_same("a script in place of git"));
+	if (!cover("second_file", NULL, "/usr/local"))
+		return;
+	ck_assert(config_rig_same("a single place"));
+	tmp_run("mkdir /usr/local/etc && touch /usr/local/etc/gitconfig");
+	ck_assert(!config_rig_same("a second place"));
 }
 END_TEST
 
@@ -483,6 +517,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_settings, 0, 7);
 	tcase_add_test(tc, test_system);
 	tcase_add_test(tc, test_script);
+	tcase_add_test(tc, test_second_file);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

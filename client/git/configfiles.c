@@ -276,8 +276,10 @@ static char *find_git(void)
  */
 static bool add_system(const struct config_file *r)
 {
+	/* In openSUSE, git itself is in the directory of its programs. */
 	static const char *const usual[] = { "/usr/bin/git",
-		"/usr/lib/git-core/git", "/usr/libexec/git-core/git", NULL };
+		"/usr/lib/git-core/git", "/usr/libexec/git-core/git",
+		"/usr/lib/git/git", "/usr/libexec/git/git", NULL };
 	static const char *const local[] = { "/usr/local/bin/git",
 		"/usr/local/libexec/git-core/git", NULL };
 	static const char *const yes[] = { "1", "true", NULL };

@@ -482,6 +482,36 @@ START_TEST(test_script)
 }
 END_TEST
 
+/* Distributions put git into different directories, and receive-pack puts this
+ * directory at the head of PATH. A program may bring a git of its own, whose
+ * file is anywhere. */
+START_TEST(test_places)
+{
+	static const struct {
+		const char *dir;
+		bool is_usual;
+	} places[] = {
+		{ "/usr/libexec/git-core", true },
+		{ "/usr/libexec/git", true },
+		{ "/usr/libexec/portable/git", false },
+		{ "/usr/libexec/git/git", false },
+	};
+	const char *dir = places[_i].dir;
+	char path[4096];
+
+	if (!is_usual_git()) {
+		suite_skip("places", "no usual git in /usr/bin");
+		return;
+	}
+	if (!cover("places", NULL, "/usr/libexec"))
+		return;
+	tmp_run("mkdir -p %s && cp -L /usr/bin/git %s/git", dir, dir);
+	snprintf(path, sizeof(path), "%s:/usr/bin:/bin", dir);
+	setenv("PATH", path, 1);
+	ck_assert_msg(config_rig_same(dir) == places[_i].is_usual, "%s", dir);
+}
+END_TEST
+
 /* A git in /usr may be built for /usr/local, and have its file there. */
 START_TEST(test_second_file)
 {
@@ -517,6 +547,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_settings, 0, 7);
 	tcase_add_test(tc, test_system);
 	tcase_add_test(tc, test_script);
+	tcase_add_loop_test(tc, test_places, 0, 4);
 	tcase_add_test(tc, test_second_file);
 	suite_add_tcase(s, tc);
 	return suite_run(s);

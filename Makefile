@@ -183,7 +183,7 @@ FUZZ_SRCS    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZED_SRCS  := $(PROTO_SRCS) $(LIB_SRCS) $(TESTLIB_SRCS) \
 	$(filter daemon/base/% daemon/store/% daemon/group/%,$(DAEMON_SRCS)) \
 	$(addprefix client/,push/push.c request/git_messages.c \
-	update/stdin.c git/quote.c git/lockpid.c \
+	update/stdin.c git/quote.c \
 	base/child.c git/configfiles.c git/gitconfig.c)
 
 quote   = '$(subst ','\'',$(1))'

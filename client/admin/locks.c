@@ -3,7 +3,6 @@
  * with their age and their holders. With --clear-dead, refd-admin does the work
  * (daemon/admin/locks.c).
  */
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,69 +15,17 @@
 
 #include "client/admin/show.h"
 #include "client/commands.h"
-#include "client/git/lockpid.h"
 #include "client/program.h"
 #include "client/request/question.h"
 #include "client/request/rows.h"
 #include "proto/lib/cli.h"
 #include "proto/lib/colour.h"
 #include "proto/lib/json.h"
+#include "proto/lib/lock_pid.h"
 
 /* ---- the holder of a lock ---- */
 
-/*
- * Finds processes that may hold a file, in the visible part of /proc. Blocking;
- * one thread.
- */
-
 #define COMMAND_MAX 100
-
-/* Calls LOOK for each process until LOOK returns true. */
-static uint64_t each_process(bool (*look)(const char *proc, const void *arg),
-    const void *arg)
-{
-	DIR *dir = opendir("/proc");
-	struct dirent *entry;
-	uint64_t pid, found = 0;
-
-	while (dir && !found && (entry = readdir(dir))) {
-		char *proc;
-
-		if (!cli_number(entry->d_name, UINT32_MAX, &pid))
-			continue;
-		proc = xasprintf("/proc/%s", entry->d_name);
-		if (look(proc, arg))
-			found = pid;
-		free(proc);
-	}
-	if (dir)
-		closedir(dir);
-	return found;
-}
-
-static bool has_open(const char *proc, const void *arg)
-{
-	const struct stat *wanted = arg;
-	char *path = xasprintf("%s/fd", proc);
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-	struct stat st;
-	bool found = false;
-
-	while (dir && !found && (entry = readdir(dir)))
-		found = !fstatat(dirfd(dir), entry->d_name, &st, 0) &&
-		    st.st_dev == wanted->st_dev && st.st_ino == wanted->st_ino;
-	if (dir)
-		closedir(dir);
-	free(path);
-	return found;
-}
-
-/* A process that has the file of ST open, or 0 if none is visible. */
-static uint64_t holder_find(const struct stat *st)
-{
-	return each_process(has_open, st);
-}
 
 static bool is_git_there(const char *proc, const void *arg)
 {
@@ -101,14 +48,6 @@ static bool is_git_there(const char *proc, const void *arg)
 	dir[n] = '\0';
 	return has_prefix(dir, wanted) &&
 	    (!dir[strlen(wanted)] || dir[strlen(wanted)] == '/');
-}
-
-/* A git process with its working directory in DIR, or 0. git closes a lockfile
- * after writing it, but still holds the lock, so the open files do not show the
- * holder. */
-static uint64_t holder_guess(const char *dir)
-{
-	return each_process(is_git_there, dir);
 }
 
 /* "4711 (git pack-refs --all)" */
@@ -147,10 +86,8 @@ struct lock_report {
 	uint64_t waited_ms; /* the longest wait */
 	bool is_there;
 	uint64_t age_s;
-	uint64_t pid;     /* the holder; 0: unknown */
-	bool pid_guessed; /* by its working directory */
-	bool pid_named;   /* by git, beside the lock */
-	bool has_ended;   /* the named process */
+	struct lock_holder holder;
+	bool is_guess; /* by the working directory of the holder */
 };
 
 static struct lock_report *lock_of(struct lock_report **locks, size_t *nr,
@@ -202,46 +139,45 @@ static char *repo_of(const char *file)
 	return copy;
 }
 
-/* git works in the directory of a bare repository, otherwise in the directory
- * above .git, so both are looked at. */
-static uint64_t guess(const char *file)
+/* A git process with its working directory in the repository, or 0, because the
+ * open files may not show the holder. git works in the directory of a bare
+ * repository, otherwise in the directory above .git, so both are looked at. */
+static long guess(const char *file)
 {
 	char *repo = repo_of(file), *end;
-	uint64_t pid = holder_guess(repo);
+	long pid = lock_pid_search(is_git_there, repo);
 
 	end = strrchr(repo, '/');
 	if (!pid && end && !strcmp(end, "/.git")) {
 		*end = '\0';
-		pid = holder_guess(repo);
+		pid = lock_pid_search(is_git_there, repo);
 	}
 	free(repo);
 	return pid;
+}
+
+static void find_holder(struct lock_report *lock, const struct stat *st)
+{
+	lock->holder =
+	    lock_pid_find(st->st_dev, st->st_ino, lock_pid_open(lock->file));
+	if (lock->holder.pid)
+		return;
+	lock->holder.pid = guess(lock->file);
+	lock->is_guess = lock->holder.pid != 0;
 }
 
 static void look(struct lock_report *lock)
 {
 	struct stat st;
 	time_t now = time(NULL);
-	bool runs = false;
 
 	lock->is_there = !lstat(lock->file, &st);
 	if (lock->is_there && now > st.st_ctime)
 		lock->age_s = (uint64_t)(now - st.st_ctime);
-	if (lock->held.ans) {
-		lock->pid = row_number(&lock->held, "pid");
-		return;
-	}
-	if (lock->is_there)
-		lock->pid = holder_find(&st);
-	if (lock->is_there && !lock->pid) {
-		lock->pid = (uint64_t)lockpid_read(lock->file, &runs);
-		lock->pid_named = lock->pid != 0;
-		lock->has_ended = lock->pid_named && !runs;
-	}
-	if (lock->is_there && !lock->pid) {
-		lock->pid = guess(lock->file);
-		lock->pid_guessed = lock->pid != 0;
-	}
+	if (lock->held.ans)
+		lock->holder.pid = (long)row_number(&lock->held, "pid");
+	else if (lock->is_there)
+		find_holder(lock, &st);
 }
 
 /* ---- for people ---- */
@@ -255,24 +191,23 @@ static void add_holder(struct text *t, const struct lock_report *lock,
 		text_adds(t, "not there now, or not to be seen by this user");
 		return;
 	}
-	if (lock->has_ended) {
+	if (lock->holder.verdict == HOLDER_ENDED) {
 		text_addf(t,
-		    "taken by process %" PRIu64
-		    ", which has ended: it may be stale",
-		    lock->pid);
+		    "taken by process %ld, which has ended: it may be stale",
+		    lock->holder.pid);
 		*colour = COLOUR_WARNING;
 		return;
 	}
 	if (lock->held.ans)
 		text_adds(t, "held by a prepared session of process ");
-	else if (lock->pid_guessed)
+	else if (lock->is_guess)
 		text_adds(t, "perhaps of process ");
-	else if (lock->pid_named)
+	else if (lock->holder.verdict == HOLDER_RUNS)
 		text_adds(t, "taken by process ");
-	else if (lock->pid)
+	else if (lock->holder.verdict == HOLDER_HAS_OPEN)
 		text_adds(t, "open in process ");
-	if (lock->pid) {
-		holder_name(t, lock->pid);
+	if (lock->holder.pid) {
+		holder_name(t, (uint64_t)lock->holder.pid);
 		return;
 	}
 	text_adds(t, "open in no process that could be seen: it may be stale");
@@ -349,11 +284,11 @@ static void print_json(const struct lock_report *lock)
 	json_count(j, "waiting", lock->nr_waits);
 	json_count(j, "waited_ms", lock->waited_ms);
 	json_flag(j, "session", lock->held.ans != NULL);
-	if (lock->pid) {
-		holder_name(&command, lock->pid);
-		json_count(j, "pid", lock->pid);
-		json_flag(j, "guessed", lock->pid_guessed);
-		json_flag(j, "ended", lock->has_ended);
+	if (lock->holder.pid) {
+		holder_name(&command, (uint64_t)lock->holder.pid);
+		json_count(j, "pid", (uint64_t)lock->holder.pid);
+		json_flag(j, "guessed", lock->is_guess);
+		json_flag(j, "ended", lock->holder.verdict == HOLDER_ENDED);
 		json_text(j, "holder", command.data);
 		text_done(&command);
 	}

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/git/lockpid.h"
 #include "proto/detail.h"
+#include "proto/lib/lock_pid.h"
 #include "proto/refname.h"
 
 /* git adds one of these texts when a lock file exists. */
@@ -116,15 +116,14 @@ static void add_path(const struct refd_detail_arg *path,
 static void add_holder(const struct refd_detail_arg *lock, struct text *out)
 {
 	char *path = xasprintf("%.*s", (int)lock->len, lock->data);
-	bool runs;
-	long pid = lockpid_read(path, &runs);
+	const struct lock_holder h = lock_pid_named(lock_pid_open(path));
 
-	if (!pid)
-		text_adds(out, RUNNING_2_55);
-	else if (runs)
-		text_addf(out, HELD_2_55, pid);
+	if (h.verdict == HOLDER_RUNS)
+		text_addf(out, HELD_2_55, h.pid);
+	else if (h.verdict == HOLDER_ENDED)
+		text_addf(out, ENDED_2_55, h.pid);
 	else
-		text_addf(out, ENDED_2_55, pid);
+		text_adds(out, RUNNING_2_55);
 	free(path);
 }
 

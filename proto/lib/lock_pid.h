@@ -1,30 +1,65 @@
 /*
- * The files "<file>~pid.lock". Git names there the process that took
- * "<file>.lock", if core.lockfilePid is set (git 2.54 and later:
- * create_lock_pid_file() and read_lock_pid() of git's lockfile.c). Git makes
- * the file after the lock, and removes the file before the lock. If the process
- * is killed, both files stay. No ref has "~" in its name, so the file is never
- * the lock of a ref.
+ * The process that holds a lock file of another program, as far as files and
+ * /proc show. This is no proof, because git closes a lock and still holds the
+ * lock, and processes of other users may be invisible. So nobody removes a lock
+ * for this reason (decision 019).
  *
- * The file is hostile input. Its owner can write any number, so a reader names
- * a process only if the process has the same owner as the file.
+ * Git names the process that took "<file>.lock" in "<file>~pid.lock", if
+ * core.lockfilePid is set (git 2.54 and later: create_lock_pid_file() and
+ * read_lock_pid() of git's lockfile.c). Git makes the file after the lock, and
+ * removes the file before the lock. If the process is killed, both files stay.
+ * No ref has "~" in its name, so the file is never the lock of a ref.
  *
- * Pure; any thread.
+ * The file is hostile input. Its owner can write any number, so a process that
+ * runs is named only if the process has the same owner as the file.
+ *
+ * Any thread; to open, to read and to search blocks.
  */
 #ifndef PROTO_LIB_LOCK_PID_H
 #define PROTO_LIB_LOCK_PID_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "proto/limits.h"
 
 #define LOCK_PID_SUFFIX "~pid.lock"
 /* A longer file is malformed. */
 #define LOCK_PID_BYTES 32
 
+enum lock_verdict {
+	HOLDER_UNKNOWN,
+	HOLDER_HAS_OPEN, /* the process has the lock open */
+	HOLDER_RUNS,     /* git named the process, which runs */
+	HOLDER_ENDED     /* git named the process, which has ended */
+};
+
+/* Zero-initialised is unknown. */
+struct lock_holder {
+	enum lock_verdict verdict;
+	long pid; /* 0: unknown */
+};
+
 /* Is FILE such a file, and so no lock? */
 bool lock_pid_is(const char *file);
-
 /* The process in the content of the file; 0: malformed. */
 long lock_pid_parse(const char *data, size_t len);
+/* The path of the file beside LOCK, "<file>.lock". -EINVAL: LOCK has a
+ * different form. -ENAMETOOLONG. */
+int lock_pid_path(char path[REFD_PATH_MAX], const char *lock);
+/* Opens the file beside LOCK. Negative: there is none. */
+int lock_pid_open(const char *lock);
+
+/* The holder that git named in the file open as FD, which is closed; negative:
+ * there is no file. */
+struct lock_holder lock_pid_named(int fd);
+/* The holder of the lock with the numbers DEV and INO: a visible process that
+ * has the lock open, or else as lock_pid_named(FD). */
+struct lock_holder lock_pid_find(uint64_t dev, uint64_t ino, int fd);
+/* The first visible process for which IS is true; 0: none. PROC is its
+ * directory in /proc. */
+long lock_pid_search(bool (*is)(const char *proc, const void *arg),
+    const void *arg);
 
 #endif

@@ -1,14 +1,16 @@
 /*
  * Proves that refd reads the process in git's "<file>~pid.lock" as git does,
- * names no process of another user, and reads only a small regular file.
+ * names no process of another user, and reads only a small regular file. A
+ * process that has the lock open is the holder, whomever git named.
  */
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/git/lockpid.h"
 #include "proto/lib/lock_pid.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -55,12 +57,23 @@ START_TEST(names_are_gits)
 }
 END_TEST
 
-static long read_beside(bool *runs)
+static void path_of(char path[4200], const char *name)
+{
+	snprintf(path, 4200, "%s/%s", tmp_root, name);
+}
+
+static struct lock_holder read_beside(void)
 {
 	char lock[4200];
 
-	snprintf(lock, sizeof(lock), "%s/x.lock", tmp_root);
-	return lockpid_read(lock, runs);
+	path_of(lock, "x.lock");
+	return lock_pid_named(lock_pid_open(lock));
+}
+
+static void is(struct lock_holder h, enum lock_verdict verdict, long pid)
+{
+	ck_assert_int_eq(h.verdict, verdict);
+	ck_assert_int_eq(h.pid, pid);
 }
 
 static void name_process(long pid)
@@ -73,46 +86,62 @@ static void name_process(long pid)
 
 START_TEST(a_process_runs_or_has_ended)
 {
-	bool runs = true;
 	pid_t child;
 
-	ck_assert_int_eq(read_beside(&runs), 0);
-	ck_assert(!runs);
+	is(read_beside(), HOLDER_UNKNOWN, 0);
 	name_process((long)getpid());
-	ck_assert_int_eq(read_beside(&runs), getpid());
-	ck_assert(runs);
+	is(read_beside(), HOLDER_RUNS, getpid());
 	child = fork();
 	ck_assert_int_ge(child, 0);
 	if (child == 0)
 		_exit(0);
 	ck_assert_int_eq(waitpid(child, NULL, 0), child);
 	name_process((long)child);
-	ck_assert_int_eq(read_beside(&runs), child);
-	ck_assert(!runs);
-	ck_assert_int_eq(lockpid_read("x", &runs), 0);
-	ck_assert_int_eq(lockpid_read(".lock", &runs), 0);
+	is(read_beside(), HOLDER_ENDED, child);
+	ck_assert_int_lt(lock_pid_open("x"), 0);
+	ck_assert_int_lt(lock_pid_open(".lock"), 0);
 }
 END_TEST
 
 START_TEST(a_hostile_file_names_nobody)
 {
-	bool runs;
-
 	if (geteuid() == 0) {
 		name_process((long)getpid());
 		tmp_run("chown 1 x~pid.lock");
-		ck_assert_int_eq(read_beside(&runs), 0);
-		ck_assert(!runs);
+		is(read_beside(), HOLDER_UNKNOWN, 0);
 	}
 	tmp_run("rm -f x~pid.lock && mkfifo x~pid.lock");
-	ck_assert_int_eq(read_beside(&runs), 0);
+	is(read_beside(), HOLDER_UNKNOWN, 0);
 	tmp_run("rm x~pid.lock && mkdir x~pid.lock");
-	ck_assert_int_eq(read_beside(&runs), 0);
+	is(read_beside(), HOLDER_UNKNOWN, 0);
 	tmp_run("rmdir x~pid.lock && echo 'pid 1' >other && "
 		"ln -s other x~pid.lock");
-	ck_assert_int_eq(read_beside(&runs), 0);
+	is(read_beside(), HOLDER_UNKNOWN, 0);
 	tmp_run("rm x~pid.lock && truncate -s 1T x~pid.lock");
-	ck_assert_int_eq(read_beside(&runs), 0);
+	is(read_beside(), HOLDER_UNKNOWN, 0);
+}
+END_TEST
+
+/* Git's name says less than an open file, because git may have left an older
+ * name as it was. */
+START_TEST(an_open_lock_names_its_holder)
+{
+	char lock[4200];
+	struct stat st;
+	int fd;
+
+	tmp_put("x.lock", "");
+	path_of(lock, "x.lock");
+	ck_assert_int_eq(stat(lock, &st), 0);
+	is(lock_pid_find(st.st_dev, st.st_ino, -1), HOLDER_UNKNOWN, 0);
+	name_process(INT_MAX);
+	is(lock_pid_find(st.st_dev, st.st_ino, lock_pid_open(lock)),
+	    HOLDER_ENDED, INT_MAX);
+	fd = open(lock, O_RDONLY);
+	ck_assert_int_ge(fd, 0);
+	is(lock_pid_find(st.st_dev, st.st_ino, lock_pid_open(lock)),
+	    HOLDER_HAS_OPEN, getpid());
+	close(fd);
 }
 END_TEST
 
@@ -127,6 +156,7 @@ int main(void)
 	tcase_add_test(tc, names_are_gits);
 	tcase_add_test(tc, a_process_runs_or_has_ended);
 	tcase_add_test(tc, a_hostile_file_names_nobody);
+	tcase_add_test(tc, an_open_lock_names_its_holder);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -8,7 +8,6 @@
  * writer, with the process that has it open; packed-refs.new, because git does
  * not replace this file.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,77 +65,17 @@ static bool is_served(struct verify *v)
 	return pid > 0;
 }
 
-static bool has_open(struct verify *v, const char *pid,
-    const struct sys_stat *wanted)
+/* PATH is the lock. */
+static struct lock_holder holder_of(struct verify *v, int dirfd,
+    const char *path, const struct sys_stat *st)
 {
-	char path[REFD_PATH_MAX];
-	struct sys_dirent entry;
-	struct sys_stat st;
-	struct sys_dir *dir;
-	bool found = false;
+	char named[REFD_PATH_MAX];
+	int fd = lock_pid_path(named, path);
 
-	snprintf(path, sizeof(path), "/proc/%s/fd", pid);
-	if (SYS(v->sys, dir_open, SYS_TRUSTED, path, &dir) < 0)
-		return false;
-	while (!found && SYS(v->sys, dir_next, dir, &entry) > 0) {
-		snprintf(path, sizeof(path), "/proc/%s/fd/%s", pid, entry.name);
-		found = sys_stat_trusted(v->sys, path, &st) == 0 &&
-		    st.dev == wanted->dev && st.ino == wanted->ino;
-	}
-	SYS(v->sys, dir_close, dir);
-	return found;
-}
-
-/* A process that has the file open, or 0 if none is visible. */
-static long opener(struct verify *v, const struct sys_stat *wanted)
-{
-	struct sys_dirent entry;
-	struct sys_dir *dir;
-	long pid = 0;
-
-	if (SYS(v->sys, dir_open, SYS_TRUSTED, "/proc", &dir) == 0) {
-		while (pid == 0 && SYS(v->sys, dir_next, dir, &entry) > 0)
-			if (entry.name[0] >= '1' && entry.name[0] <= '9' &&
-			    has_open(v, entry.name, wanted))
-				pid = strtol(entry.name, NULL, 10);
-		SYS(v->sys, dir_close, dir);
-	}
-	return pid;
-}
-
-/* The process that took the lock of FILE, as named by git; *RUNS: it runs, and
- * has the owner of git's file. 0: none. */
-static long named_by_git(struct verify *v, int dirfd, const char *file,
-    bool *runs)
-{
-	char path[REFD_PATH_MAX], *text;
-	struct sys_stat st, proc;
-	long pid = 0;
-	size_t len;
-	int fd;
-
-	*runs = false;
-	if ((size_t)snprintf(path, sizeof(path), "%s" LOCK_PID_SUFFIX, file) >=
-	    sizeof(path))
-		return 0;
-	fd = SYS(v->sys, openat, dirfd, path,
-	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
-	if (fd < 0)
-		return 0;
-	if (SYS(v->sys, fstat, fd, &st) == 0 &&
-	    sys_read_fd(v->sys, fd, LOCK_PID_BYTES, &text, &len) == 0) {
-		pid = lock_pid_parse(text, len);
-		free(text);
-	}
-	SYS(v->sys, close, fd);
-	if (pid == 0)
-		return 0;
-	snprintf(path, sizeof(path), "/proc/%ld", pid);
-	if (sys_stat_trusted(v->sys, path, &proc) == 0) {
-		*runs = proc.uid == st.uid;
-		return *runs ? pid : 0;
-	}
-	return pid;
+	if (fd == 0)
+		fd = SYS(v->sys, openat, dirfd, named, O_RDONLY | O_NOFOLLOW,
+		    0);
+	return lock_pid_find(st->dev, st->ino, fd);
 }
 
 /* ---- one lock ---- */
@@ -170,16 +109,13 @@ static bool is_live(struct verify *v, uint64_t batch)
 	return v->is_daemon_up && batch >> JOURNAL_TOKEN_BITS == v->last_start;
 }
 
-/* FILE is the locked file, PATH the lock. */
 static void check_lock(struct verify *v, const struct verify_place *place,
-    const char *ref, const char *file, const char *path,
-    const struct sys_stat *st)
+    const char *ref, const char *path, const struct sys_stat *st)
 {
 	int64_t age_ns = SYS(v->sys, now_wall) - st->mtime_ns;
 	uint64_t batch = batch_of(v, st);
 	char age[TIME_TEXT_MAX];
-	bool runs;
-	long pid;
+	struct lock_holder h;
 
 	time_text_age(age_ns / 1000000000, age);
 	if (batch != 0) {
@@ -192,24 +128,21 @@ static void check_lock(struct verify *v, const struct verify_place *place,
 	}
 	if (age_ns < YOUNG_NS)
 		return;
-	pid = opener(v, st);
-	if (pid > 0)
+	h = holder_of(v, place->dirfd, path, st);
+	if (h.verdict == HOLDER_HAS_OPEN)
 		verify_found(v, FOUND_LOCK_HELD, ref, path,
 		    "a lock of another writer, %s old: process %ld has it "
 		    "open",
-		    age, pid);
-	if (pid > 0)
-		return;
-	pid = named_by_git(v, place->dirfd, file, &runs);
-	if (runs)
+		    age, h.pid);
+	else if (h.verdict == HOLDER_RUNS)
 		verify_found(v, FOUND_LOCK_HELD, ref, path,
 		    "a lock of another writer, %s old: process %ld took it",
-		    age, pid);
-	else if (pid > 0)
+		    age, h.pid);
+	else if (h.verdict == HOLDER_ENDED)
 		verify_found(v, FOUND_LOCK_STALE, ref, path,
 		    "a lock of another writer, %s old; process %ld, which took "
 		    "it, is not visible to uid %u",
-		    age, pid, (unsigned)geteuid());
+		    age, h.pid, (unsigned)geteuid());
 	else
 		verify_found(v, FOUND_LOCK_STALE, ref, path,
 		    "a lock of another writer, %s old; no process visible to "
@@ -246,7 +179,7 @@ void verify_lock(struct verify *v, const struct verify_place *place,
 		ref = verify_ref_name(place, name, buf);
 	r = SYS(v->sys, lstatat, place->dirfd, path, &st);
 	if (r == 0)
-		check_lock(v, place, ref, name, path, &st);
+		check_lock(v, place, ref, path, &st);
 	if (is_packed)
 		check_packed_new(v, r == 0);
 }

@@ -169,11 +169,10 @@ static void find_holder(struct lock_report *lock, const struct stat *st)
 static void look(struct lock_report *lock)
 {
 	struct stat st;
-	time_t now = time(NULL);
 
 	lock->is_there = !lstat(lock->file, &st);
-	if (lock->is_there && now > st.st_ctime)
-		lock->age_s = (uint64_t)(now - st.st_ctime);
+	if (lock->is_there)
+		lock->age_s = lock_age_s(time(NULL), st.st_mtime, st.st_ctime);
 	if (lock->held.ans)
 		lock->holder.pid = (long)row_number(&lock->held, "pid");
 	else if (lock->is_there)

@@ -18,6 +18,7 @@
 #include "client/request/unserved.h"
 #include "proto/detail.h"
 #include "proto/lib/clock.h"
+#include "proto/lib/lock_pid.h"
 #include "proto/lib/query_command.h"
 #include "proto/lib/time_text.h"
 
@@ -194,13 +195,15 @@ static void say_lock(const struct refd_detail_arg *lock)
 	char *path = xasprintf("%.*s", (int)lock->len, lock->data);
 	char text[TIME_TEXT_MAX];
 	struct stat st;
+	uint64_t age_s;
 
-	if (lstat(path, &st) == 0)
+	if (lstat(path, &st) == 0) {
+		age_s = lock_age_s(time(NULL), st.st_mtime, st.st_ctime);
 		say("the lock is %s old and belongs to the user id %ld; if no "
 		    "process holds the lock any more, an administrator can "
 		    "remove it with \"refd locks --clear-dead\"",
-		    time_text_age(time(NULL) - st.st_ctime, text),
-		    (long)st.st_uid);
+		    time_text_age((int64_t)age_s, text), (long)st.st_uid);
+	}
 	free(path);
 }
 

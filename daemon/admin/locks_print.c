@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "daemon/admin/locks_internal.h"
+#include "daemon/base/time.h"
 #include "proto/lib/json.h"
+#include "proto/lib/lock_pid.h"
 #include "proto/lib/print.h"
 #include "proto/lib/time_text.h"
 
@@ -70,7 +72,7 @@ static void reason(const struct found_lock *f, char *text, size_t size)
 }
 
 static void print_json(const struct found_lock *f, const char *repo,
-    int64_t age_s, const char *why)
+    uint64_t age_s, const char *why)
 {
 	struct json j = { .to = stdout };
 
@@ -79,7 +81,7 @@ static void print_json(const struct found_lock *f, const char *repo,
 	json_text(&j, "file", f->name);
 	json_text(&j, "fate", fate_word(f->fate));
 	if (f->lock.fd >= 0) {
-		json_count(&j, "age_s", (uint64_t)(age_s > 0 ? age_s : 0));
+		json_count(&j, "age_s", age_s);
 		json_count(&j, "uid", f->lock.st.uid);
 	}
 	if (f->lock.named != 0)
@@ -96,7 +98,9 @@ static void print_json(const struct found_lock *f, const char *repo,
 void locks_print(const struct found_lock *f, const char *repo, int64_t now_ns,
     bool as_json)
 {
-	int64_t age_s = (now_ns - f->lock.st.ctime_ns) / 1000000000;
+	const struct sys_stat *st = &f->lock.st;
+	const uint64_t age_s = lock_age_s(now_ns / NS_PER_S,
+	    st->mtime_ns / NS_PER_S, st->ctime_ns / NS_PER_S);
 	char why[400], age[TIME_TEXT_MAX];
 
 	reason(f, why, sizeof(why));
@@ -107,7 +111,7 @@ void locks_print(const struct found_lock *f, const char *repo, int64_t now_ns,
 	print_part(stdout, "%s: %s", fate_word(f->fate), f->name);
 	if (f->lock.fd >= 0)
 		print_part(stdout, ", %s old",
-		    time_text_age(age_s > 0 ? age_s : 0, age));
+		    time_text_age((int64_t)age_s, age));
 	if (f->lock.named != 0)
 		print_part(stdout, ", git named process %ld", f->lock.named);
 	if (f->fate != LOCK_REMOVED)

@@ -16,12 +16,13 @@
 #include <unistd.h>
 
 #include "daemon/admin/verify_internal.h"
+#include "daemon/base/time.h"
 #include "daemon/store/refs/token.h"
 #include "proto/lib/lock_pid.h"
 #include "proto/lib/time_text.h"
 
 /* Git holds the lock of a ref much shorter. */
-#define YOUNG_NS   (60 * INT64_C(1000000000))
+#define YOUNG_S    60
 #define LOCKS_MAX  (16 * 1024 * 1024)
 #define PACKED_NEW "packed-refs.new"
 
@@ -112,12 +113,13 @@ static bool is_live(struct verify *v, uint64_t batch)
 static void check_lock(struct verify *v, const struct verify_place *place,
     const char *ref, const char *path, const struct sys_stat *st)
 {
-	int64_t age_ns = SYS(v->sys, now_wall) - st->mtime_ns;
+	const uint64_t age_s = lock_age_s(SYS(v->sys, now_wall) / NS_PER_S,
+	    st->mtime_ns / NS_PER_S, st->ctime_ns / NS_PER_S);
 	uint64_t batch = batch_of(v, st);
 	char age[TIME_TEXT_MAX];
 	struct lock_holder h;
 
-	time_text_age(age_ns / 1000000000, age);
+	time_text_age((int64_t)age_s, age);
 	if (batch != 0) {
 		if (!is_live(v, batch))
 			verify_found(v, FOUND_LOCK_OF_REFD, ref, path,
@@ -126,7 +128,7 @@ static void check_lock(struct verify *v, const struct verify_place *place,
 			    (unsigned long long)batch, age);
 		return;
 	}
-	if (age_ns < YOUNG_NS)
+	if (age_s < YOUNG_S)
 		return;
 	h = holder_of(v, place->dirfd, path, st);
 	if (h.verdict == HOLDER_HAS_OPEN)

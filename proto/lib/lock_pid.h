@@ -1,8 +1,8 @@
 /*
- * The process that holds a lock file of another program, as far as files and
- * /proc show. This is no proof, because git closes a lock and still holds the
- * lock, and processes of other users may be invisible. So nobody removes a lock
- * for this reason (decision 019).
+ * The age of a lock file of another program, and the process that holds the
+ * lock, as far as files and /proc show. This is no proof, because git closes a
+ * lock and still holds the lock, and processes of other users may be invisible.
+ * So nobody removes a lock for this reason (decision 019).
  *
  * Git names the process that took "<file>.lock" in "<file>~pid.lock", if
  * core.lockfilePid is set (git 2.54 and later: create_lock_pid_file() and
@@ -13,7 +13,7 @@
  * The file is hostile input. Its owner can write any number, so a process that
  * runs is named only if the process has the same owner as the file.
  *
- * Any thread; to open, to read and to search blocks.
+ * Any thread; opening, reading and searching block.
  */
 #ifndef PROTO_LIB_LOCK_PID_H
 #define PROTO_LIB_LOCK_PID_H
@@ -61,5 +61,13 @@ struct lock_holder lock_pid_find(uint64_t dev, uint64_t ino, int fd);
  * directory in /proc. */
 long lock_pid_search(bool (*is)(const char *proc, const void *arg),
     const void *arg);
+
+/*
+ * The age of a lock in seconds, by the times in its inode; 0 if the clock is
+ * behind. A tool can set the mtime to the future, but each change sets the
+ * ctime to the clock of the file system, so the earlier of both counts. An
+ * earlier mtime counts, because another owner or mode makes no new lock.
+ */
+uint64_t lock_age_s(int64_t now_s, int64_t mtime_s, int64_t ctime_s);
 
 #endif

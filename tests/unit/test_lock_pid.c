@@ -1,7 +1,9 @@
 /*
  * Proves that refd reads the process in git's "<file>~pid.lock" as git does,
  * names no process of another user, and reads only a small regular file. A
- * process that has the lock open is the holder, whomever git named.
+ * process that has the lock open is the holder, whomever git named. A wrong
+ * time of a lock does not make the lock younger than the clock of the file
+ * system says.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -145,6 +147,19 @@ START_TEST(an_open_lock_names_its_holder)
 }
 END_TEST
 
+START_TEST(the_earlier_time_tells_the_age)
+{
+	ck_assert_uint_eq(lock_age_s(1000, 940, 940), 60);
+	/* Copied with its times, or given to another owner. */
+	ck_assert_uint_eq(lock_age_s(1000, 400, 990), 600);
+	/* A tool has set the time, or the clock of the machine. */
+	ck_assert_uint_eq(lock_age_s(1000, 5000, 940), 60);
+	ck_assert_uint_eq(lock_age_s(1000, 5000, 1010), 0);
+	ck_assert_uint_eq(lock_age_s(1000, INT64_MIN, 940),
+	    (uint64_t)INT64_MAX + 1 + 1000);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("lock_pid");
@@ -157,6 +172,7 @@ int main(void)
 	tcase_add_test(tc, a_process_runs_or_has_ended);
 	tcase_add_test(tc, a_hostile_file_names_nobody);
 	tcase_add_test(tc, an_open_lock_names_its_holder);
+	tcase_add_test(tc, the_earlier_time_tells_the_age);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -253,6 +253,8 @@ START_TEST(locks)
 	tmp_put("r/.git/packed-refs.lock", "");
 	tmp_put("r/.git/packed-refs.new", "");
 	FINDS(0);
+	/* A time in the future makes no lock young. */
+	tmp_run("touch -d '1 day' r/.git/HEAD.lock");
 	vh_ahead_ns = 180 * MINUTE_NS;
 	FINDS(3);
 	HAS("lock-stale refs/heads/x", "3 hours old; no process");

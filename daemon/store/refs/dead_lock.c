@@ -19,7 +19,6 @@
 #include "daemon/store/refs/dead_lock.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,25 +27,13 @@
 #include "proto/lib/lock_pid.h"
 #include "proto/limits.h"
 
-#define SUFFIX_LEN (sizeof(".lock") - 1)
-
-/* "<file>~pid.lock" for "<file>.lock". */
-static int pid_path(char path[REFD_PATH_MAX], const char *lock)
-{
-	int len = (int)(strlen(lock) - SUFFIX_LEN);
-	int n =
-	    snprintf(path, REFD_PATH_MAX, "%.*s%s", len, lock, LOCK_PID_SUFFIX);
-
-	return n < REFD_PATH_MAX ? 0 : -ENAMETOOLONG;
-}
-
 static long read_named(const struct sys *sys, int dirfd, const char *lock)
 {
 	char path[REFD_PATH_MAX], *text;
 	size_t len;
 	long pid;
 
-	if (pid_path(path, lock) < 0 ||
+	if (lock_pid_path(path, lock) < 0 ||
 	    sys_read_file(sys, dirfd, path, LOCK_PID_BYTES, &text, &len) < 0)
 		return 0;
 	pid = lock_pid_parse(text, len);
@@ -143,7 +130,7 @@ int dead_lock_remove(const struct dead_lock *l, const struct sys *sys,
 	int r = dead_lock_check(l, sys);
 
 	if (r == 0)
-		r = pid_path(pid, l->path);
+		r = lock_pid_path(pid, l->path);
 	if (r == 0)
 		r = SYS(sys, unlinkat, l->dirfd, pid);
 	if (r == 0 || r == -ENOENT)

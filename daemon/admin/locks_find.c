@@ -30,20 +30,14 @@ struct lock_listing {
 	size_t left; /* of LOCKS_WORK */
 };
 
-static bool is_lock(const char *name)
-{
-	size_t len = strlen(name), tail = sizeof(SUFFIX) - 1;
-
-	return len > tail && strcmp(name + len - tail, SUFFIX) == 0 &&
-	    !lock_pid_is(name);
-}
-
 /* In the git-dir itself. */
 static bool is_top_lock(const char *name)
 {
-	return is_lock(name) &&
+	const size_t len = lock_file_len(name);
+
+	return len > 0 &&
 	    (strcmp(name, "packed-refs" SUFFIX) == 0 ||
-		strspn(name, CAPITALS) == strlen(name) - sizeof(SUFFIX) + 1);
+		strspn(name, CAPITALS) == len);
 }
 
 static int add_lock(struct lock_listing *w)
@@ -99,7 +93,7 @@ static int walk_entry(struct lock_listing *w, size_t len,
 	w->path[begin + nr] = '\0';
 	if (r < 0 || entry->type == DT_DIR)
 		return r;
-	if (len == 0 ? !is_top_lock(w->path) : !is_lock(w->path))
+	if (len == 0 ? !is_top_lock(w->path) : lock_file_len(w->path) == 0)
 		return 0;
 	return add_lock(w);
 }

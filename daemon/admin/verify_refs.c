@@ -15,8 +15,6 @@
 #include "proto/lib/lock_pid.h"
 #include "proto/refname.h"
 
-#define LOCK_SUFFIX ".lock"
-
 int verify_ref_value(struct verify *v, const struct verify_place *place,
     const char *name, struct refd_oid *oid)
 {
@@ -235,7 +233,7 @@ static bool is_link_to_dir(struct verify *v, const struct verify_place *place,
 static int visit(void *arg, const struct verify_place *place, const char *path,
     enum verify_walk_what what)
 {
-	const size_t suffix = strlen(LOCK_SUFFIX), len = strlen(path);
+	const size_t locked = lock_file_len(path);
 	char name[REFD_PATH_MAX];
 	struct verify *v = arg;
 
@@ -250,9 +248,8 @@ static int visit(void *arg, const struct verify_place *place, const char *path,
 		    "it");
 	} else if (lock_pid_is(path)) {
 		return 0;
-	} else if (len > suffix &&
-	    strcmp(path + len - suffix, LOCK_SUFFIX) == 0) {
-		snprintf(name, sizeof(name), "%.*s", (int)(len - suffix), path);
+	} else if (locked > 0) {
+		snprintf(name, sizeof(name), "%.*s", (int)locked, path);
 		verify_check(v, verify_lock, place, name);
 	} else {
 		verify_check(v, verify_ref, place, path);

@@ -34,6 +34,13 @@ bool lock_pid_is(const char *file)
 	return has_suffix(file, LOCK_PID_SUFFIX);
 }
 
+size_t lock_file_len(const char *name)
+{
+	return has_suffix(name, LOCK_SUFFIX) && !lock_pid_is(name) ?
+	    strlen(name) - strlen(LOCK_SUFFIX) :
+	    0;
+}
+
 long lock_pid_parse(const char *data, size_t len)
 {
 	static const char word[] = "pid ";

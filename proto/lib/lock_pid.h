@@ -43,6 +43,8 @@ struct lock_holder {
 
 /* Is FILE such a file, and so no lock? */
 bool lock_pid_is(const char *file);
+/* The length of <file> in NAME, "<file>.lock"; 0: NAME is no lock. */
+size_t lock_file_len(const char *name);
 /* The process in the content of the file; 0: malformed. */
 long lock_pid_parse(const char *data, size_t len);
 /* The path of the file beside LOCK, "<file>.lock". -EINVAL: LOCK has a

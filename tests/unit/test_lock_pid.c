@@ -56,6 +56,11 @@ START_TEST(names_are_gits)
 	ck_assert(!lock_pid_is("x~pid"));
 	ck_assert(!lock_pid_is("x~pid.lock.lock"));
 	ck_assert(!lock_pid_is(""));
+	ck_assert_uint_eq(lock_file_len("refs/heads/x.lock"), 12);
+	ck_assert_uint_eq(lock_file_len("x~pid.lock.lock"), 10);
+	ck_assert_uint_eq(lock_file_len("x~pid.lock"), 0);
+	ck_assert_uint_eq(lock_file_len(".lock"), 0);
+	ck_assert_uint_eq(lock_file_len("x.locks"), 0);
 }
 END_TEST
 

@@ -172,7 +172,7 @@ static void look(struct lock_report *lock)
 
 	lock->is_there = !lstat(lock->file, &st);
 	if (lock->is_there)
-		lock->age_s = lock_age_s(time(NULL), st.st_mtime, st.st_ctime);
+		lock->age_s = lock_age_s(time(NULL), st.st_ctime);
 	if (lock->held.ans)
 		lock->holder.pid = (long)row_number(&lock->held, "pid");
 	else if (lock->is_there)

@@ -198,7 +198,7 @@ static void say_lock(const struct refd_detail_arg *lock)
 	uint64_t age_s;
 
 	if (lstat(path, &st) == 0) {
-		age_s = lock_age_s(time(NULL), st.st_mtime, st.st_ctime);
+		age_s = lock_age_s(time(NULL), st.st_ctime);
 		say("the lock is %s old and belongs to the user id %ld; if no "
 		    "process holds the lock any more, an administrator can "
 		    "remove it with \"refd locks --clear-dead\"",

@@ -99,8 +99,8 @@ void locks_print(const struct found_lock *f, const char *repo, int64_t now_ns,
     bool as_json)
 {
 	const struct sys_stat *st = &f->lock.st;
-	const uint64_t age_s = lock_age_s(now_ns / NS_PER_S,
-	    st->mtime_ns / NS_PER_S, st->ctime_ns / NS_PER_S);
+	const uint64_t age_s =
+	    lock_age_s(now_ns / NS_PER_S, st->ctime_ns / NS_PER_S);
 	char why[400], age[TIME_TEXT_MAX];
 
 	reason(f, why, sizeof(why));

@@ -114,7 +114,7 @@ static void check_lock(struct verify *v, const struct verify_place *place,
     const char *ref, const char *path, const struct sys_stat *st)
 {
 	const uint64_t age_s = lock_age_s(SYS(v->sys, now_wall) / NS_PER_S,
-	    st->mtime_ns / NS_PER_S, st->ctime_ns / NS_PER_S);
+	    sys_stat_written_ns(st) / NS_PER_S);
 	uint64_t batch = batch_of(v, st);
 	char age[TIME_TEXT_MAX];
 	struct lock_holder h;

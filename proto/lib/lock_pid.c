@@ -170,10 +170,7 @@ struct lock_holder lock_pid_find(uint64_t dev, uint64_t ino, int fd)
 
 /* ---- the age ---- */
 
-/* Unsigned, because a hostile file system tells any time. */
-uint64_t lock_age_s(int64_t now_s, int64_t mtime_s, int64_t ctime_s)
+uint64_t lock_age_s(int64_t now_s, int64_t since_s)
 {
-	const int64_t taken_s = mtime_s < ctime_s ? mtime_s : ctime_s;
-
-	return now_s > taken_s ? (uint64_t)now_s - (uint64_t)taken_s : 0;
+	return now_s > since_s ? (uint64_t)now_s - (uint64_t)since_s : 0;
 }

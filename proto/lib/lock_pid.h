@@ -64,12 +64,10 @@ struct lock_holder lock_pid_find(uint64_t dev, uint64_t ino, int fd);
 long lock_pid_search(bool (*is)(const char *proc, const void *arg),
     const void *arg);
 
-/*
- * The age of a lock in seconds, by the times in its inode; 0 if the clock is
- * behind. A tool can set the mtime to the future, but each change sets the
- * ctime to the clock of the file system, so the earlier of both counts. An
- * earlier mtime counts, because another owner or mode makes no new lock.
- */
-uint64_t lock_age_s(int64_t now_s, int64_t mtime_s, int64_t ctime_s);
+/* The age of a lock since SINCE_S, in seconds; 0 if the clock is behind. People
+ * remove a lock because of its age, so it may look too young, but not too old:
+ * SINCE_S is the ctime, which no tool can set. Unsigned, because a hostile file
+ * system tells any time. */
+uint64_t lock_age_s(int64_t now_s, int64_t since_s);
 
 #endif

@@ -229,6 +229,18 @@ void fake_answer_kind(struct fake *f, const struct refd_request *req,
 	fake_answer(f, &ans);
 }
 
+void fake_refuse(struct fake *f, const struct refd_request *req,
+    enum refd_status status, const char *text)
+{
+	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
+		.request_id = req->request_id,
+		.txid = req->txid,
+		.status = status,
+		.text = text };
+
+	fake_answer(f, &no);
+}
+
 static void answer_each(struct fake *f, const struct refd_request *req,
     enum refd_answer_kind kind)
 {

@@ -45,10 +45,13 @@ void fake_stop_listening(struct fake *f);
 void fake_expect(struct fake *f, int condition, const char *what);
 
 /* Common steps: accept and a serving hello; an answer of KIND without further
- * content; an answer with all of REQ's updates ok. */
+ * content; a refusal, where TEXT may be NULL; an answer with all of REQ's
+ * updates ok. */
 void fake_serve(struct fake *f);
 void fake_answer_kind(struct fake *f, const struct refd_request *req,
     enum refd_answer_kind kind);
+void fake_refuse(struct fake *f, const struct refd_request *req,
+    enum refd_status status, const char *text);
 void fake_answer_ok(struct fake *f, const struct refd_request *req);
 /* Greets the next client, refuses with STATUS and FAKE_WHY, and hangs up. */
 void fake_turn_away(struct fake *f, enum refd_status status);

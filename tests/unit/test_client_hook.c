@@ -215,15 +215,10 @@ static void supports_none(struct fake *f)
 static void refuse_with(struct fake *f, enum refd_status status)
 {
 	struct refd_request got;
-	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
-		.status = status,
-		.text = "because" };
 
 	fake_serve(f);
 	fake_read(f, &got);
-	no.request_id = got.request_id;
-	no.txid = got.txid;
-	fake_answer(f, &no);
+	fake_refuse(f, &got, status, "because");
 	refd_request_done(&got);
 }
 
@@ -264,16 +259,12 @@ END_TEST
 static void supports_no_session(struct fake *f)
 {
 	struct refd_request got;
-	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
-		.status = REFD_UNSUPPORTED,
-		.text = "because" };
 
 	fake_serve(f);
 	fake_read(f, &got);
 	fake_expect(f, got.nr_updates == 1, "not one");
 	fake_expect(f, got.committer != NULL, "no committer");
-	no.request_id = got.request_id;
-	fake_answer(f, &no);
+	fake_refuse(f, &got, REFD_UNSUPPORTED, "because");
 	refd_request_done(&got);
 }
 

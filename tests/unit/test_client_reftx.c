@@ -154,16 +154,12 @@ static void forgets_the_commit(struct fake *f)
 
 static void cannot_tell(struct fake *f)
 {
-	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
-		.status = REFD_UNKNOWN };
 	struct refd_request req;
 
 	fake_serve(f);
 	update_take_session(f, false);
 	update_take_commit(f, &req);
-	ans.request_id = req.request_id;
-	ans.txid = req.txid;
-	fake_answer(f, &ans);
+	fake_refuse(f, &req, REFD_UNKNOWN, NULL);
 	refd_request_done(&req);
 }
 

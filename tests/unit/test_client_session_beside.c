@@ -276,14 +276,10 @@ END_TEST
 static void refuse_end(struct fake *f, enum refd_verb verb,
     enum refd_status status)
 {
-	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
-		.status = status };
 	struct refd_request got;
 
 	ses_take(f, verb, &got);
-	no.request_id = got.request_id;
-	no.txid = got.txid;
-	fake_answer(f, &no);
+	fake_refuse(f, &got, status, NULL);
 	refd_request_done(&got);
 }
 

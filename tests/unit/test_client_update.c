@@ -234,14 +234,10 @@ static void refuses_the_id(struct fake *f)
 
 static void refuse_question(struct fake *f, enum refd_status status)
 {
-	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
-		.status = status };
 	struct refd_request req;
 
 	update_take(f, REFD_VERB_QUERY, &req);
-	no.request_id = req.request_id;
-	no.txid = req.txid;
-	fake_answer(f, &no);
+	fake_refuse(f, &req, status, NULL);
 	refd_request_done(&req);
 }
 
@@ -488,15 +484,11 @@ END_TEST
 
 static void knows_no_sessions(struct fake *f)
 {
-	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
-		.status = REFD_UNSUPPORTED,
-		.text = "no" };
 	struct refd_request req;
 
 	fake_serve(f);
 	update_take(f, REFD_VERB_SESSION, &req);
-	ans.request_id = req.request_id;
-	fake_answer(f, &ans);
+	fake_refuse(f, &req, REFD_UNSUPPORTED, "no");
 	refd_request_done(&req);
 }
 
@@ -677,16 +669,11 @@ END_TEST
 /* As for a repository with an escape sequence in its name. */
 static void refuses_with_escapes(struct fake *f)
 {
-	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
-		.status = REFD_DENIED,
-		.text = "not '/srv/\033[31m\302\2331m'" };
 	struct refd_request req;
 
 	fake_serve(f);
 	update_take(f, REFD_VERB_TRANSACTION, &req);
-	ans.request_id = req.request_id;
-	ans.txid = req.txid;
-	fake_answer(f, &ans);
+	fake_refuse(f, &req, REFD_DENIED, "not '/srv/\033[31m\302\2331m'");
 	refd_request_done(&req);
 }
 

@@ -24,6 +24,9 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
+/* For an answer of the server's thread, which may get no processor for long. */
+#define ANSWER_MS 10000
+
 static pthread_t client;
 static long allocations, fail_at = -1;
 static bool for_good, was_hit;
@@ -158,7 +161,7 @@ static int wait_for_one(struct refd *r, int i)
 
 	if (is_answered[i])
 		return 0;
-	err = refd_wait(r, &requests[i], 2000, &ans);
+	err = refd_wait(r, &requests[i], ANSWER_MS, &ans);
 	/* An earlier wait gave the request up: it may be sent again
 	 * unchanged. */
 	if (err == -EINVAL)
@@ -176,7 +179,7 @@ static void go(struct refd *r)
 {
 	int i, err;
 
-	err = refd_connect(r, 2000);
+	err = refd_connect(r, ANSWER_MS);
 	for (i = 0; i < NR_REQUESTS && err == 0; i++)
 		err = send_one(r, i);
 	for (i = 0; i < NR_REQUESTS && err == 0; i++)
@@ -253,7 +256,7 @@ static bool run_without(long at)
 	fake_start(&fake, serve);
 	r = refd_new(fake.path);
 	ck_assert_ptr_nonnull(r);
-	ck_assert_int_eq(refd_connect(r, 2000), 0);
+	ck_assert_int_eq(refd_connect(r, ANSWER_MS), 0);
 	client = pthread_self();
 	allocations = 0;
 	was_hit = false;
@@ -261,7 +264,7 @@ static bool run_without(long at)
 	fail_at = at;
 	sent = refd_submit(r, &requests[0]);
 	if (sent == 0)
-		err = refd_wait(r, &requests[0], 2000, &ans);
+		err = refd_wait(r, &requests[0], ANSWER_MS, &ans);
 	fail_at = -1;
 	for_good = false;
 	ck_assert_msg(err == 0, "allocation %ld: %s", at, refd_error(r));
@@ -321,7 +324,7 @@ START_TEST(no_memory_for_one_ends_no_other)
 	fake_start(&fake, puts_one_off);
 	r = refd_new(fake.path);
 	ck_assert_ptr_nonnull(r);
-	ck_assert_int_eq(refd_connect(r, 2000), 0);
+	ck_assert_int_eq(refd_connect(r, ANSWER_MS), 0);
 	for (i = 0; i < NR_REQUESTS; i++)
 		ck_assert_int_eq(refd_submit(r, &requests[i]), 0);
 	do
@@ -336,10 +339,10 @@ START_TEST(no_memory_for_one_ends_no_other)
 	fail_at = -1;
 	ck_assert_int_eq(err, -ETIMEDOUT);
 	ck_assert_int_eq(sem_post(&may_answer), 0);
-	ck_assert_int_eq(refd_wait(r, &requests[0], 10000, &ans), 0);
+	ck_assert_int_eq(refd_wait(r, &requests[0], ANSWER_MS, &ans), 0);
 	ck_assert(is_whole(&ans));
 	refd_answer_done(&ans);
-	ck_assert_int_lt(refd_wait(r, &requests[1], 10000, &ans), 0);
+	ck_assert_int_lt(refd_wait(r, &requests[1], ANSWER_MS, &ans), 0);
 	ck_assert(!requests[1].maybe_sent);
 	refd_free(r);
 	fake_stop(&fake);

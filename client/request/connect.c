@@ -10,6 +10,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "client/librefd/answer.h"
 #include "client/librefd/refd_internal.h"
 #include "client/request/daemons.h"
 #include "client/request/rows.h"
@@ -453,12 +454,11 @@ static bool is_put_off(const struct refd_answer *ans)
 static void answer_failure(struct refd *r, const struct refd_request *req,
     struct refd_answer *ans)
 {
-	memset(ans, 0, sizeof(*ans));
-	ans->kind = REFD_ANSWER_REFUSED;
-	ans->txid = req->txid;
-	ans->status = REFD_DEADLINE;
-	ans->text = refd_error(r);
-	if (req->verb != REFD_VERB_SESSION && refd_answer_unknown(req, ans) < 0)
+	int err = req->verb == REFD_VERB_SESSION ?
+	    refd_answer_refusal(req, REFD_DEADLINE, refd_error(r), ans) :
+	    refd_answer_unknown(req, ans);
+
+	if (err < 0)
 		die("out of memory");
 }
 

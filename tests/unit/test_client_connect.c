@@ -591,6 +591,31 @@ START_TEST(test_no_answer)
 }
 END_TEST
 
+/* The caller may ask for something else before it reports. */
+START_TEST(test_reason_outlives_the_next_call)
+{
+	struct refd_request req = { .verb = REFD_VERB_SESSION,
+		.git_dir = "/r",
+		.updates = updates,
+		.nr_updates = 2 };
+	struct refd_answer ans;
+	struct refd *r;
+
+	fake_start(&fake, says_nothing);
+	r = refd_new(fake.path);
+	ck_assert_int_eq(refd_connect(r, 60000), 0);
+	connect_call(r, &req, clock_deadline_ms(20), 20, &ans);
+	fake_stop(&fake);
+	ck_assert_int_lt(refd_connect(r, 20), 0);
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ans.status, REFD_DEADLINE);
+	ck_assert_msg(strstr(ans.text, "no answer in time") != NULL, "%s",
+	    ans.text);
+	refd_answer_done(&ans);
+	refd_free(r);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("client_reach");
@@ -616,6 +641,7 @@ int main(void)
 	tcase_add_test(tc, test_last_attempt);
 	tcase_add_loop_test(tc, test_not_put_off, 0, 3);
 	tcase_add_test(tc, test_no_answer);
+	tcase_add_test(tc, test_reason_outlives_the_next_call);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

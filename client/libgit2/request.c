@@ -414,7 +414,7 @@ int request_commit(struct request *r)
 	return call(r, REFD_VERB_COMMIT, &is_busy);
 }
 
-/* The next write may want the locks, so this waits until they are released. */
+/* The next write may want the locks, so this waits for the answer. */
 void request_release(struct request *r)
 {
 	struct refd_answer ans;

@@ -540,32 +540,27 @@ static void refuse_by_hook(const struct push_send *d,
 	push_request_refuse(p->commands, p->req.nr_updates, hooks_reason(d));
 }
 
-/* The hook may have taken all the time. The daemon does what it was told even
- * if nobody waits, so without its answer the outcome would be unknown. */
-static void end_session(const struct push_send *d, const struct push_request *p,
-    enum refd_verb verb, struct refd_answer *ans)
-{
-	const uint32_t left_ms = connect_ms_left(d->deadline);
-
-	connect_end_session(d->daemon, &p->req, verb,
-	    left_ms > GRACE_MS ? (int)left_ms : GRACE_MS, ans);
-}
-
+/* A busy daemon must not take the time of the next refs, or hold up what the
+ * hook says. */
 static void abort_session(struct push_send *d, struct push_request *p)
 {
 	struct refd_answer ans;
 
-	end_session(d, p, REFD_VERB_ABORT, &ans);
+	connect_end_session(d->daemon, &p->req, REFD_VERB_ABORT,
+	    clock_deadline_ms(GRACE_MS), 0, &ans);
 	refd_answer_done(&ans);
 	reftx_aborted(&d->hook);
 	refuse_by_hook(d, p);
 }
 
+/* The hook may have taken all the time, so the answer is awaited for GRACE_MS
+ * at least. */
 static void commit_session(struct push_send *d, struct push_request *p)
 {
 	struct refd_answer ans;
 
-	end_session(d, p, REFD_VERB_COMMIT, &ans);
+	connect_end_session(d->daemon, &p->req, REFD_VERB_COMMIT,
+	    d->deadline - GRACE_MS, GRACE_MS, &ans);
 	reftx_ended(&d->hook, &ans, true);
 	push_request_take(p, &ans);
 	refd_answer_done(&ans);

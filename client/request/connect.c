@@ -26,6 +26,7 @@
 /* An attempt costs other nodes a fetch, so the pauses become longer. */
 #define NAP_MOST_MS 800
 #define LAST_MS     200 /* of the last attempt, at least */
+#define LEAST_MS    (NAP_MS + LAST_MS)
 /* For what a daemon that serves still has to redo. Short, because git may hold
  * locks meanwhile. */
 #define REST_MS 5000
@@ -485,10 +486,26 @@ static bool follows(struct refd *r, int timeout_ms)
 	return is_there;
 }
 
+/* Waits before another attempt, longer each time. False: there is no time for
+ * an attempt. It would fail, and hide the reason of the last answer. */
+static bool nap(uint32_t *nap_ms, uint64_t deadline)
+{
+	const uint32_t left_ms = connect_ms_left(deadline);
+
+	if (left_ms < LEAST_MS)
+		return false;
+	if (*nap_ms > left_ms - LAST_MS)
+		*nap_ms = left_ms - LAST_MS;
+	clock_nap(*nap_ms, deadline);
+	if (*nap_ms < NAP_MOST_MS)
+		*nap_ms *= 2;
+	return true;
+}
+
 void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
     int grace_ms, struct refd_answer *ans)
 {
-	uint32_t nap_ms = NAP_MS, left_ms;
+	uint32_t nap_ms = NAP_MS;
 	uint64_t ask_ms = 0;
 	int err;
 
@@ -497,40 +514,42 @@ void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
 		err = refd_call(r, req, (int)req->deadline_ms + grace_ms, ans);
 		if (err < 0)
 			answer_failure(r, req, ans);
-		/* An attempt with less time would fail for lack of time, and
-		 * hide the reason of this answer. */
-		left_ms = connect_ms_left(deadline);
-		if (err < 0 || !is_put_off(ans) || left_ms < NAP_MS + LAST_MS)
+		if (err < 0 || !is_put_off(ans) ||
+		    connect_ms_left(deadline) < LEAST_MS)
 			return;
 		/* A busy daemon shall not get much more to do, so the question
 		 * is seldom. A leader that has lost its lease follows as soon
 		 * as another node leads. */
 		if (clock_now_ms() >= ask_ms) {
-			if (follows(r, (int)left_ms))
+			if (follows(r, (int)connect_ms_left(deadline)))
 				return;
 			ask_ms = clock_now_ms() + ASK_MS;
 		}
-		left_ms = connect_ms_left(deadline);
-		if (left_ms < NAP_MS + LAST_MS)
+		if (!nap(&nap_ms, deadline))
 			return;
 		refd_answer_done(ans);
-		if (nap_ms > left_ms - LAST_MS)
-			nap_ms = left_ms - LAST_MS;
-		clock_nap(nap_ms, deadline);
-		if (nap_ms < NAP_MOST_MS)
-			nap_ms *= 2;
 	}
 }
 
 void connect_end_session(struct refd *r, const struct refd_request *session,
-    enum refd_verb verb, int timeout_ms, struct refd_answer *ans)
+    enum refd_verb verb, uint64_t deadline, int grace_ms,
+    struct refd_answer *ans)
 {
 	struct refd_request end = *session;
+	uint32_t nap_ms = NAP_MS;
+	int err;
 
 	end.verb = verb;
 	if (verb == REFD_VERB_ABORT)
 		end.nr_updates = 0;
-	if (refd_call(r, &end, timeout_ms, ans) < 0 &&
-	    refd_answer_unknown(&end, ans) < 0)
-		die("out of memory");
+	for (;;) {
+		err = refd_call(r, &end,
+		    (int)connect_ms_left(deadline) + grace_ms, ans);
+		if (err < 0 && refd_answer_unknown(&end, ans) < 0)
+			die("out of memory");
+		if (ans->kind != REFD_ANSWER_REFUSED ||
+		    ans->status != REFD_BUSY || !nap(&nap_ms, deadline))
+			return;
+		refd_answer_done(ans);
+	}
 }

@@ -132,9 +132,13 @@ void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
  * follow, or has not answered in TIMEOUT_MS. */
 char *connect_leader(struct refd *r, int timeout_ms);
 
-/* Ends SESSION with COMMIT or ABORT. *ANS is "unknown" without an answer. */
+/* Ends SESSION with COMMIT or ABORT. A refused end leaves the locks, so a busy
+ * daemon gets it again, as in connect_call(), until shortly before DEADLINE.
+ * The daemon does what it was told even if nobody waits, so the answer is
+ * awaited for GRACE_MS longer. Without it, *ANS is "unknown". */
 void connect_end_session(struct refd *r, const struct refd_request *session,
-    enum refd_verb verb, int timeout_ms, struct refd_answer *ans);
+    enum refd_verb verb, uint64_t deadline, int grace_ms,
+    struct refd_answer *ans);
 
 /* The time until DEADLINE, at least 1. */
 uint32_t connect_ms_left(uint64_t deadline);

@@ -639,7 +639,7 @@ static void end_session(struct updater *up, enum refd_verb verb,
     struct refd_answer *ans)
 {
 	connect_end_session(up->daemon, &up->held.req, verb,
-	    up->opt->timeout_ms + GRACE_MS, ans);
+	    clock_deadline_ms(up->opt->timeout_ms), GRACE_MS, ans);
 }
 
 /* Another call with the id of --txid may have committed it, before this call or

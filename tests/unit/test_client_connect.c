@@ -4,7 +4,8 @@
  * while the daemon recovers, if the configuration says refuse, or if access to
  * the daemon is denied. The client does not wait for a daemon that cannot
  * start. It tries again after a refusal for lack of room, and after no other
- * refusal.
+ * refusal. It sends the end of a session again only while an answer can come
+ * in time.
  */
 #include <check.h>
 #include <errno.h>
@@ -616,6 +617,48 @@ START_TEST(test_reason_outlives_the_next_call)
 }
 END_TEST
 
+static void is_busy_when_time_is_over(struct fake *f)
+{
+	struct refd_request got;
+	char c;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_answer_prepared(f, &got);
+	refd_request_done(&got);
+	fake_read(f, &got);
+	clock_nap(50, CLOCK_FOREVER);
+	fake_refuse(f, &got, REFD_BUSY, NULL);
+	refd_request_done(&got);
+	fake_expect(f, recv(f->conn, &c, 1, 0) == 0, "more was said");
+}
+
+/* An answer may come late, so it is awaited. But the daemon does what it was
+ * told even if nobody waits any more, so nothing is sent again then. */
+START_TEST(test_end_in_time)
+{
+	struct refd_request req = { .verb = REFD_VERB_SESSION,
+		.git_dir = "/r",
+		.updates = updates,
+		.nr_updates = 2 };
+	struct refd_answer ans;
+	struct refd *r;
+
+	fake_start(&fake, is_busy_when_time_is_over);
+	r = refd_new(fake.path);
+	ck_assert_int_eq(refd_connect(r, 60000), 0);
+	ck_assert_int_eq(refd_call(r, &req, 60000, &ans), 0);
+	refd_answer_done(&ans);
+	connect_end_session(r, &req, REFD_VERB_COMMIT, clock_deadline_ms(20),
+	    60000, &ans);
+	refd_free(r);
+	fake_stop(&fake);
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_REFUSED);
+	ck_assert_int_eq(ans.status, REFD_BUSY);
+	refd_answer_done(&ans);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("client_reach");
@@ -641,6 +684,7 @@ int main(void)
 	tcase_add_test(tc, test_last_attempt);
 	tcase_add_loop_test(tc, test_not_put_off, 0, 3);
 	tcase_add_test(tc, test_no_answer);
+	tcase_add_test(tc, test_end_in_time);
 	tcase_add_test(tc, test_reason_outlives_the_next_call);
 	suite_add_tcase(s, tc);
 	return suite_run(s);

@@ -103,6 +103,33 @@ START_TEST(test_lost)
 }
 END_TEST
 
+static enum refd_verb busy_end;
+
+static void is_busy_for_the_end(struct fake *f)
+{
+	struct refd_request req;
+
+	fake_serve(f);
+	update_take_session(f, false);
+	update_take(f, busy_end, &req);
+	fake_refuse(f, &req, REFD_BUSY, NULL);
+	refd_request_done(&req);
+	update_take_end(f, busy_end);
+}
+
+/* Otherwise the locks would stay until the program ends. */
+START_TEST(test_busy_for_the_end)
+{
+	busy_end = _i == 0 ? REFD_VERB_COMMIT : REFD_VERB_ABORT;
+	update_start_stdin(is_busy_for_the_end);
+	update_put("create refs/heads/a " A "\nprepare\n");
+	update_expect("prepare: ok");
+	update_put(_i == 0 ? "commit\n" : "abort\n");
+	update_expect(_i == 0 ? "commit: ok" : "abort: ok");
+	update_end(0);
+}
+END_TEST
+
 /* ---- an id of the caller ---- */
 
 #define ID "0123456789abcdef0123456789abcdef"
@@ -725,6 +752,7 @@ int main(void)
 	tcase_add_test(tc, test_error_when_prepared);
 	tcase_add_test(tc, test_nothing_asked_for);
 	tcase_add_test(tc, test_lost);
+	tcase_add_loop_test(tc, test_busy_for_the_end, 0, 2);
 	tcase_add_test(tc, test_id_of_an_earlier_call);
 	tcase_add_loop_test(tc, test_no_refusal_hides_an_outcome, 0, NR_TELLS);
 	tcase_add_loop_test(tc, test_no_refusal_of_any_kind, 0, NR_EARLY);

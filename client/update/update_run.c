@@ -504,14 +504,12 @@ static bool may_be_done(const struct updater *up, const struct refd_txid *id)
 	return may_be;
 }
 
-/* An earlier call may have used the id of --txid. The daemon compares the
- * updates and gives the first outcome, unless it is too busy to look. Its
- * refusal says nothing of the earlier call, so the outcome is unknown then. */
+/* Another call may have used the id of --txid, and *ANS says nothing of it, so
+ * the outcome may be unknown. */
 static void doubt(const struct updater *up, const struct refd_request *req,
     struct refd_answer *ans)
 {
-	if (!up->opt->txid || !may_hide_outcome(ans) ||
-	    !may_be_done(up, &req->txid))
+	if (!up->opt->txid || !may_be_done(up, &req->txid))
 		return;
 	refd_answer_done(ans);
 	if (refd_answer_unknown(req, ans) < 0)
@@ -526,7 +524,10 @@ static void call(struct updater *up, struct refd_request *req,
 	if (req->nr_updates) {
 		connect_call(up->daemon, req,
 		    clock_deadline_ms(up->opt->timeout_ms), GRACE_MS, ans);
-		doubt(up, req, ans);
+		/* After a look for the id, the daemon compares the updates and
+		 * gives the first outcome. */
+		if (may_hide_outcome(ans))
+			doubt(up, req, ans);
 	} else {
 		answer_nothing(req, ans);
 	}
@@ -635,31 +636,39 @@ static int hold(struct updater *up, const struct changes *changes)
 	return rc;
 }
 
+/* Whatever the reason of a refusal, it tells only that this end did nothing. */
 static void end_session(struct updater *up, enum refd_verb verb,
     struct refd_answer *ans)
 {
 	connect_end_session(up->daemon, &up->held.req, verb,
 	    clock_deadline_ms(up->opt->timeout_ms), GRACE_MS, ans);
+	if (ans->kind == REFD_ANSWER_REFUSED || may_hide_outcome(ans))
+		doubt(up, &up->held.req, ans);
 }
 
-/* Another call with the id of --txid may have committed it, before this call or
- * beside it. Nobody must hear of an abort then. */
-static void let_go(struct updater *up)
+/* False: another call with the id of --txid may have committed, before this one
+ * or beside it. The user has been told, and nobody must hear of an abort. */
+static bool let_go(struct updater *up)
 {
-	bool is_done = up->held.is_done;
+	enum refd_outcome outcome =
+	    up->held.is_done ? REFD_COMMITTED : REFD_REJECTED;
 	struct refd_answer ans;
 
 	if (up->held.by_daemon) {
 		end_session(up, REFD_VERB_ABORT, &ans);
-		is_done = ans.kind == REFD_ANSWER_RESULTS &&
-		    (ans.outcome == REFD_COMMITTED ||
-			ans.outcome == REFD_PARTIAL);
+		if (ans.kind == REFD_ANSWER_RESULTS)
+			outcome = ans.outcome;
 		refd_answer_done(&ans);
 	}
 	up->held.by_daemon = false;
-	if (is_done)
-		die("another call with this id has done it, so it cannot be "
-		    "aborted");
+	if (outcome == REFD_COMMITTED || outcome == REFD_PARTIAL)
+		say_fatal("another call with this id has done it, so it cannot "
+			  "be aborted");
+	else if (outcome == REFD_OUTCOME_UNKNOWN && up->opt->txid)
+		failed_unknown(up, &up->held.ans);
+	else
+		return true;
+	return false;
 }
 
 static void __attribute__((noreturn)) declined_by_hook(const struct updater *up)
@@ -704,8 +713,8 @@ int updater_prepare(struct updater *up, const struct changes *changes)
 	if (up->held.is_done)
 		return rc;
 	if (rc == 0 && !reftx_prepared(&up->hook, changes, &up->held.ans)) {
-		let_go(up);
-		reftx_aborted(&up->hook);
+		if (let_go(up))
+			reftx_aborted(&up->hook);
 		declined_by_hook(up);
 	}
 	if (rc == 0 && up->opt->batch)
@@ -715,14 +724,15 @@ int updater_prepare(struct updater *up, const struct changes *changes)
 
 void updater_drop(struct updater *up)
 {
-	let_go(up);
+	(void)let_go(up);
 	held_done(&up->held);
 }
 
 void updater_abort(struct updater *up, const struct changes *changes)
 {
 	reftx_warn(&up->hook);
-	let_go(up);
+	if (!let_go(up))
+		exit(EXIT_FATAL);
 	if (up->held.is_prepared)
 		reftx_aborted(&up->hook);
 	else

@@ -29,8 +29,18 @@ void update_setup(void)
 	ck_assert_int_eq(chdir("repo"), 0);
 }
 
+static struct refd_update held[4];
+static size_t nr_held;
+
+static void free_held(void)
+{
+	for (; nr_held; nr_held--)
+		free((char *)held[nr_held - 1].name);
+}
+
 void update_teardown(void)
 {
+	free_held();
 	ck_assert_int_eq(chdir("/"), 0);
 	tmp_teardown();
 }
@@ -176,9 +186,6 @@ void update_take_query(struct fake *f, enum refd_answer_kind kind)
 	refd_request_done(&req);
 }
 
-static struct refd_update held[4];
-static size_t nr_held;
-
 void update_take_session(struct fake *f, bool rewrites_packed)
 {
 	struct refd_result results[4] = { 0 };
@@ -190,6 +197,7 @@ void update_take_session(struct fake *f, bool rewrites_packed)
 	update_take(f, REFD_VERB_SESSION, &req);
 	ans.request_id = req.request_id;
 	ans.txid = req.txid;
+	free_held();
 	nr_held = ans.nr_results = req.nr_updates;
 	for (size_t i = 0; i < req.nr_updates; i++) {
 		held[i].name = strdup(req.updates[i].name);
@@ -199,12 +207,6 @@ void update_take_session(struct fake *f, bool rewrites_packed)
 	}
 	fake_answer(f, &ans);
 	refd_request_done(&req);
-}
-
-static void free_held(void)
-{
-	for (; nr_held; nr_held--)
-		free((char *)held[nr_held - 1].name);
 }
 
 /* Takes VERB; all updates have STATUS. */
@@ -230,7 +232,6 @@ static void take_end(struct fake *f, enum refd_verb verb,
 	}
 	fake_answer(f, &ans);
 	refd_request_done(&req);
-	free_held();
 }
 
 void update_take_end(struct fake *f, enum refd_verb verb)
@@ -241,12 +242,6 @@ void update_take_end(struct fake *f, enum refd_verb verb)
 void update_take_late_abort(struct fake *f)
 {
 	take_end(f, REFD_VERB_ABORT, REFD_OK);
-}
-
-void update_take_commit(struct fake *f, struct refd_request *req)
-{
-	update_take(f, REFD_VERB_COMMIT, req);
-	free_held();
 }
 
 void update_commits(struct fake *f)

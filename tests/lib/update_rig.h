@@ -43,8 +43,6 @@ void update_take_session(struct fake *f, bool rewrites_packed);
 void update_take_end(struct fake *f, enum refd_verb verb);
 /* Takes ABORT; all updates are ok, because another client has committed. */
 void update_take_late_abort(struct fake *f);
-/* Takes COMMIT; the caller answers REQ. */
-void update_take_commit(struct fake *f, struct refd_request *req);
 
 /* Complete scripts. */
 void update_commits(struct fake *f);

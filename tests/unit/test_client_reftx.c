@@ -1,7 +1,8 @@
 /*
  * Proves which calls the reference-transaction hook gets from "refd update", in
  * which order and with which input, against a server with a script. If the hook
- * says no, no update is committed.
+ * says no, no update is committed. If another call with the id may have
+ * committed, nobody hears of an abort.
  */
 #include <check.h>
 #include <stdio.h>
@@ -143,7 +144,7 @@ static void forgets_the_commit(struct fake *f)
 
 	fake_serve(f);
 	update_take_session(f, false);
-	update_take_commit(f, &req);
+	update_take(f, REFD_VERB_COMMIT, &req);
 	refd_request_done(&req);
 	fake_hang_up(f);
 	fake_serve(f);
@@ -158,9 +159,10 @@ static void cannot_tell(struct fake *f)
 
 	fake_serve(f);
 	update_take_session(f, false);
-	update_take_commit(f, &req);
+	update_take(f, REFD_VERB_COMMIT, &req);
 	fake_refuse(f, &req, REFD_UNKNOWN, NULL);
 	refd_request_done(&req);
+	update_take_query(f, REFD_ANSWER_EXPIRED);
 }
 
 /* Neither "committed" nor "aborted". The user hears which daemon to ask. */
@@ -256,6 +258,134 @@ START_TEST(test_hook_declines_a_new_id)
 }
 END_TEST
 
+static void is_lost(struct fake *f, const struct refd_request *req)
+{
+	(void)req;
+	fake_serve(f);
+}
+
+static void fails(struct fake *f, const struct refd_request *req)
+{
+	fake_refuse(f, req, REFD_IO, NULL);
+}
+
+/* The session has timed out. Another call has sent it again, and it is not
+ * prepared yet. */
+static void is_early(struct fake *f, const struct refd_request *req)
+{
+	fake_refuse(f, req, REFD_BADREQUEST, NULL);
+}
+
+/* The session has timed out, so the id has no outcome. */
+static void is_late(struct fake *f, const struct refd_request *req)
+{
+	struct refd_result one = { .name = "refs/heads/a",
+		.status = REFD_DEADLINE };
+	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
+		.request_id = req->request_id,
+		.txid = req->txid,
+		.results = &one,
+		.nr_results = 1,
+		.nr_updates = 1,
+		.outcome = REFD_REJECTED };
+
+	fake_answer(f, &ans);
+}
+
+/* Another call may have the session, too, and commit it. */
+static const struct {
+	enum refd_verb verb;
+	void (*answer)(struct fake *f, const struct refd_request *req);
+	enum refd_answer_kind of_id;
+} ends[] = {
+	{ REFD_VERB_ABORT, fails, REFD_ANSWER_PENDING },
+	{ REFD_VERB_ABORT, fails, REFD_ANSWER_RESULTS },
+	{ REFD_VERB_ABORT, is_lost, REFD_ANSWER_PENDING },
+	{ REFD_VERB_ABORT, is_late, REFD_ANSWER_PENDING },
+	{ REFD_VERB_COMMIT, fails, REFD_ANSWER_RESULTS },
+	{ REFD_VERB_COMMIT, is_early, REFD_ANSWER_PENDING },
+	{ REFD_VERB_COMMIT, is_late, REFD_ANSWER_PENDING },
+	{ REFD_VERB_ABORT, fails, REFD_ANSWER_NEVER_SEEN },
+	{ REFD_VERB_ABORT, is_lost, REFD_ANSWER_NEVER_SEEN },
+	{ REFD_VERB_COMMIT, is_late, REFD_ANSWER_NEVER_SEEN },
+};
+
+#define NR_UNKNOWN_ENDS 7
+#define NR_ENDS         (int)(sizeof(ends) / sizeof(ends[0]))
+
+static int end_nr;
+
+static void ends_in_vain(struct fake *f)
+{
+	struct refd_request req;
+
+	fake_serve(f);
+	update_take_session(f, false);
+	update_take(f, ends[end_nr].verb, &req);
+	ends[end_nr].answer(f, &req);
+	refd_request_done(&req);
+	update_take_query(f, ends[end_nr].of_id);
+}
+
+static void prepare(int i, const char *no)
+{
+	char *argv[] = { "update", "--txid", txid, "--stdin", NULL };
+
+	end_nr = i;
+	make_hook(no);
+	update_start(ends_in_vain, argv);
+	update_put("create refs/heads/a " A "\nprepare\n");
+}
+
+static void end_in_vain(int i)
+{
+	prepare(i, "none");
+	update_expect("prepare: ok");
+	update_put(ends[i].verb == REFD_VERB_ABORT ? "abort\n" : "commit\n");
+}
+
+#define HELD                                                                   \
+	"[preparing]\n" Z " " A " refs/heads/a\n"                              \
+	"[prepared]\n" Z " " A " refs/heads/a\n"
+
+START_TEST(test_hook_hears_no_end_in_vain)
+{
+	end_in_vain(_i);
+	update_expect_start("fatal: outcome unknown (transaction ");
+	update_end(128);
+	check_log(HELD);
+}
+END_TEST
+
+START_TEST(test_hook_hears_an_abort_of_an_unseen_id)
+{
+	bool is_abort = ends[_i].verb == REFD_VERB_ABORT;
+
+	end_in_vain(_i);
+	update_expect_start(is_abort ? "abort: ok" : "error: ");
+	update_end(is_abort ? 0 : 75);
+	check_log(HELD "[aborted]\n" Z " " A " refs/heads/a\n");
+}
+END_TEST
+
+/* The user hears why there was an abort, too. */
+START_TEST(test_unknown_abort_hides_no_reason)
+{
+	static const char *const why[] = { "fatal: in 'prepared' phase, ",
+		"fatal: prepared transactions " };
+
+	prepare(0, _i == 0 ? "prepared" : "none");
+	if (_i == 1) {
+		update_expect("prepare: ok");
+		update_put("create refs/heads/b " A "\n");
+	}
+	update_expect_start("fatal: outcome unknown (transaction ");
+	update_expect_start(why[_i]);
+	update_end(128);
+	check_log(HELD);
+}
+END_TEST
+
 /* Called without a session, because no lock was needed. */
 START_TEST(test_hook_without_daemon)
 {
@@ -314,6 +444,11 @@ int main(void)
 	tcase_add_test(tc, test_hook_hears_no_abort_of_what_is_done);
 	tcase_add_test(tc, test_hook_declines_what_may_be_done);
 	tcase_add_test(tc, test_hook_declines_a_new_id);
+	tcase_add_loop_test(tc, test_hook_hears_no_end_in_vain, 0,
+	    NR_UNKNOWN_ENDS);
+	tcase_add_loop_test(tc, test_hook_hears_an_abort_of_an_unseen_id,
+	    NR_UNKNOWN_ENDS, NR_ENDS);
+	tcase_add_loop_test(tc, test_unknown_abort_hides_no_reason, 0, 2);
 	tcase_add_test(tc, test_hook_without_daemon);
 	tcase_add_test(tc, test_hook_not_executable);
 	suite_add_tcase(suite, tc);

@@ -43,6 +43,7 @@ static bool is_open(const struct flight *f)
 static void move(struct flight *f, enum flight_state state)
 {
 	f->state = state;
+	f->err = 0;
 	if (refd_verb_has_updates(f->req->verb))
 		f->req->maybe_sent = is_open(f);
 }

@@ -56,7 +56,7 @@ struct flight {
 	bool was_sent;
 	/* A session that is prepared already is sent once more. */
 	bool is_again;
-	int err; /* of the last attempt to send the request; 0: none */
+	int err; /* UNSENT: of the last attempt to send the request; 0: none */
 	struct refd_answer ans; /* ANSWERED, until taken */
 };
 

@@ -5,7 +5,8 @@
  * id. With memory, the same handle and requests get their answers. If the
  * memory is gone for good, a transaction that was sent ends as unknown, because
  * a caller would take an error for a failure. A request that cannot be sent
- * again for lack of memory ends alone.
+ * again for lack of memory ends alone. If it is a session that is held already,
+ * it still gets the outcome of the commit beside it.
  *
  * Allocations of the server's thread do not count. Under a sanitizer nothing
  * fails here (failing_malloc.h).
@@ -18,7 +19,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "client/refd.h"
+#include "client/librefd/refd_internal.h"
 #include "tests/lib/failing_malloc.h"
 #include "tests/lib/fake_refd.h"
 #include "tests/lib/suite.h"
@@ -288,20 +289,26 @@ END_TEST
 
 static sem_t may_answer;
 
-static void puts_one_off(struct fake *f)
+static void put_off(struct fake *f, const struct refd_request *req)
 {
 	struct refd_answer later = { .kind = REFD_ANSWER_REFUSED,
+		.request_id = req->request_id,
+		.txid = req->txid,
 		.status = REFD_BUSY,
 		.retry_after_ms = 500 };
+
+	fake_answer(f, &later);
+}
+
+static void puts_one_off(struct fake *f)
+{
 	struct refd_request got[NR_REQUESTS];
 	int i;
 
 	fake_serve(f);
 	for (i = 0; i < NR_REQUESTS; i++)
 		fake_read(f, &got[i]);
-	later.request_id = got[1].request_id;
-	later.txid = got[1].txid;
-	fake_answer(f, &later);
+	put_off(f, &got[1]);
 	sem_wait(&may_answer);
 	fake_answer_ok(f, &got[0]);
 	for (i = 0; i < NR_REQUESTS; i++)
@@ -350,6 +357,76 @@ START_TEST(no_memory_for_one_ends_no_other)
 }
 END_TEST
 
+static void puts_off_beside_a_commit(struct fake *f)
+{
+	struct refd_request got;
+	int i;
+
+	fake_serve(f);
+	fake_read(f, &got);
+	fake_answer_prepared(f, &got);
+	refd_request_done(&got);
+	fake_read(f, &got);
+	put_off(f, &got);
+	refd_request_done(&got);
+	fake_read(f, &got);
+	refd_request_done(&got);
+	sem_wait(&may_answer);
+	fake_serve(f);
+	for (i = 0; i < 2; i++)
+		answer_one(f);
+}
+
+/* The session cannot be sent again, and then the connection is lost, so the
+ * library asks for its outcome. */
+START_TEST(no_memory_hides_the_commit_beside)
+{
+	struct refd_request commit;
+	struct refd_answer ans;
+	struct fake fake;
+	struct refd *r;
+	int err;
+
+	if (!CAN_FAIL)
+		return;
+	fill();
+	requests[0].verb = REFD_VERB_SESSION;
+	ck_assert_int_eq(sem_init(&may_answer, 0, 0), 0);
+	fake_start(&fake, puts_off_beside_a_commit);
+	r = refd_new(fake.path);
+	ck_assert_ptr_nonnull(r);
+	ck_assert_int_eq(refd_connect(r, ANSWER_MS), 0);
+	ck_assert_int_eq(refd_call(r, &requests[0], ANSWER_MS, &ans), 0);
+	ck_assert_int_eq(ans.kind, REFD_ANSWER_PREPARED);
+	refd_answer_done(&ans);
+	ck_assert_int_eq(refd_submit(r, &requests[0]), 0);
+	commit = requests[0];
+	commit.verb = REFD_VERB_COMMIT;
+	ck_assert_int_eq(refd_submit(r, &commit), 0);
+	do
+		err = refd_wait(r, &commit, 10, &ans);
+	while (err == -ETIMEDOUT && r->flights[0]->state != FLIGHT_LATER);
+	client = pthread_self();
+	allocations = 0;
+	was_hit = false;
+	fail_at = 0;
+	while (err == -ETIMEDOUT && !was_hit)
+		err = refd_wait(r, &commit, 10, &ans);
+	fail_at = -1;
+	ck_assert_int_eq(err, -ETIMEDOUT);
+	ck_assert_int_eq(sem_post(&may_answer), 0);
+	ck_assert_int_eq(refd_wait(r, &commit, ANSWER_MS, &ans), 0);
+	ck_assert(is_whole(&ans));
+	refd_answer_done(&ans);
+	ck_assert_int_eq(refd_wait(r, &requests[0], ANSWER_MS, &ans), 0);
+	ck_assert(is_whole(&ans));
+	refd_answer_done(&ans);
+	refd_free(r);
+	fake_stop(&fake);
+	sem_destroy(&may_answer);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("client, out of memory");
@@ -360,6 +437,7 @@ int main(void)
 	tcase_add_test(tc, each_allocation_fails);
 	tcase_add_test(tc, no_memory_hides_an_outcome);
 	tcase_add_test(tc, no_memory_for_one_ends_no_other);
+	tcase_add_test(tc, no_memory_hides_the_commit_beside);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

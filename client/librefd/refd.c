@@ -233,7 +233,10 @@ static int turn(struct refd *r, uint64_t deadline)
 		refd_hang_up(r);
 	/* An answer that can't be understood shows neither success nor failure.
 	 * The next step asks again on a new connection. */
-	return err == -EPROTO && ++r->nr_misfits < MISFITS_MAX ? 0 : err;
+	if (err != -EPROTO || ++r->nr_misfits >= MISFITS_MAX)
+		return err;
+	refd_back_off(r, deadline);
+	return 0;
 }
 
 /* The daemon is lost or denies this peer, so nothing more can be learnt. */

@@ -1,13 +1,15 @@
 /*
  * Proves the work of librefd with odd answers to a transaction. An answer that
  * is unreadable, or does not fit, shows neither success nor failure, so librefd
- * asks again by id. Results of a part say which refs are done, and the outcome
- * follows from the results.
+ * asks again by id, and not without a pause. Results of a part say which refs
+ * are done, and the outcome follows from the results.
  */
 #include <check.h>
 #include <errno.h>
 #include <string.h>
 
+#include "client/librefd/refd_internal.h"
+#include "proto/lib/clock.h"
 #include "tests/lib/resend_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
@@ -240,6 +242,40 @@ START_TEST(test_garbage)
 }
 END_TEST
 
+#define NR_ROUNDS 40
+
+static void is_undecided_and_babbles(struct fake *f)
+{
+	struct refd_request got;
+	int i;
+
+	rsd_take_and_break(f);
+	for (i = 0; i < NR_ROUNDS; i++) {
+		fake_serve(f);
+		rsd_expect_query(f, &got);
+		fake_answer_kind(f, &got, REFD_ANSWER_PENDING);
+		refd_request_done(&got);
+		fake_send(f, "000bgarbage", 11);
+	}
+	fake_serve(f);
+	rsd_expect_query(f, &got);
+	rsd_answer_done(f, &got);
+	refd_request_done(&got);
+}
+
+/* Each answer that fits ends the count of the others, so the rounds have no
+ * end. They must not keep the client busy. */
+START_TEST(test_pause_after_garbage)
+{
+	uint64_t began = clock_now_ms();
+
+	ck_assert_int_eq(rsd_run_for(is_undecided_and_babbles, 100000), 0);
+	ck_assert_uint_ge(clock_now_ms() - began, NR_ROUNDS * NAP_MIN_MS);
+	rsd_check_all(REFD_OK);
+	refd_answer_done(&rsd_ans);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("client_resend_misfit");
@@ -252,6 +288,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_misfit, 0, NR_MISFITS);
 	tcase_add_test(tc, test_outcome_of_the_results);
 	tcase_add_test(tc, test_garbage);
+	tcase_add_test(tc, test_pause_after_garbage);
 	suite_add_tcase(s, tc);
 	return suite_run(s);
 }

@@ -161,7 +161,8 @@ int refd_watch(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans);
 
 /* Makes the answer for a caller that can't wait any longer: every ref of the
- * transaction REQ is REFD_UNKNOWN. Returns 0 or -ENOMEM. */
+ * transaction REQ is REFD_UNKNOWN. An answer needs an id, so a REQ that was
+ * never in flight must have a request_id above 0. Returns 0 or -ENOMEM. */
 int refd_answer_unknown(const struct refd_request *req,
     struct refd_answer *ans);
 

@@ -81,6 +81,13 @@ check 'an apt repository' repository first 077 right@example.com
 check 'one of the other build' repository another-place 022 right@example.com
 check 'is replaced, with another key' \
 	repository another-place 022 wrong@example.com
+is 'and nothing stays beside it' "$T/another-place/refd/build/apt" \
+	"$(compgen -G "$T/another-place/refd/build/apt*")"
+chmod o+w "$T/first/refd/build"
+check 'none where everybody may write' \
+	fails repository first 022 right@example.com
+check 'and the reason is said' grep -q 'everybody may write there' "$T/apt.log"
+chmod o-w "$T/first/refd/build"
 is 'packages, lists and Release are the same' "$(repository_sums first)" \
 	"$(repository_sums another-place)"
 # shellcheck disable=SC2154 # scenario.sh has the variable

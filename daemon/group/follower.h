@@ -34,7 +34,7 @@ int follower_start(struct follower *f);
  * work. */
 void follower_stop(struct follower *f);
 
-/* Takes TXN, which follower_start() has given to admission and which is back.
+/* Takes TXN, which the follower has given to admission and which is back.
  * False: TXN is not a row of the group. Any thread. */
 bool follower_take(struct follower *f, struct txn *txn);
 

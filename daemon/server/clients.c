@@ -13,8 +13,6 @@
 
 /* Connections of administrators, in addition to all others. */
 #define ADMINS_MAX 32
-/* After this time the loop reads other input before it serves more. */
-#define SERVE_NS 1000000LL
 
 /* ---- admission ---- */
 
@@ -184,8 +182,9 @@ void clients_add(struct server *server, int fd, bool is_admin)
 	server->clients.nr_admins += is_admin;
 }
 
-static void hang_up_on(struct server *server, struct conn *conn)
+static void hang_up_on(void *arg, struct conn *conn)
 {
+	struct server *server = arg;
 	uint32_t uid = conn->peer.uid;
 
 	/* A connection without requests in flight may still have prepared
@@ -212,25 +211,6 @@ static void client_said_all(void *arg, struct conn *conn)
 		return;
 	scheduler_end_sessions(server->scheduler, conn);
 	loop_want_turn(&server->loop);
-}
-
-bool clients_serve(struct server *server)
-{
-	struct conn_list *touched = &server->clients.host.touched_conns;
-	const struct conn *last = TAILQ_LAST(touched, conn_list);
-	int64_t until_ns = SYS(server->cfg.sys, now_mono) + SERVE_NS;
-	bool more = last != NULL;
-	struct conn *conn;
-
-	conn_host_turn(&server->clients.host);
-	while (more) {
-		conn = TAILQ_FIRST(touched);
-		more =
-		    conn != last && SYS(server->cfg.sys, now_mono) < until_ns;
-		if (!conn_service(conn))
-			hang_up_on(server, conn);
-	}
-	return !TAILQ_EMPTY(touched);
 }
 
 void clients_check(struct server *server)
@@ -274,6 +254,7 @@ int clients_init(struct server *server)
 		.sys = server->cfg.sys,
 		.request = requests_take,
 		.said_all = client_said_all,
+		.over = hang_up_on,
 		.arg = server,
 		.connections_max = server->cfg.settings.connections_max,
 		.touched = loop_touched,

@@ -40,9 +40,6 @@ void clients_done(struct server *server);
 /* Takes ownership of FD, a new connection: serves it, or answers with a refusal
  * and hangs up. */
 void clients_add(struct server *server, int fd, bool is_admin);
-/* Serves connections with work, for a limited time. True: work is left, and
- * must be served after the loop has read other input. */
-bool clients_serve(struct server *server);
 /* Refuses or drops connections whose client has stalled. */
 void clients_check(struct server *server);
 /* Does any connection have output that its client has not taken? */

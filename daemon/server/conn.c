@@ -14,6 +14,8 @@
 #define READ_BYTES 65536
 /* Room for an incomplete packet and for the bytes of the next read. */
 #define SCRATCH_BYTES (REFD_PACKET_MAX + READ_BYTES)
+/* After this time the loop reads other input before it serves more. */
+#define SERVE_NS 1000000LL
 
 int conn_host_init(struct conn_host *host)
 {
@@ -28,11 +30,6 @@ void conn_host_done(struct conn_host *host)
 {
 	free(host->scratch);
 	host->scratch = NULL;
-}
-
-void conn_host_turn(struct conn_host *host)
-{
-	host->turns++;
 }
 
 static void touch_conn(struct conn *c)
@@ -519,6 +516,23 @@ bool conn_service(struct conn *conn)
 	if (conn->state == CONN_FINISHING)
 		return conn->in_flight > 0 || conn_unsent(conn) > 0;
 	return conn->state == CONN_OPEN;
+}
+
+bool conn_host_serve(struct conn_host *host)
+{
+	const struct conn *last = TAILQ_LAST(&host->touched_conns, conn_list);
+	int64_t until_ns = SYS(host->sys, now_mono) + SERVE_NS;
+	bool more = last != NULL;
+	struct conn *conn;
+
+	host->turns++;
+	while (more) {
+		conn = TAILQ_FIRST(&host->touched_conns);
+		more = conn != last && SYS(host->sys, now_mono) < until_ns;
+		if (!conn_service(conn))
+			host->over(host->arg, conn);
+	}
+	return !TAILQ_EMPTY(&host->touched_conns);
 }
 
 void conn_check(struct conn *conn, int64_t now_ns)

@@ -22,8 +22,8 @@
  * Loop thread; nothing blocks. Callbacks of libevent read, decode, and put the
  * connection on the host's list. For a whole request the calls are
  * conn_readable() > take_input() > decode_packets() > take_packet() >
- * host.request(). In its turn the host calls conn_service(), and conn_free() if
- * the connection is over. A callback never frees its own connection.
+ * host.request(). conn_host_serve() then serves the list, and calls host.over()
+ * for a connection that is over. A callback never frees its own connection.
  */
 #ifndef SERVER_CONN_H
 #define SERVER_CONN_H
@@ -65,6 +65,8 @@ struct conn_host {
 	void (*request)(void *arg, struct conn *conn, struct refd_request *req);
 	/* CONN sends no more requests, but may wait for answers. */
 	void (*said_all)(void *arg, struct conn *conn);
+	/* CONN is over: conn_free() follows. */
+	void (*over)(void *arg, struct conn *conn);
 	void *arg;
 	size_t connections_max;
 	/* loop_touched(): a connection on touched_conns has work. */
@@ -76,15 +78,17 @@ struct conn_host {
 	 * does not count. */
 	size_t decoding_bytes;
 	size_t out_bytes; /* of answers that wait to be sent */
-	uint64_t turns;   /* conn_host_turn() */
+	uint64_t turns;   /* of the loop */
 	char *scratch;    /* owned; buffer for reading */
 };
 
 /* 0 or -ENOMEM. The fields above touched_conns are the caller's. */
 int conn_host_init(struct conn_host *host);
 void conn_host_done(struct conn_host *host);
-/* A new turn of the loop: each user has a share of it. */
-void conn_host_turn(struct conn_host *host);
+/* A turn of the loop, of which each user has a share: serves connections with
+ * work, for a limited time. True: work is left, and must be served after the
+ * loop has read other input. */
+bool conn_host_serve(struct conn_host *host);
 
 /* Shared by the connections of one user. */
 struct conn_user {

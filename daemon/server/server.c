@@ -104,7 +104,7 @@ static int64_t server_turn(void *arg, int64_t now_ns)
 		    server_wall_ms(server));
 		fatal = store_fatal(server->store);
 	}
-	if (clients_serve(server))
+	if (conn_host_serve(&server->clients.host))
 		next_ns = now_ns;
 	if (fatal != NULL) {
 		log_event(LOG_LEVEL_ERROR, "store-failed",

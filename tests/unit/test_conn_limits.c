@@ -158,7 +158,7 @@ START_TEST(a_user_has_a_share_of_a_turn)
 	conn_rig.request_ns = CONN_USER_NS / 3 + 1;
 	if (_i == 0)
 		conn_rig.conn->user = &user;
-	conn_host_turn(&conn_rig.host);
+	conn_rig.host.turns++;
 	say_pings(share);
 	ck_assert_uint_eq(conn_rig.conn->nr_requests, share);
 	ck_assert(conn_service(conn_rig.conn));
@@ -169,7 +169,7 @@ START_TEST(a_user_has_a_share_of_a_turn)
 		ck_assert(conn_service(conn_rig.conn));
 		if (_i == 0)
 			ck_assert_uint_eq(conn_rig.conn->nr_requests, nr);
-		conn_host_turn(&conn_rig.host);
+		conn_rig.host.turns++;
 		say_pings(0);
 		ck_assert(conn_service(conn_rig.conn));
 	}

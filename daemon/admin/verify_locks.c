@@ -74,8 +74,8 @@ static struct lock_holder holder_of(struct verify *v, int dirfd,
 	int fd = lock_pid_path(named, path);
 
 	if (fd == 0)
-		fd = SYS(v->sys, openat, dirfd, named, O_RDONLY | O_NOFOLLOW,
-		    0);
+		fd =
+		    SYS(v->sys, openat, dirfd, named, O_RDONLY | O_NOFOLLOW, 0);
 	return lock_pid_find(st->dev, st->ino, fd);
 }
 

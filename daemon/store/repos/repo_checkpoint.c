@@ -76,8 +76,8 @@ static int write_note(const struct sys *sys, int fd, struct journal *journal,
     const struct repo_checkpoint *before)
 {
 	uint64_t lsn = journal_durable_lsn(journal);
-	uint64_t since = before->is_there ? before->since :
-					    journal_last_lsn(journal);
+	uint64_t since =
+	    before->is_there ? before->since : journal_last_lsn(journal);
 	char hex[33], text[CHECKPOINT_MAX];
 	ssize_t n;
 	int len;

@@ -20,6 +20,8 @@
 #define MAIN_LOG WORLD_REPO "/logs/refs/heads/main"
 #define WT       WORLD_REPO "/worktrees/wt"
 #define ONES     "3131313131313131313131313131313131313131\n"
+#define TWOS     "3232323232323232323232323232323232323232\n"
+#define FIVES    "3535353535353535353535353535353535353535\n"
 #define TO_MAIN  "ref: refs/heads/main\n"
 #define TO_TOPIC "ref: refs/heads/topic\n"
 
@@ -104,6 +106,32 @@ START_TEST(power_loss_undoes_the_deletion_of_a_log_alone)
 	ck_assert_int_eq(world_ref(w, "main"), '4');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 	ck_assert(!memfs_exists(w->fs, MAIN_LOG));
+}
+END_TEST
+
+/* The ref belongs to git by now, and the power loss took two lines of ours, and
+ * not only the last one. 1: it took none, and git has moved the ref back to the
+ * value before both. */
+START_TEST(power_loss_loses_lines_below_a_later_value)
+{
+	char *log;
+
+	follow('1', '2');
+	ck_assert_int_eq(world_checkpoint(w), 0);
+	log = memfs_read(w->fs, MAIN_LOG, NULL);
+	follow('2', '3');
+	follow('3', '4');
+	scripted_git_writes(w, MAIN, _i == 0 ? FIVES : TWOS);
+	if (_i == 0)
+		scripted_git_writes(w, MAIN_LOG, log);
+	free(log);
+	scripted_sync(w);
+	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
+	ck_assert_int_eq(world_ref(w, "main"), _i == 0 ? '5' : '2');
+	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
+	ck_assert_int_eq(scripted_log_lines(w, MAIN_LOG, '1', '2'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, MAIN_LOG, '2', '3'), 1);
+	ck_assert_int_eq(scripted_log_lines(w, MAIN_LOG, '3', '4'), 1);
 }
 END_TEST
 
@@ -474,6 +502,8 @@ int main(void)
 	tcase_add_test(tc, power_loss_loses_lines_of_what_was_followed);
 	tcase_add_test(tc, power_loss_undoes_a_deletion_that_head_tells_of);
 	tcase_add_test(tc, power_loss_undoes_the_deletion_of_a_log_alone);
+	tcase_add_loop_test(tc, power_loss_loses_lines_below_a_later_value, 0,
+	    2);
 	tcase_add_test(tc, a_log_since_a_deletion_is_left);
 	tcase_add_test(tc,
 	    power_loss_of_a_head_that_was_written_and_then_followed);

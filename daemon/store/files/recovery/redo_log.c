@@ -133,10 +133,30 @@ int redo_log_of_value(struct replay *rp, struct redo *redo)
 	return 0;
 }
 
-/* Does the log end at our old value? A log only grows, so later lines of other
- * writers are missing too. After a deletion a new log begins with a line from
- * the null oid, so a log that ends in a line of a different kind is the deleted
- * log. */
+/* Does a log that ends at LAST lack our lines? A power loss can take several, so
+ * the old value of each of them counts, as far back as the log is the same one:
+ * to a creation or a deletion. */
+static bool ends_before_ours(const struct redo *redo,
+    const struct refd_oid *last)
+{
+	const struct ref_record *rec = redo->value;
+	const struct record_member *m = rec->member;
+
+	while (m->action != RECORD_DELETE && m->had_old) {
+		if (m->action == RECORD_WRITE && m->log &&
+		    refd_oid_eq(last, &m->old_oid))
+			return true;
+		if (rec == redo->records->items)
+			break;
+		m = (--rec)->member;
+	}
+	return false;
+}
+
+/* Does the log end at an old value of ours? A log only grows, so later lines of
+ * other writers are missing too. After a deletion a new log begins with a line
+ * from the null oid, so a log that ends in a line of a different kind is the
+ * deleted log. */
 static int lacks_ours(struct replay *rp, const struct redo *redo)
 {
 	const struct record_member *m = redo->value->member;
@@ -153,8 +173,9 @@ static int lacks_ours(struct replay *rp, const struct redo *redo)
 		r = reflog_last(&log, &old, &last);
 	if (r <= 0)
 		return !deletes && (r == 0 || r == -ENOENT);
-	return m->had_old && refd_oid_eq(&last, &m->old_oid) &&
-	    !(deletes && refd_oid_is_null(&old));
+	return deletes ?
+	    refd_oid_eq(&last, &m->old_oid) && !refd_oid_is_null(&old) :
+	    ends_before_ours(redo, &last);
 }
 
 int redo_log_of_left(struct replay *rp, struct redo *redo)

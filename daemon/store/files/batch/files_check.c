@@ -162,7 +162,9 @@ void files_check_sticky(const struct pass *p, struct change *c)
 		return;
 	if (c->is_others)
 		check_sticky(p, c, c->edit.name);
-	if (c->action == CHANGE_DELETE)
+	/* On a single machine an abort record takes the deletion back, so the
+	 * look at each log would only cost a call. */
+	if (c->action == CHANGE_DELETE && p->ap->replica->ops->shares_rows)
 		check_sticky(p, c, edit_log(&c->edit, path).path);
 }
 

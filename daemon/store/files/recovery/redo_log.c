@@ -133,9 +133,9 @@ int redo_log_of_value(struct replay *rp, struct redo *redo)
 	return 0;
 }
 
-/* Does a log that ends at LAST lack our lines? A power loss can take several, so
- * the old value of each of them counts, as far back as the log is the same one:
- * to a creation or a deletion. */
+/* Does a log that ends at LAST lack our lines? A power loss can take
+ * several, so the old value of each of them counts, as far back as the log
+ * is the same one: to a creation or a deletion. */
 static bool ends_before_ours(const struct redo *redo,
     const struct refd_oid *last)
 {
@@ -153,10 +153,10 @@ static bool ends_before_ours(const struct redo *redo,
 	return false;
 }
 
-/* Does the log end at an old value of ours? A log only grows, so later lines of
- * other writers are missing too. After a deletion a new log begins with a line
- * from the null oid, so a log that ends in a line of a different kind is the
- * deleted log. */
+/* Does the log end at an old value of ours? A log only grows, so later lines
+ * of other writers are missing too. After a deletion a new log begins with a
+ * line from the null oid, so a log that ends in a line of a different kind
+ * is the deleted log. */
 static int lacks_ours(struct replay *rp, const struct redo *redo)
 {
 	const struct record_member *m = redo->value->member;

@@ -298,7 +298,7 @@ static int unlock_ours(struct verify *v, size_t *unlocked)
 	free(why);
 	if (r == 0)
 		r = leftover_locks_find(&leftover, v->sys, repo,
-		    (struct live_batches){ .from = UINT64_MAX });
+		    (struct live_batches){ .from = UINT64_MAX }, false);
 	if (r == 0)
 		r = leftover_locks_clean(&leftover, unlocked);
 	leftover_locks_done(&leftover);

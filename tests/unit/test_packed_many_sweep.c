@@ -116,10 +116,6 @@ static const char *look(void *state, const struct sweep_now *now)
 	gone = world_ref(s->w, "p") == '0';
 	if (gone != is_ok || (s->was_ok[NR_MADE] && !is_ok))
 		return "the deletion is not what the journal says";
-	/* In strict mode, a lock's name can last without the name of its token.
-	 * No real file system does this. */
-	if (now->kind == SWEEP_ERRNO && now->mode == MEMFS_STRICT)
-		return NULL;
 	return world_litter(s->w);
 }
 

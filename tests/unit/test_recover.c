@@ -15,6 +15,7 @@
 #include "tests/lib/world_rig.h"
 
 #define REF   WORLD_REPO "/refs/heads/x"
+#define TOKEN WORLD_REPO "/refd/stage/0000010000000001.0"
 #define ONES  "3131313131313131313131313131313131313131\n"
 #define FOURS "3434343434343434343434343434343434343434\n"
 #define FIVES "3535353535353535353535353535353535353535\n"
@@ -177,6 +178,83 @@ START_TEST(power_loss_with_our_lock_leaves_a_later_foreign_write)
 	ck_assert_int_eq(world_ref(w, "x"), '5');
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 	wr_expect_locks("");
+}
+END_TEST
+
+/* The file system kept the locks, and lost the name of their token. Such a lock
+ * is refd's. Locks of git have another mode or a content, and config.lock has
+ * the mode of config. Loop: a place that has such a lock, too. */
+START_TEST(power_loss_with_locks_without_their_token)
+{
+	static const char *const places[] = { WORLD_REPO "/packed-refs.lock",
+		WORLD_REPO "/HEAD.lock", WORLD_REPO "/worktrees/wt/HEAD.lock",
+		WORLD_REPO "/worktrees/wt/refs/bisect/good.lock" };
+	struct record_member m[] = {
+		scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1'),
+		scripted_member(RECORD_WRITE, "refs/heads/y", '0', '1'),
+	};
+	struct scripted_txn h = { .w = w };
+	const struct sys *git = memfs_other(w->fs);
+
+	ck_assert_int_eq(scripted_apply(&h, m, 2), -EAGAIN);
+	ck_assert(memfs_exists(w->fs, REF ".lock"));
+	memfs_write(w->fs, WORLD_REPO "/worktrees/wt/HEAD", FIVES);
+	memfs_mkdirs(w->fs, WORLD_REPO "/worktrees/wt/refs/bisect");
+	ck_assert_int_eq(
+	    SYS(git, linkat, AT_FDCWD, REF ".lock", AT_FDCWD, places[_i]), 0);
+	ck_assert_int_eq(SYS(git, linkat, AT_FDCWD, REF ".lock", AT_FDCWD,
+			     WORLD_REPO "/config.lock"),
+	    0);
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/a.lock", "");
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/b.lock", FIVES);
+	memfs_chmod(w->fs, WORLD_REPO "/refs/heads/b.lock", 0444);
+	memfs_write(w->fs, REF, "");
+	scripted_sync(w);
+	wr_unlink(TOKEN);
+	wr_power_loss_and_start(MEMFS_DATA_ALL, -1);
+	ck_assert_uint_eq(w->deferred, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	ck_assert_int_eq(world_ref(w, "y"), '1');
+	wr_expect_locks(WORLD_REPO "/config.lock\n" WORLD_REPO
+				   "/refs/heads/a.lock\n" WORLD_REPO
+				   "/refs/heads/b.lock\n");
+}
+END_TEST
+
+/* Beside the daemon a batch may end, and git take the name of its lock, so only
+ * the next start removes such locks. */
+START_TEST(retry_leaves_a_lock_without_its_token)
+{
+	struct record_member m =
+	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
+	struct scripted_txn h = { .w = w };
+
+	ck_assert_int_eq(scripted_apply(&h, &m, 1), -EAGAIN);
+	scripted_sync(w);
+	wr_unlink(TOKEN);
+	wr_power_loss(MEMFS_DATA_ALL, -1);
+	wr_rename(WORLD_REPO, WORLD_REPO ".away");
+	wr_start();
+	wr_rename(WORLD_REPO ".away", WORLD_REPO);
+	ck_assert_int_eq(world_retry(w), 0);
+	ck_assert_uint_eq(w->deferred, 1);
+	wr_expect_locks(REF ".lock\n");
+	ck_assert_int_eq(scripted_crash(w), 0);
+	ck_assert_uint_eq(w->deferred, 0);
+	ck_assert_int_eq(world_ref(w, "x"), '1');
+	wr_expect_locks("");
+}
+END_TEST
+
+/* After a crash names are exact, and a batch that lost its token has ended: the
+ * next lock with its name could be git's. */
+START_TEST(crash_with_a_lock_without_a_token)
+{
+	wr_ok("x=1");
+	memfs_write(w->fs, REF ".lock", "");
+	memfs_chmod(w->fs, REF ".lock", 0444);
+	ck_assert_int_eq(scripted_crash(w), 0);
+	wr_expect_locks(REF ".lock\n");
 }
 END_TEST
 
@@ -443,6 +521,10 @@ int main(void)
 	tcase_add_test(tc, power_loss_leaves_a_later_foreign_write);
 	tcase_add_test(tc,
 	    power_loss_with_our_lock_leaves_a_later_foreign_write);
+	tcase_add_loop_test(tc, power_loss_with_locks_without_their_token, 0,
+	    4);
+	tcase_add_test(tc, retry_leaves_a_lock_without_its_token);
+	tcase_add_test(tc, crash_with_a_lock_without_a_token);
 	tcase_add_test(tc, power_loss_mends_the_log_of_what_it_leaves);
 	tcase_add_test(tc, power_loss_after_a_foreign_write_that_is_lost);
 	tcase_add_test(tc, power_loss_undoes_a_deletion);

@@ -22,7 +22,7 @@ static int remove_locks(const struct sys *sys, struct repo *repo,
 	int r;
 
 	r = leftover_locks_find(&leftover, sys, repo,
-	    (struct live_batches){ .from = UINT64_MAX });
+	    (struct live_batches){ .from = UINT64_MAX }, false);
 	if (r == 0)
 		r = leftover_locks_clean(&leftover, unlocked);
 	leftover_locks_done(&leftover);

@@ -18,10 +18,11 @@
  * or in another subvolume of btrfs, an inode number may equal the number of a
  * token, so the devices are compared too.
  *
- * A power loss may keep a lock in reftable/, whose directory is synced with
- * every batch, and lose the token in stage/. Git could not write until somebody
- * removes the lock, so an empty lock with the mode of a token is refd's there,
- * too.
+ * A power loss may keep a lock, and lose its token in stage/: a file system
+ * syncs the names of each directory on its own. Git could not write until
+ * somebody removes the lock, so an empty lock with the mode of a token is
+ * refd's, too. In reftable/, which is synced with every batch, each search
+ * looks for such locks. Elsewhere only a search with ORPHANS does.
  */
 #include "daemon/store/recovery/leftover_locks.h"
 
@@ -54,6 +55,8 @@ struct lock_search {
 	struct token_inode *tokens; /* by inode, when all are found */
 	size_t nr, size;
 	uint64_t dev;             /* the device of the tokens */
+	bool orphans;             /* looked for outside of reftable/ */
+	bool has_orphans;         /* found, anywhere */
 	char path[LOCK_PATH_MAX]; /* the current path of the walk */
 	size_t left;              /* of LEFTOVER_LOCKS_WORK */
 };
@@ -137,16 +140,15 @@ static int remember_value(struct leftover_locks *leftover, uint64_t token,
 	return 0;
 }
 
-static int remember_batch(struct leftover_batches *batches, uint64_t token)
+static int remember_number(struct leftover_numbers *list, uint64_t item)
 {
 	uint64_t *grown;
 
-	grown = array_room(batches->tokens, batches->nr, &batches->size,
-	    sizeof(*grown));
+	grown = array_room(list->items, list->nr, &list->size, sizeof(*grown));
 	if (grown == NULL)
 		return -ENOMEM;
-	batches->tokens = grown;
-	batches->tokens[batches->nr++] = token;
+	list->items = grown;
+	list->items[list->nr++] = item;
 	return 0;
 }
 
@@ -159,7 +161,7 @@ static int remember_list(struct leftover_locks *leftover, const char *name)
 	if (batch == 0 || name[16] != '-' ||
 	    strtoul(name + 17, NULL, 10) % 2 == 0)
 		return 0;
-	return remember_batch(&leftover->listed, batch);
+	return remember_number(&leftover->listed, batch);
 }
 
 static int remember_token(struct lock_search *s, const char *name)
@@ -183,7 +185,7 @@ static int remember_token(struct lock_search *s, const char *name)
 		    remember_value(s->leftover, leftover_locks_batch_of(name),
 			st.ino);
 	}
-	r = remember_batch(&s->leftover->open, id);
+	r = remember_number(&s->leftover->open, id);
 	if (r < 0 || st.nlink < 2)
 		return r;
 	grown = array_room(s->tokens, s->nr, &s->size, sizeof(*grown));
@@ -213,7 +215,7 @@ static int each_entry(const struct sys *sys, int dirfd, const char *path,
 
 	r = SYS(sys, dir_open, dirfd, path, &dir);
 	if (r < 0)
-		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
+		return r == -ENOENT || r == -ENOTDIR || r == -ELOOP ? 0 : r;
 	while ((r = SYS(sys, dir_next, dir, &entry)) > 0) {
 		r = spend(left, 1);
 		if (r == 0)
@@ -276,13 +278,15 @@ static int add_lock(struct leftover_locks *leftover,
 	return 0;
 }
 
-static int remember_lock(struct lock_search *s, uint64_t token,
-    const struct lock_walk *w, const char *path)
+/* INO: 0, or that of a lock without its token. */
+static int remember_lock(struct lock_search *s, uint64_t token, uint64_t ino,
+    const struct lock_walk *w)
 {
 	const struct leftover_lock lock = { .token = token,
+		.ino = ino,
 		.dirfd = w->dirfd,
 		.worktree = w->worktree,
-		.path = strndup(path, strlen(path) - 5) };
+		.path = strndup(s->path, strlen(s->path) - 5) };
 
 	return add_lock(s->leftover, &lock);
 }
@@ -301,34 +305,75 @@ static int remember_if_linked(const struct lock_walk *w,
 		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
 	if (st.dev != s->dev || st.ino != token->ino)
 		return 0;
-	return remember_lock(s, token->token, w, s->path);
+	return remember_lock(s, token->token, 0, w);
 }
 
-static int find_inode(void *arg, const struct sys_dirent *entry)
+/* Can the lock at the search's path be refd's without its token? At the top of
+ * a git-dir refd locks packed-refs and refs in capitals. Git gives config.lock
+ * the mode of config, so its mode tells nothing. */
+static bool can_be_orphan(const struct lock_search *s)
 {
-	return entry->ino == *(const uint64_t *)arg ? -EEXIST : 0;
+	if (strncmp(s->path, STACK_DIRECTORY "/",
+		strlen(STACK_DIRECTORY "/")) == 0)
+		return true;
+	return s->orphans &&
+	    (strncmp(s->path, "refs/", strlen("refs/")) == 0 ||
+		(s->path[0] >= 'A' && s->path[0] <= 'Z') ||
+		strcmp(s->path, "packed-refs.lock") == 0);
 }
 
-/* Is the entry refd's lock on a list or a table, without its token? No other
- * program makes an empty lock with this mode, so the mode tells. The lock of a
- * live batch is passed over, because its token is in stage/. */
+static bool is_orphan(const struct sys_stat *st)
+{
+	return st->mode == (S_IFREG | TOKEN_MODE) && st->size == 0;
+}
+
+/* Is the entry a lock of refd without its token? No other program makes an
+ * empty lock of a ref with this mode, so the mode tells. */
 static int remember_if_orphan(const struct lock_walk *w)
 {
 	struct lock_search *s = w->search;
-	const struct leftover_locks *leftover = s->leftover;
 	struct sys_stat st;
 	int r;
 
-	r = SYS(leftover->sys, lstatat, w->dirfd, s->path, &st);
+	r = SYS(s->leftover->sys, lstatat, w->dirfd, s->path, &st);
 	if (r < 0)
 		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
-	if (st.mode != (S_IFREG | TOKEN_MODE) || st.size > 0)
+	if (!is_orphan(&st))
 		return 0;
-	r = each_entry(leftover->sys, leftover->repo->stage_fd, ".", &s->left,
-	    find_inode, &st.ino);
-	if (r < 0)
-		return r == -EEXIST ? 0 : r;
-	return remember_lock(s, NO_TOKEN, w, s->path);
+	s->has_orphans = true;
+	return remember_lock(s, NO_TOKEN, st.ino, w);
+}
+
+static int staged_entry(void *arg, const struct sys_dirent *entry)
+{
+	return remember_number(arg, entry->ino);
+}
+
+/* The token of a live batch is in stage/, so its locks are no orphans. stage/
+ * is read last, because the batch makes its token before its locks. */
+static int drop_live_orphans(struct lock_search *s)
+{
+	struct leftover_locks *leftover = s->leftover;
+	struct leftover_lock *lock = leftover->locks;
+	struct leftover_numbers staged = { 0 };
+	size_t i, nr = 0, left = LEFTOVER_LOCKS_WORK;
+	int r = 0;
+
+	if (s->has_orphans)
+		r = each_entry(leftover->sys, leftover->repo->stage_fd, ".",
+		    &left, staged_entry, &staged);
+	array_sort_u64(staged.items, staged.nr);
+	for (i = 0; i < leftover->nr_locks && r == 0; i++) {
+		if (lock[i].token == NO_TOKEN &&
+		    array_has_u64(staged.items, staged.nr, lock[i].ino))
+			free(lock[i].path);
+		else
+			lock[nr++] = lock[i];
+	}
+	if (r == 0)
+		leftover->nr_locks = nr;
+	free(staged.items);
+	return r;
 }
 
 static int walk_dir(const struct lock_walk *from, size_t len);
@@ -338,7 +383,6 @@ static int walk_entry(void *arg, const struct sys_dirent *entry)
 	struct lock_walk *w = arg;
 	struct lock_search *s = w->search;
 	struct token_inode key = { .ino = entry->ino }, *token;
-	const size_t nr_stack = strlen(STACK_DIRECTORY "/");
 	size_t nr = strlen(entry->name), len = w->len + nr;
 	int r;
 
@@ -360,9 +404,7 @@ static int walk_entry(void *arg, const struct sys_dirent *entry)
 	    bsearch(&key, s->tokens, s->nr, sizeof(key), compare_inodes);
 	if (token != NULL)
 		return remember_if_linked(w, token);
-	return strncmp(s->path, STACK_DIRECTORY "/", nr_stack) == 0 ?
-	    remember_if_orphan(w) :
-	    0;
+	return can_be_orphan(s) ? remember_if_orphan(w) : 0;
 }
 
 /* Walks the first LEN bytes of the search's path; 0: DIRFD itself. */
@@ -461,10 +503,12 @@ void leftover_locks_sort(struct leftover_locks *leftover)
 }
 
 int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
-    struct repo *repo, struct live_batches live)
+    struct repo *repo, struct live_batches live, bool orphans)
 {
 	struct lock_search s = { .leftover = leftover,
-		.left = LEFTOVER_LOCKS_WORK };
+		.left = LEFTOVER_LOCKS_WORK,
+		.orphans = orphans };
+	bool needed = repo_has_reftable(sys, repo);
 	int r;
 
 	memset(leftover, 0, sizeof(*leftover));
@@ -474,20 +518,27 @@ int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
 	r = each_entry(sys, repo->stage_fd, ".", &s.left, token_entry, &s);
 	if (s.nr > 0)
 		qsort(s.tokens, s.nr, sizeof(*s.tokens), compare_inodes);
-	if (r == 0 && (leftover->open.nr > 0 || repo_has_reftable(sys, repo))) {
+	needed = needed || leftover->open.nr > 0;
+	if (r == 0 && (needed || orphans)) {
 		r = walk_git_dir(&s, repo->fd, "");
 		if (r == 0)
 			r = each_entry(sys, repo->fd, "worktrees", &s.left,
 			    worktree_entry, &s);
+		/* A repository has its refs back with these locks or without
+		 * them, so it need not wait for all its directories. */
+		if ((r == -EACCES || r == -EUSERS) && !needed)
+			r = 0;
 	}
+	if (r == 0)
+		r = drop_live_orphans(&s);
 	free(s.tokens);
 	if (r < 0) {
 		leftover_locks_done(leftover);
 		return r;
 	}
 	leftover_locks_sort(leftover);
-	array_sort_u64(leftover->open.tokens, leftover->open.nr);
-	array_sort_u64(leftover->listed.tokens, leftover->listed.nr);
+	array_sort_u64(leftover->open.items, leftover->open.nr);
+	array_sort_u64(leftover->listed.items, leftover->listed.nr);
 	if (leftover->nr_values > 0)
 		qsort(leftover->values, leftover->nr_values,
 		    sizeof(*leftover->values), compare_values);
@@ -507,13 +558,13 @@ bool leftover_locks_is_value(const struct leftover_locks *leftover,
 bool leftover_locks_is_open(const struct leftover_locks *leftover,
     uint64_t token)
 {
-	return array_has_u64(leftover->open.tokens, leftover->open.nr, token);
+	return array_has_u64(leftover->open.items, leftover->open.nr, token);
 }
 
 bool leftover_locks_has_list(const struct leftover_locks *leftover,
     uint64_t token)
 {
-	return array_has_u64(leftover->listed.tokens, leftover->listed.nr,
+	return array_has_u64(leftover->listed.items, leftover->listed.nr,
 	    token);
 }
 
@@ -585,10 +636,18 @@ int leftover_locks_unlock(struct leftover_locks *leftover,
     struct leftover_lock *lock)
 {
 	char path[REFD_PATH_MAX + 8];
-	int r;
+	struct sys_stat st;
+	int r = 0;
 
 	snprintf(path, sizeof(path), "%s.lock", lock->path);
-	r = SYS(leftover->sys, unlinkat, lock->dirfd, path);
+	/* Somebody may have removed an orphan since, and git taken its name. */
+	if (lock->token == NO_TOKEN)
+		r = SYS(leftover->sys, lstatat, lock->dirfd, path, &st);
+	if (r == 0 && lock->token == NO_TOKEN &&
+	    (st.ino != lock->ino || !is_orphan(&st)))
+		r = -ENOENT;
+	if (r == 0)
+		r = SYS(leftover->sys, unlinkat, lock->dirfd, path);
 	if (r < 0 && r != -ENOENT)
 		return r;
 	lock->done = true;
@@ -654,7 +713,7 @@ int leftover_locks_unlock_others(struct leftover_locks *leftover,
 /* The files of a token are .0, .1, and so on, and each is in the list. */
 void leftover_locks_drop_tokens(const struct leftover_locks *leftover)
 {
-	const uint64_t *tokens = leftover->open.tokens;
+	const uint64_t *tokens = leftover->open.items;
 	char name[TOKEN_NAME_MAX];
 	unsigned k = 0;
 	size_t i;
@@ -714,7 +773,7 @@ void leftover_locks_done(struct leftover_locks *leftover)
 	free(leftover->locks);
 	free(leftover->worktrees);
 	free(leftover->values);
-	free(leftover->open.tokens);
-	free(leftover->listed.tokens);
+	free(leftover->open.items);
+	free(leftover->listed.items);
 	memset(leftover, 0, sizeof(*leftover));
 }

@@ -28,6 +28,7 @@ bool leftover_locks_is_live(const struct live_batches *live, const char *name);
 /* A standing lock, with the PATH without ".lock". */
 struct leftover_lock {
 	uint64_t token;       /* the batch that took the lock */
+	uint64_t ino;         /* 0: known by its token */
 	int dirfd;            /* repo->fd, or worktrees[].fd */
 	const char *worktree; /* "", or worktrees[].id */
 	char *path;
@@ -44,8 +45,8 @@ struct leftover_value {
 	uint64_t token, ino;
 };
 
-struct leftover_batches {
-	uint64_t *tokens; /* sorted */
+struct leftover_numbers {
+	uint64_t *items; /* sorted */
 	size_t nr, size;
 };
 
@@ -55,8 +56,8 @@ struct leftover_locks {
 	struct live_batches live;
 	struct leftover_lock *locks; /* sorted, but the last NR_ADDED */
 	size_t nr_locks, nr_added, size;
-	struct leftover_batches open;   /* did not end */
-	struct leftover_batches listed; /* have a list of reftables staged */
+	struct leftover_numbers open;   /* batches that did not end */
+	struct leftover_numbers listed; /* have a list of reftables staged */
 	struct leftover_worktree *worktrees;
 	size_t nr_worktrees;
 	struct leftover_value *values;
@@ -69,11 +70,14 @@ struct leftover_locks {
 
 /* Looks in stage/ for tokens that still have links. If there are any, looks for
  * these links in refs/, reftable/, the top of the git-dir and its worktrees.
- * Also finds a lock in reftable/ that has lost its token. -EUSERS: the search
- * takes more than LEFTOVER_LOCKS_WORK. In recovery only the reading of a large
- * reftable/ after a failed sync returns -EUSERS, too. */
+ * Also finds a lock in reftable/ that has lost its token. With ORPHANS, finds
+ * such locks of all refs and of packed-refs, too: only while nobody of this run
+ * uses the repository, because the name of a lock that a batch ends is free for
+ * git. -EUSERS: the search takes more than
+ * LEFTOVER_LOCKS_WORK. In recovery only the reading of a large reftable/ after
+ * a failed sync returns -EUSERS, too. */
 int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
-    struct repo *repo, struct live_batches live);
+    struct repo *repo, struct live_batches live, bool orphans);
 /* The text for ERR, of these functions or of any other call. */
 const char *leftover_locks_why(int err);
 /* 1: a file in stage/ belongs to a batch that is not LIVE. -EUSERS: as

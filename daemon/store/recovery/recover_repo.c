@@ -150,7 +150,7 @@ int recover_replay(struct store_recovery *rec, struct replay *rp,
 		.over = rec->over,
 		.nr_over = rec->nr_over };
 	struct replay_row *row;
-	bool has_settings = false;
+	bool has_settings = false, orphans = false;
 	int r;
 
 	rp->has_stacks = repo_has_reftable(rec->sys, rp->repo);
@@ -158,12 +158,18 @@ int recover_replay(struct store_recovery *rec, struct replay *rp,
 	    !takes_format_of(rec->sys, rp->repo, rp->has_stacks, rows);
 	if (rp->has_stacks && !rp->is_other_format)
 		has_settings = read_settings(rp);
-	for (row = rows; row != NULL; row = row->next)
+	for (row = rows; row != NULL; row = row->next) {
 		row->evidence = recover_starts_evidence(starts, row, rp->repo);
+		/* Only at a start no batch of this run has locks. */
+		orphans = orphans ||
+		    (rp->this_boot != NULL &&
+			row->evidence == EVIDENCE_POWER_LOSS);
+	}
 	if (live.from == 0)
 		live.from = journal_this_start(commit_log_journal(rec->log))
 		    << JOURNAL_TOKEN_BITS;
-	r = leftover_locks_find(rp->leftover, rec->sys, rp->repo, live);
+	r = leftover_locks_find(rp->leftover, rec->sys, rp->repo, live,
+	    orphans);
 	if (r < 0)
 		return r;
 	for (row = rows; row != NULL; row = row->next) {

@@ -12,8 +12,10 @@
  *	a parent directory is missing, or pruned between its making and the
  *	link: made again, up to three times, then -ENOENT
  *	the file has the maximum of links: <id>.1, <id>.2, ...
- *	a crash or a power loss: token and locks survive together, and recovery
- *	recognises them by their common inode
+ *	a crash: token and locks survive together, and recovery recognises them
+ *	by their common inode
+ *	a power loss may keep a lock and lose its token: a start with rows to
+ *	redo recognises the lock by its mode and its size
  */
 #include "daemon/store/refs/token.h"
 

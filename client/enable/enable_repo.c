@@ -52,7 +52,9 @@
  * and forgotten all records of it. Then the journal in refd/id becomes zeros,
  * which is an id that no journal has claimed (daemon/store/repos/repo_id.h).
  * The new file is one that daemons believe. So nobody else may write it,
- * whatever the umask, and an id that others may have written is only removed.
+ * whatever the umask, and an id that others may have written is only removed. A
+ * default ACL of the directory can still give the right: then the next daemon
+ * takes the repository for a copy.
  *
  * Failures: updates or records wait, and the id stays as it is.
  */

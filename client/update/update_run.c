@@ -636,7 +636,8 @@ static int hold(struct updater *up, const struct changes *changes)
 	return rc;
 }
 
-/* Whatever the reason of a refusal, it tells only that this end did nothing. */
+/* A refusal, for whatever reason, shows only that this COMMIT or ABORT did
+ * nothing. */
 static void end_session(struct updater *up, enum refd_verb verb,
     struct refd_answer *ans)
 {

@@ -51,8 +51,8 @@ struct replica_state {
 	/* How long the first row that waits, or the row in work, has taken; or
 	 * since when a repository lacks refs of rows. 0: none. */
 	int64_t row_ns;
-	/* With rows that wait, and with such refs; one with both counts
-	 * twice. */
+	/* Repositories with waiting rows, plus repositories that lack refs of
+	 * rows. A repository with both counts twice. */
 	uint64_t waiting_repos;
 	uint64_t epoch;   /* of a leader */
 	uint64_t batches; /* that wait for the log of all machines */

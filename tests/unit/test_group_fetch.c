@@ -367,17 +367,19 @@ START_TEST(a_repository_is_found_elsewhere)
 }
 END_TEST
 
-/* A member of a shared repository can write an id into a ref of refd. So such
- * an id counts in the place of the repository alone, as after chmod -R g+w. */
+/* A member of a shared repository can write any id into a ref that refd made.
+ * So an id that others may write, as after chmod -R g+w, counts only at the
+ * path of the repository. */
 START_TEST(an_id_that_others_may_write)
 {
 	make_empty();
 	assert_fetched("main~1", NULL);
 	tmp_run("mv " REPO " dst/z.git && chmod 664 dst/z.git/refd/id");
 	place = "new/name.git";
-	/* It may be the renamed one, so no second one is made. */
+	/* z.git may be the renamed repository, so the fetch makes no second
+	 * one. */
 	assert_refused("others may write a refd/id with its uuid, " UUID);
-	/* Nor is an empty one in its place taken. */
+	/* Nor does the fetch take an empty repository at the path. */
 	tmp_run("git init -q --bare dst/new/name.git");
 	assert_refused("others may write a refd/id with its uuid, " UUID);
 	tmp_run("test ! -e dst/new/name.git/refd && rm -r dst/new");

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tests/lib/lack_rig.h"
 #include "tests/lib/loose_help.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/world_rig.h"
@@ -274,18 +275,6 @@ static struct loose_help commit_on(const char *parent)
 	return loose_help_make(OBJECTS, "commit", text, strlen(text), 6);
 }
 
-/* From now on the journal is a group's. */
-static void join(void)
-{
-	static const uint8_t uuid[16] = "a group";
-	struct journal_row row = { .kind = JOURNAL_SLICE,
-		.body = (const uint8_t *)"",
-		.shared_lsn = 1 };
-
-	journal_set_shared(w->store.journal, uuid);
-	ck_assert_int_eq(journal_commit(w->store.journal, &row, 1, true), 0);
-}
-
 /* The ref was deleted later and its history pruned, or the repository is an
  * older backup. A commit without its parent would break the repository. In a
  * group the ref gets its value, and the record may have the only copy. */
@@ -296,7 +285,7 @@ START_TEST(a_value_without_its_history)
 	size_t i;
 
 	if (_i >= 2)
-		join();
+		lack_join();
 	loose_help_done(&one);
 	one = commit_on(_i == 0 ? OLD : PRUNED);
 	for (i = 0; i < txn->nr_updates; i++) {

@@ -74,7 +74,8 @@ START_TEST(a_retry_ends_the_waiting)
 }
 END_TEST
 
-/* It has come back, and counts from its first failure on. */
+/* The missing repository has come back, and counts as lacking refs from the
+ * first failed retry on. */
 START_TEST(a_repository_that_came_back_and_waits)
 {
 	struct repo *repo;
@@ -283,7 +284,8 @@ static void expect_older_copy(void)
 	ck_assert_ptr_nonnull(strstr(w->why, "an older copy"));
 }
 
-/* Its refs are as before its rows, and all belong to one owner. */
+/* The refs are older than their rows, and one owner has all repositories. Both
+ * are signs of an older copy, but the repository waits and is none. */
 START_TEST(a_waiting_repository_is_no_older_copy)
 {
 	wr_ok("x=1");
@@ -373,7 +375,7 @@ END_TEST
 
 static void lose_time(struct memfs *fs, void *arg)
 {
-	(void)arg;
+	*(bool *)arg = true;
 	memfs_advance(fs, HOUR_NS);
 }
 
@@ -387,18 +389,19 @@ static void ignore(void *arg, const struct store_found *found)
 START_TEST(a_look_has_its_time)
 {
 	const struct store_report report = { .found = ignore };
+	bool skipped, is_lost = false;
 	char *why = NULL;
-	bool skipped;
 
 	wr_ok("x=1");
 	wr_ok("x=2");
 	put_older(REF);
 	/* The look opens it again. */
 	repos_trim(&w->store.repos, -1);
-	memfs_between(w->fs, 0, lose_time, NULL);
+	memfs_between(w->fs, 0, lose_time, &is_lost);
 	ck_assert_int_eq(old_copy_look(&w->store.repos, w->store.journal,
 			     &report, 0, UINT64_MAX, &skipped, &why),
 	    -ENOTRECOVERABLE);
+	ck_assert(is_lost);
 	ck_assert(!skipped);
 	free(why);
 }

@@ -596,7 +596,8 @@ START_TEST(a_copy_by_hard_links_stopped_anywhere)
 }
 END_TEST
 
-/* Another daemon starts: it replaces a lock with two names, and keeps it. */
+/* Another daemon starts, replaces a lock file with two names, and keeps the new
+ * one locked. */
 static void another_starts(struct memfs *fs, void *arg)
 {
 	const struct sys *sys = memfs_other(fs);

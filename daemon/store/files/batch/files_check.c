@@ -153,7 +153,7 @@ static void check_sticky(const struct pass *p, struct change *c,
 	change_cant_replace(p, c, whole);
 }
 
-void files_check_sticky(const struct pass *p, struct change *c)
+void files_check_sticky(struct pass *p, struct change *c)
 {
 	char path[REFD_PATH_MAX];
 
@@ -162,9 +162,7 @@ void files_check_sticky(const struct pass *p, struct change *c)
 		return;
 	if (c->is_others)
 		check_sticky(p, c, c->edit.name);
-	/* On a single machine an abort record takes the deletion back, so the
-	 * look at each log would only cost a call. */
-	if (c->action == CHANGE_DELETE && p->ap->replica->ops->shares_rows)
+	if (c->action == CHANGE_DELETE && !files_has_no_logs(p, c))
 		check_sticky(p, c, edit_log(&c->edit, path).path);
 }
 

@@ -2,7 +2,9 @@
  * After a crash, finds records that were never published, and whose locks
  * another program removed. People and timers do so, because git's message tells
  * them to. A missing lock alone proves nothing then: without this search the
- * journal would say ok for a ref that never changed.
+ * journal would say ok for a ref that never changed. The same holds after a
+ * failed sync, which is also what a kill during a sync looks like: names are
+ * exact, so a token and a value in stage/ say the same.
  *
  * Only batches count whose token is in stage/, because a batch that ended has
  * removed its token. The lock of each such record is taken again, and the ref
@@ -413,7 +415,7 @@ int redo_unlocked(struct replay *rp, const struct replay_row *rows)
 	int r = 0;
 
 	for (row = rows; row != NULL && r == 0; row = row->next) {
-		if (row->evidence != EVIDENCE_CRASHED ||
+		if (row->evidence == EVIDENCE_POWER_LOSS ||
 		    !leftover_locks_is_open(rp->leftover, row->row.token))
 			continue;
 		if (!is_read) {

@@ -407,6 +407,23 @@ START_TEST(a_look_has_its_time)
 }
 END_TEST
 
+/* This node lags, and publishes a row of the ref after another node has
+ * published the next one. So the file in a copy of that node is older than the
+ * lock of the row, and the note in the copy is of another journal. */
+START_TEST(a_newer_copy_of_another_node)
+{
+	wr_ok("x=1");
+	wr_ok("x=2");
+	ck_assert_int_eq(world_stop(w), 0);
+	put_older(REF);
+	memfs_write(w->fs, WORLD_REPO "/refd/checkpoint",
+	    "journal 00000000000000000000000000000001 since "
+	    "00000000000000000001\nlsn 00000000000000000009\n");
+	wr_start();
+	ck_assert_uint_eq(lack_nr(), 0);
+}
+END_TEST
+
 /* An older value of an older time, while the other repository is right. If it
  * has the same owner, the repositories are an older copy. Otherwise its owner
  * may have written both, and stops no node. */
@@ -454,6 +471,7 @@ int main(void)
 	tcase_add_loop_test(tc, a_backup_of_a_waiting_repository, 0, 2);
 	tcase_add_loop_test(tc, an_earlier_value_after_the_redo, 0, 2);
 	tcase_add_test(tc, a_look_has_its_time);
+	tcase_add_test(tc, a_newer_copy_of_another_node);
 	tcase_add_loop_test(tc, an_owner_alone_stops_no_node, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);

@@ -154,6 +154,13 @@ static bool are_older(const struct copy_look *l)
 		    (l->nr_newest == 1 && l->newest[0] == l->older[0])));
 }
 
+/* Was ROW published in this directory? The directory may be a copy of another
+ * node. */
+static bool is_of_here(const struct copy_look *l, const struct journal_row *row)
+{
+	return l->note.is_there && row->lsn > l->note.since;
+}
+
 /* A lost row whose value the ref had all the same got no new table, so the
  * value counts first. Then an index below the one of the row tells of an older
  * copy, because git and refd only ever raise the index of a stack. The tables
@@ -174,13 +181,15 @@ static int compare_in_tables(struct copy_look *l, const struct journal_row *row,
 	max_index = l->stack.snap->max_index;
 	if (max_index >= m->update_index || stack_rule_is_value(m, &found))
 		note_owner(l->newest, &l->nr_newest, l->repo->owner);
-	else if (l->note.is_there && row->lsn > l->note.since && max_index != 0)
+	else if (is_of_here(l, row) && max_index != 0)
 		note_older(l, row->lsn, m->name);
 	stack_found_done(&found);
 	return 0;
 }
 
-/* M is the newest record of its ref. */
+/* M is the newest record of its ref. A node that lags publishes a row later
+ * than another node has published the next rows, so times of another node tell
+ * nothing. */
 static void compare(struct copy_look *l, const struct journal_row *row,
     const struct record_member *m)
 {
@@ -197,7 +206,7 @@ static void compare(struct copy_look *l, const struct journal_row *row,
 		note_owner(l->newest, &l->nr_newest, l->repo->owner);
 		return;
 	}
-	if (found.verdict == RULE_LOST &&
+	if (found.verdict == RULE_LOST && is_of_here(l, row) &&
 	    (found.is_loose ||
 		!is_directory_younger(l, m->name, row->locked_at_ns))) {
 		note_older(l, row->lsn, m->name);

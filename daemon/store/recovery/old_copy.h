@@ -9,13 +9,14 @@
  * A ref that differs was written by another program since, or comes from an
  * older copy:
  *	- by its time: the file, packed-refs or, without a file, the directory
- *	  of the ref is older than the lock of the row; or
+ *	  of the ref is older than the lock of the row, and the row was
+ *	  published in this directory, as the note of the journal tells
+ *	  (repo_checkpoint.h); or
  *	- its file is younger, because the copy has new times, but the ref has
- *	  an earlier value of the journal, or none, and refd/checkpoint of the
- *	  repository is a note of the journal (repo_checkpoint.h) from before
+ *	  an earlier value of the journal, or none, and the note is from before
  *	  the row; or
  *	- in reftables: the largest index is below the one of the row, and the
- *	  row was published in this directory, as the note tells.
+ *	  row was published in this directory.
  * All other refs that differ are mended later (daemon/group/mend.h).
  *
  * The owner of a repository can write old values, with any times. So the older

@@ -149,11 +149,12 @@ int refd_call(struct refd *r, struct refd_request *req, int timeout_ms,
  *	} while (more);
  *
  * refd_watch() waits for changes until the request's deadline, and may be
- * called again after any answer. To continue later, with another REFD or after
- * a restart of the daemon, keep req.select.after and req.select.journal
- * (has_journal is set). Changes may be returned again, but none is left out,
- * except those in ans.has_gap. Errors as in refd_call(); REQ then stays
- * unchanged.
+ * called again after any answer. Without req.select.after the first call
+ * returns at once, and later calls have all changes behind that moment. To
+ * continue later, with another REFD or after a restart of the daemon, keep
+ * req.select.after and req.select.journal (has_journal is set). Changes may be
+ * returned again, but none is left out, except those in ans.has_gap. Errors as
+ * in refd_call(); REQ then stays unchanged.
  */
 int refd_log(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans);

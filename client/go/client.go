@@ -357,7 +357,14 @@ func (c *Client) Log(ctx context.Context, s Selection) (*Page, error) {
 	return c.history(ctx, "log", s)
 }
 
-// Watch waits for changes, and returns a page, which may be empty.
+// Watch waits for changes, and returns a page, which may be empty. Without
+// s.After it returns at once: s.Behind(page) selects all changes behind this
+// moment.
 func (c *Client) Watch(ctx context.Context, s Selection) (*Page, error) {
+	// Changes from now on: if the connection is lost, the same request would
+	// mean a later moment.
+	if s.After == nil {
+		s.Wait = time.Millisecond
+	}
 	return c.history(ctx, "watch", s)
 }

@@ -362,5 +362,14 @@ int refd_log(struct refd *r, struct refd_request *req, int timeout_ms,
 int refd_watch(struct refd *r, struct refd_request *req, int timeout_ms,
     struct refd_answer *ans)
 {
-	return ask_history(r, req, REFD_VERB_WATCH, timeout_ms, ans);
+	const uint32_t deadline_ms = req->deadline_ms;
+	int err;
+
+	/* Changes from now on: if the connection is lost, the same request
+	 * would mean a later moment. */
+	if (!req->select.has_after)
+		req->deadline_ms = 1;
+	err = ask_history(r, req, REFD_VERB_WATCH, timeout_ms, ans);
+	req->deadline_ms = deadline_ms;
+	return err;
 }

@@ -273,7 +273,11 @@ class Client:
         return await self._run(exchange.ask_history("log", select), timeout)
 
     async def watch(self, select=Selection(), timeout=None):
-        """Waits for changes, and returns a `Page`, which may be empty."""
+        """Waits for changes, and returns a `Page`, which may be empty.
+
+        Without `select.after` returns at once: `select.behind(page)` has all
+        changes behind this moment.
+        """
         return await self._run(exchange.ask_history("watch", select), timeout)
 
     async def changes(self, select=Selection()):

@@ -342,7 +342,11 @@ class Client:
         return self._run(exchange.ask_history("log", select), timeout)
 
     def watch(self, select=Selection(), timeout=None):
-        """Waits for changes, and returns a `Page`, which may be empty."""
+        """Waits for changes, and returns a `Page`, which may be empty.
+
+        Without `select.after` returns at once: `select.behind(page)` has all
+        changes behind this moment.
+        """
         return self._run(exchange.ask_history("watch", select), timeout)
 
     def changes(self, select=Selection()):

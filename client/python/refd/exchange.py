@@ -437,8 +437,13 @@ def ask_for_repository(verb, repository):
 
 def ask_history(verb, select):
     """Returns a page of `log` or `watch`."""
+    asked = select
+    # Changes from now on: if the connection is lost, the same request would
+    # mean a later moment.
+    if verb == "watch" and select.after is None:
+        asked = dataclasses.replace(select, wait_ms=1)
     answer = yield from ask(
-        lambda request_id: wire.history(verb, request_id, select), "records")
+        lambda request_id: wire.history(verb, request_id, asked), "records")
     page = answer.page
     # The daemon is still making its index of these records.
     if page.more and select.behind(page) == select:

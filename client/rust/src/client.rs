@@ -328,9 +328,17 @@ impl Client {
         self.history("log", s)
     }
 
-    /// Waits for changes, and returns a page, which may be empty.
+    /// Waits for changes, and returns a page, which may be empty. Without
+    /// `after` returns at once: [`Selection::behind`] selects all changes
+    /// behind this moment.
     pub fn watch(&mut self, s: &Selection) -> Result<Page, Error> {
-        self.history("watch", s)
+        let mut asked = s.clone();
+        // Changes from now on: if the connection is lost, the same request
+        // would mean a later moment.
+        if s.after.is_none() {
+            asked.wait = Some(Duration::from_millis(1));
+        }
+        self.history("watch", &asked)
     }
 }
 

@@ -531,7 +531,7 @@ static const struct {
 	{ WORLD_REPO "/refs/heads", "-a:1", false },
 	{ WORLD_REPO "/refs/heads", "b=1:0", true },
 	{ WORLD_REPO "/logs/refs/heads", "a=2:1", true },
-	{ WORLD_REPO "/logs/refs/heads", "-a:1", false },
+	{ WORLD_REPO "/logs/refs/heads", "-a:1", true },
 	{ WORLD_REPO, "-p:1", false },
 };
 #define NR_STICKY (int)(sizeof(sticky) / sizeof(*sticky))

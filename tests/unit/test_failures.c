@@ -65,7 +65,6 @@ static const struct stage {
 } stages[] = {
 	{ "lstatat /srv/r.git", AGAIN },
 	{ "lstatat config", AGAIN },
-	{ "lstatat logs", NOBODY },
 	{ "lstatat packed-refs", EVERYONE },
 	{ "lstatat [0-9a-f]*.0", EVERYONE },
 	/* The lockfile: token, value, link, and reads under the lock. */

@@ -15,6 +15,7 @@
 #include "tests/lib/world_rig.h"
 
 #define REF   WORLD_REPO "/refs/heads/x"
+#define LOG   WORLD_REPO "/logs/refs/heads/x"
 #define TOKEN WORLD_REPO "/refd/stage/0000010000000001.0"
 #define ONES  "3131313131313131313131313131313131313131\n"
 #define FOURS "3434343434343434343434343434343434343434\n"
@@ -26,6 +27,36 @@ static uint64_t touched(void)
 }
 
 /* ---- a crash: the page cache is exact ---- */
+
+/* As git, recovery deletes a ref whose log it may not remove. */
+START_TEST(deletion_leaves_a_log_of_others)
+{
+	unsigned long n;
+	unsigned nr_left = 0;
+	bool hit = true, is_log;
+
+	for (n = 0; hit; n++) {
+		world_free(w);
+		wr_setup_apart();
+		wr_ok("x=1");
+		ck_assert_int_eq(world_checkpoint(w), 0);
+		wr_ok("-x:1");
+		wr_power_loss(MEMFS_DATA_NONE, 0);
+		memfs_fail_call(w->fs, MEMFS_UNLINKAT, n, -EACCES);
+		world_start(w);
+		hit = memfs_was_hit(w->fs);
+		is_log = hit && strstr(memfs_hit(w->fs), "logs/") != NULL;
+		memfs_fail_none(w->fs);
+		if (!is_log)
+			continue;
+		nr_left++;
+		ck_assert_uint_eq(w->deferred, 0);
+		ck_assert_int_eq(world_ref(w, "x"), '0');
+		ck_assert(memfs_exists(w->fs, LOG));
+	}
+	ck_assert_uint_gt(nr_left, 0);
+}
+END_TEST
 
 START_TEST(crash_leaves_a_foreign_revert)
 {
@@ -510,6 +541,7 @@ int main(void)
 	TCase *tc = tcase_create("recover");
 
 	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
+	tcase_add_test(tc, deletion_leaves_a_log_of_others);
 	tcase_add_test(tc, crash_leaves_a_foreign_revert);
 	tcase_add_test(tc, crash_leaves_a_foreign_deletion);
 	tcase_add_test(tc, crash_leaves_a_foreign_lock);

@@ -269,7 +269,8 @@ int edit_place(struct edit *e);
 int edit_link(struct edit *e);
 /* Removes the link of edit_link(). 0 if absent. */
 int edit_take_back(struct edit *e);
-/* Removes the ref's log and the directories that become empty. */
+/* Removes the ref's log and the directories that become empty. A log that this
+ * account may not remove stays, because git only warns, and deletes the ref. */
 int edit_remove_log(struct edit *e);
 /* The ref is gone from packed-refs; with IS_LOOSE removes its file too. */
 int edit_remove(struct edit *e, bool is_loose);

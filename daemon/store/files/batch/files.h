@@ -33,10 +33,7 @@ bool files_resume(struct pass *p, struct repo_slice *g);
 int files_stage_value(struct pass *p, struct change *c);
 /* Fails C if publishing C would replace or remove a file that a sticky
  * directory keeps (pass_is_kept()). */
-void files_check_sticky(struct pass *p, struct change *c);
-/* True if C has no log, because its repository has none, as most bare
- * repositories. One look for all changes, after the refs are locked. */
-bool files_has_no_logs(struct pass *p, const struct change *c);
+void files_check_sticky(const struct pass *p, struct change *c);
 /* Lets other batches try for packed-refs.lock and for a large file. */
 void files_give_turn(struct repo_slice *g);
 /* Writes packed-refs.new again if some of its changes failed since. 0 or

@@ -142,28 +142,16 @@ int files_look(struct pass *p, const struct change *at,
 
 /* ---- files of other accounts ---- */
 
-static void check_sticky(const struct pass *p, struct change *c,
-    const char *path)
+void files_check_sticky(const struct pass *p, struct change *c)
 {
 	char whole[2 * REFD_PATH_MAX];
 
-	if (!change_is_live(c) || !pass_is_kept(p, c->edit.dirfd, path))
+	if (change_is_gated(c) || !c->is_others || !change_is_live(c) ||
+	    (c->action != CHANGE_WRITE && c->action != CHANGE_DELETE) ||
+	    !pass_is_kept(p, c->edit.dirfd, c->edit.name))
 		return;
-	change_whole_path(c, path, "", whole);
+	change_whole_path(c, c->edit.name, "", whole);
 	change_cant_replace(p, c, whole);
-}
-
-void files_check_sticky(struct pass *p, struct change *c)
-{
-	char path[REFD_PATH_MAX];
-
-	if (change_is_gated(c) ||
-	    (c->action != CHANGE_WRITE && c->action != CHANGE_DELETE))
-		return;
-	if (c->is_others)
-		check_sticky(p, c, c->edit.name);
-	if (c->action == CHANGE_DELETE && !files_has_no_logs(p, c))
-		check_sticky(p, c, edit_log(&c->edit, path).path);
 }
 
 /* ---- packed-refs ---- */

@@ -61,13 +61,10 @@ static int share_log(struct pass *p, struct change *c, const char *path)
 }
 
 /* All refs are locked, so no other writer creates their logs. */
-bool files_has_no_logs(struct pass *p, const struct change *c)
+static bool has_no_logs(struct pass *p, struct repo_slice *g)
 {
-	struct repo_slice *g = c->repo_slice;
 	struct sys_stat st;
 
-	if (c->edit.dirfd != g->repo->fd)
-		return false;
 	if (!g->files.logs_looked) {
 		g->files.logs_looked = true;
 		g->files.has_no_logs =
@@ -81,7 +78,8 @@ static bool is_surely_unlogged(struct pass *p, const struct change *c,
     bool may_create)
 {
 	return c->action != CHANGE_DELETE && !may_create &&
-	    files_has_no_logs(p, c);
+	    c->edit.dirfd == c->repo_slice->repo->fd &&
+	    has_no_logs(p, c->repo_slice);
 }
 
 /* C creates no log, and the directory of the log does not exist. */

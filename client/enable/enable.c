@@ -19,8 +19,8 @@
 #include "proto/lib/progress.h"
 
 static const char enable_usage[] =
-    "usage: refd enable [--socket PATH] [--no-fsync] [--chain PREFIX]...\n"
-    "                   [--gate] (<repository>... | --all)\n"
+    "usage: refd enable [--socket PATH] [--chain PREFIX]... [--gate]\n"
+    "                   (<repository>... | --all)\n"
     "   or: refd enable [<options>] --system [--root DIR]...\n"
     "   or: refd enable --list [--json]\n";
 static const char disable_usage[] =
@@ -33,7 +33,7 @@ struct enable_request {
 	int what; /* enum what */
 	const char *socket;
 	struct command_list chains, roots;
-	bool no_fsync, gate, as_json;
+	bool gate, as_json;
 	struct wishes w; /* of enable */
 };
 
@@ -58,9 +58,6 @@ static const struct command_option enable_options[] = {
 	{ OPTION_STRING("socket", 0, "PATH",
 	    "the socket of the daemon that serves the repositories",
 	    struct enable_request, socket) },
-	{ OPTION_FLAG("no-fsync", 0,
-	    "leave core.fsync and core.fsyncMethod unchanged",
-	    struct enable_request, no_fsync) },
 	{ OPTION_LIST("chain", 0, "PREFIX",
 	    "leave the refs below PREFIX to the existing proc-receive hook",
 	    struct enable_request, chains) },
@@ -157,9 +154,7 @@ static void settle_wishes(struct enable_request *rq)
 	struct wishes *w = &rq->w;
 	size_t i;
 
-	w->fsync = !rq->no_fsync;
 	w->gate = rq->gate;
-	w->repair = rq->what == ALL;
 	w->chains = rq->chains.items;
 	w->nr_chains = rq->chains.nr;
 	w->socket = rq->socket;

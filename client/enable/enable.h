@@ -16,10 +16,8 @@
 #include "client/git/gitdir.h"
 
 struct wishes {
-	const char *socket; /* for refd.socket, or NULL */
-	bool fsync;
+	const char *socket;  /* for refd.socket, or NULL */
 	bool gate;           /* --gate */
-	bool repair;         /* only restore earlier changes */
 	const char **chains; /* prefixes of refs for the other hook */
 	size_t nr_chains;
 	char *hooks;         /* shared_hooks_place(); owned */

@@ -211,15 +211,6 @@ static bool wants_gate(const struct enable_plan *p)
 
 /* ---- the configuration ---- */
 
-/* A repair sets only what enable had set. */
-static bool wants_fsync(const struct enable_plan *p)
-{
-	if (p->w->repair && p->before.nr)
-		return settings_have(&p->before, enable_fsync[0][0], NULL) ||
-		    settings_have(&p->before, enable_fsync[1][0], NULL);
-	return p->w->fsync;
-}
-
 /* Without refd's own hook, git would refuse pushes for a value of others, too,
  * so both values go with the hook. */
 static bool plan_config(struct enable_plan *p)
@@ -229,7 +220,7 @@ static bool plan_config(struct enable_plan *p)
 
 	if (p->w->socket && !wish(p, "refd.socket", p->w->socket))
 		return false;
-	for (i = 0; wants_fsync(p) && i < 2; i++)
+	for (i = 0; i < 2; i++)
 		if (!gitconfig_get(&p->all, enable_fsync[i][0]))
 			settings_set(&p->wanted, enable_fsync[i][0],
 			    enable_fsync[i][1]);

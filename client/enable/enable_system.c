@@ -209,9 +209,6 @@ static bool is_overruled(const struct system *sy,
 /* Earlier settings of the record stay. */
 static bool plan(struct system *sy, const struct wishes *w)
 {
-	bool fsync = w->repair ?
-	    settings_have(&sy->before, enable_fsync[0][0], NULL) :
-	    w->fsync;
 	struct gitconfig system = { 0 };
 	struct settings *s = &sy->wanted;
 	bool ok = site_config(&sy->site, &system) &&
@@ -220,7 +217,7 @@ static bool plan(struct system *sy, const struct wishes *w)
 	size_t i;
 
 	settings_set(s, HOOKS_PATH, w->hooks);
-	for (i = 0; fsync && i < 2; i++)
+	for (i = 0; i < 2; i++)
 		if (!gitconfig_get(&system, enable_fsync[i][0]))
 			settings_set(s, enable_fsync[i][0], enable_fsync[i][1]);
 	for (i = 0; i < 2; i++)
@@ -346,10 +343,9 @@ static bool keeps_sockets(const struct system *sy, const char **roots,
 	return keeps;
 }
 
-static bool is_without_root(const struct system *sy, size_t nr,
-    const struct wishes *w)
+static bool is_without_root(const struct system *sy, size_t nr)
 {
-	if (nr || settings_have(&sy->before, NOTE_ROOT, NULL) || w->repair)
+	if (nr || settings_have(&sy->before, NOTE_ROOT, NULL))
 		return false;
 	say_error("--root names the directory with the repositories");
 	return true;
@@ -382,7 +378,7 @@ static bool carry_out(const struct system *sy)
 static bool enable(const char **roots, size_t nr, const struct wishes *w)
 {
 	struct system sy;
-	bool ok = system_init(&sy) && !is_without_root(&sy, nr, w) &&
+	bool ok = system_init(&sy) && !is_without_root(&sy, nr) &&
 	    keeps_sockets(&sy, roots, nr, w) && are_served(&sy, roots, nr, w) &&
 	    plan(&sy, w) && plan_roots(&sy, roots, nr, w) &&
 	    shared_hooks_are_there(w->hooks);

@@ -143,9 +143,8 @@ END_TEST
 START_TEST(test_options)
 {
 	setenv("REFD_SOCKET", "/env.sock", 1);
-	ck_assert_int_eq(run(&enable_command, "--no-fsync", NULL), 0);
+	ck_assert_int_eq(enable(), 0);
 	check_config("refd.socket", "/env.sock\n");
-	check_config("core.fsync", "");
 	ck_assert_int_eq(status_of(&enable_command, "--frob", NULL), 129);
 	ck_assert_int_eq(status_of(&disable_command, "--frob", NULL), 129);
 	ck_assert_int_eq(disable(), 0);

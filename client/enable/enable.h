@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 
 #include "client/enable/site.h"
-#include "client/git/gitdir.h"
 
 struct wishes {
 	const char *socket;  /* for refd.socket, or NULL */
@@ -60,9 +59,6 @@ bool enable_check_pushes(const struct site *site, const struct gitconfig *all);
 bool enable_is_above(const struct gitconfig *all, const char *hooks);
 /* Whether this user may make the changes. */
 bool enable_check_writable(const struct site *site, bool needs_hook);
-/* Warns of settings and hooks that weaken refd's promises. */
-void enable_warn_weak(const struct gitdir *gd, const struct gitconfig *all,
-    const char *hooks);
 
 /* ---- all repositories below a directory (enable_system.c) ---- */
 

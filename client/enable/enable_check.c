@@ -12,9 +12,7 @@
 #include "client/enable/enable.h"
 #include "client/enable/hook_link.h"
 #include "client/git/owner.h"
-#include "client/hooks/gate_link.h"
 #include "client/request/unserved.h"
-#include "proto/lib/fsync.h"
 
 bool enable_check_format(const struct site *site, const struct gitconfig *own)
 {
@@ -96,29 +94,4 @@ bool enable_check_writable(const struct site *site, bool needs_hook)
 		  "its owner",
 	    dir, strerror(errno));
 	return false;
-}
-
-/* ---- weaker promises ---- */
-
-void enable_warn_weak(const struct gitdir *gd, const struct gitconfig *all,
-    const char *hooks)
-{
-	const char *value = gitconfig_get(all, "core.fsync");
-
-	if (value && !fsync_covers_refs(value))
-		say_warning("%s: core.fsync is %s: without \"reference\" in "
-			    "it, git pack-refs and git gc can lose refs in a "
-			    "power cut that refd had made durable",
-		    gd->common, value);
-	if (value && !fsync_covers_objects(value) &&
-	    !enable_is_true(all, "core.fsyncobjectfiles"))
-		say_warning("%s: core.fsync is %s: without \"loose-object\" "
-			    "in it, a power cut can leave an object of a push "
-			    "empty, and git then takes it for there when it is "
-			    "pushed again",
-		    gd->common, value);
-	if (gate_link_runs_other(hooks, gd->common))
-		say_warning("%s: it has a reference-transaction hook, so its "
-			    "transactions are not gathered with others'",
-		    gd->common);
 }

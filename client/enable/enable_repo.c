@@ -328,8 +328,6 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
 
 	site_init(&p.site, dir);
 	ok = enable_plan_make(&p);
-	if (ok)
-		enable_warn_weak(gd, &p.all, p.hooks);
 	if (ok && !is_aside(dir))
 		ok = ask_daemon(&p);
 	if (ok && p.by_system)

@@ -341,23 +341,6 @@ refusals() {
 		'make it writable for its owner'
 }
 
-warnings() {
-	new_repo weak.git bare
-	git -C "$T/weak.git" config core.fsync objects
-	printf '#!/bin/sh\n' >"$T/weak.git/hooks/reference-transaction"
-	chmod +x "$T/weak.git/hooks/reference-transaction"
-	check 'weak: enabled' "$REFD" enable "$T/weak.git" >"$T/said" 2>&1
-	says 'weak: core.fsync' 'warning:.*core.fsync is objects'
-	is 'weak: but nothing of objects' '' "$(grep loose-object "$T/said")"
-	says 'weak: the hook' 'warning:.*reference-transaction'
-	git -C "$T/weak.git" config core.fsync reference
-	check 'weak: enabled again' "$REFD" enable "$T/weak.git" \
-		>"$T/said" 2>&1
-	says 'weak: loose objects' \
-		'warning:.*core.fsync is reference.*loose-object'
-	"$REFD" disable "$T/weak.git" >/dev/null
-}
-
 # Somebody copies the commands in messages into a shell. A user chose the path
 # and the values.
 copied() {
@@ -778,7 +761,6 @@ asks_the_daemon
 progress
 below
 refusals
-warnings
 copied
 chained
 system_wide

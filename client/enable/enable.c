@@ -21,7 +21,7 @@
 static const char enable_usage[] =
     "usage: refd enable [--socket PATH] [--chain PREFIX]... [--gate]\n"
     "                   (<repository>... | --all)\n"
-    "   or: refd enable [<options>] --system [--root DIR]...\n"
+    "   or: refd enable [--chain PREFIX]... --system [--root DIR]...\n"
     "   or: refd enable --list [--json]\n";
 static const char disable_usage[] =
     "usage: refd disable (<repository>... | --all)\n"
@@ -124,6 +124,10 @@ static void check_options(const struct command *c, struct enable_request *rq,
 		    "--gate is for single repositories, because each keeps its "
 		    "own hook beside the gate: run refd enable --gate "
 		    "<repository>");
+	if (rq->socket && rq->what == SYSTEM)
+		cli_usage(c,
+		    "--socket is for single repositories: \"git config "
+		    "--system refd.socket PATH\" names it for all");
 	if (rq->roots.nr && rq->what != SYSTEM)
 		cli_usage(c, "unexpected option --root");
 	if (rq->as_json && rq->what != LIST)
@@ -390,9 +394,10 @@ static int run(const struct command *c, int argc, char **argv, bool enables)
 	argc = cli_parse(c, &rq, argc, &argv);
 	check_options(c, &rq, argc, argv);
 	roots = resolve_roots(&rq.roots, enables);
-	/* A repair, also by the doctor, changes no socket, so REFD_SOCKET
-	 * counts only for the other calls. */
-	if (!rq.socket && rq.what != ALL)
+	/* A repair, also by the doctor, changes no socket, and the repositories
+	 * below a root are not the user's alone, so REFD_SOCKET counts only for
+	 * named repositories. */
+	if (!rq.socket && rq.what == REPOSITORIES)
 		rq.socket = getenv("REFD_SOCKET");
 	needs_list = rq.what != LIST;
 	if (needs_list && enables)

@@ -164,6 +164,61 @@ static void look_at(const char *dir, void *data)
 	text_done(&why);
 }
 
+/* ---- who serves ---- */
+
+/* Pushes would go to the daemon on SOCKET, so this one has to serve ROOT. */
+static bool check_daemons(const struct daemons *all, const char *socket,
+    const char *root)
+{
+	const struct known_daemon *mine = daemons_on(all, socket), *other;
+	struct text who = { 0 };
+	char *command;
+
+	if (mine && daemons_serves(mine, root))
+		return true;
+	other = daemons_other(all, root, socket);
+	if (other) {
+		daemons_describe(other, &who);
+		command = quote_command("refd", "enable", "--socket",
+		    other->socket, NULL);
+		say_error("%s: not enabled, because it is served by the daemon "
+			  "on %s; run \"%s\" with the repositories there",
+		    root, who.data, command);
+		free(command);
+	} else if (mine && mine->nr_roots) {
+		daemons_describe(mine, &who);
+		text_adds(&who, " does not serve it: ");
+		daemons_add_root_command(socket, root, &who);
+		say_error("%s: not enabled, because the daemon on %s", root,
+		    who.data);
+	} else if (!mine) {
+		daemons_add_start(socket, -ENOENT, &who);
+		say_warning("%s: no daemon listens on %s, so git takes the "
+			    "pushes until then%s",
+		    root, socket, who.data);
+	}
+	text_done(&who);
+	return !other && !(mine && mine->nr_roots);
+}
+
+/* All roots have one socket: the default, or the system's own setting. */
+static bool are_served(const struct system *sy, const struct gitconfig *system,
+    const char **roots, size_t nr)
+{
+	const char *set = gitconfig_get(system, "refd.socket");
+	const char *socket = set ? set : REFD_SYSTEM_SOCKET;
+	struct daemons all = { 0 };
+	bool ok = true;
+	size_t i;
+
+	daemons_find(&all, socket);
+	for (i = 0; i < nr; i++)
+		ok &= settings_have(&sy->before, NOTE_ROOT, roots[i]) ||
+		    check_daemons(&all, socket, roots[i]);
+	daemons_done(&all);
+	return ok;
+}
+
 /* ---- enabling ---- */
 
 static bool is_plain(const char *root)
@@ -207,13 +262,14 @@ static bool is_overruled(const struct system *sy,
 }
 
 /* Earlier settings of the record stay. */
-static bool plan(struct system *sy, const struct wishes *w)
+static bool plan(struct system *sy, const char **roots, size_t nr,
+    const struct wishes *w)
 {
 	struct gitconfig system = { 0 };
 	struct settings *s = &sy->wanted;
 	bool ok = site_config(&sy->site, &system) &&
 	    !is_overruled(sy, &system, HOOKS_PATH, w->hooks) &&
-	    !is_overruled(sy, &system, "refd.socket", w->socket);
+	    are_served(sy, &system, roots, nr);
 	size_t i;
 
 	settings_set(s, HOOKS_PATH, w->hooks);
@@ -225,8 +281,6 @@ static bool plan(struct system *sy, const struct wishes *w)
 			settings_set(s, enable_no_packing[i], "false");
 	for (i = 0; i < 2; i++)
 		settings_add(s, ENABLE_PATTERNS, enable_refs[i]);
-	if (w->socket)
-		settings_set(s, "refd.socket", w->socket);
 	for (i = 0; i < w->nr_chains; i++)
 		settings_add(s, "refd.chain", w->chains[i]);
 	if (access(sy->site.config, F_OK) < 0)
@@ -235,113 +289,7 @@ static bool plan(struct system *sy, const struct wishes *w)
 	return ok;
 }
 
-/* ---- who serves ---- */
-
-/* Pushes would go to the daemon on SOCKET, so this one has to serve ROOT. */
-static bool check_daemons(const struct daemons *all, const char *socket,
-    const char *root)
-{
-	const struct known_daemon *mine = daemons_on(all, socket), *other;
-	struct text who = { 0 };
-	char *command;
-
-	if (mine && daemons_serves(mine, root))
-		return true;
-	other = daemons_other(all, root, socket);
-	if (other) {
-		daemons_describe(other, &who);
-		command = quote_command("refd", "enable", "--system",
-		    "--socket", other->socket, "--root", root, NULL);
-		say_error("%s: not enabled, because it is served by the daemon "
-			  "on %s; run \"%s\"",
-		    root, who.data, command);
-		free(command);
-	} else if (mine && mine->nr_roots) {
-		daemons_describe(mine, &who);
-		text_adds(&who, " does not serve it: ");
-		daemons_add_root_command(socket, root, &who);
-		say_error("%s: not enabled, because the daemon on %s", root,
-		    who.data);
-	} else if (!mine) {
-		daemons_add_start(socket, -ENOENT, &who);
-		say_warning("%s: no daemon listens on %s, so git takes the "
-			    "pushes until then%s",
-		    root, socket, who.data);
-	}
-	text_done(&who);
-	return !other && !(mine && mine->nr_roots);
-}
-
-/* All roots share one file, so another socket moves the recorded roots, too. */
-static bool are_served(const struct system *sy, const char **roots, size_t nr,
-    const struct wishes *w)
-{
-	const char *was = settings_get(&sy->before, "refd.socket");
-	const char *before = was ? was : REFD_SYSTEM_SOCKET, *root;
-	const char *socket = w->socket ? w->socket : before;
-	const bool moves = strcmp(socket, before) != 0;
-	struct daemons all = { 0 };
-	bool ok = true;
-	size_t i, at = 0;
-
-	daemons_find(&all, socket);
-	for (i = 0; i < nr; i++)
-		ok &= settings_have(&sy->before, NOTE_ROOT, roots[i]) ||
-		    check_daemons(&all, socket, roots[i]);
-	while (moves && (root = system_next_root(&sy->before, &at)))
-		ok &= check_daemons(&all, socket, root);
-	daemons_done(&all);
-	return ok;
-}
-
 /* ---- the files ---- */
-
-static bool is_among(const char *root, const char **roots, size_t nr)
-{
-	size_t i;
-
-	for (i = 0; i < nr; i++)
-		if (!strcmp(roots[i], root))
-			return true;
-	return false;
-}
-
-/* A root that is not in ROOTS, or NULL if there is none. */
-static const char *other_root(const struct settings *record, const char **roots,
-    size_t nr)
-{
-	const char *root;
-	size_t at = 0;
-
-	while ((root = system_next_root(record, &at)))
-		if (!is_among(root, roots, nr))
-			return root;
-	return NULL;
-}
-
-/* One file serves all roots, so all roots have one socket. A new root must not
- * change the socket of another root, nor get that socket unasked. Without ROOTS
- * the options apply to all roots. */
-static bool keeps_sockets(const struct system *sy, const char **roots,
-    size_t nr, const struct wishes *w)
-{
-	const char *other = nr ? other_root(&sy->before, roots, nr) : NULL;
-	const char *socket = settings_get(&sy->before, "refd.socket");
-	bool keeps = !other ||
-	    (!socket == !w->socket && (!socket || !strcmp(socket, w->socket)));
-
-	if (!keeps)
-		say_error("%s: one file, %s, names the socket for all roots, "
-			  "and %s uses %s%s: if one daemon serves both, %s; "
-			  "if not, enable each repository below %s by itself "
-			  "(refd enable --socket PATH REPOSITORY)",
-		    roots[0], sy->site.record, other,
-		    socket ? "--socket " : "the default socket",
-		    socket ? socket : "",
-		    socket ? "name that socket, too" : "name no socket",
-		    roots[0]);
-	return keeps;
-}
 
 static bool is_without_root(const struct system *sy, size_t nr)
 {
@@ -379,8 +327,7 @@ static bool enable(const char **roots, size_t nr, const struct wishes *w)
 {
 	struct system sy;
 	bool ok = system_init(&sy) && !is_without_root(&sy, nr) &&
-	    keeps_sockets(&sy, roots, nr, w) && are_served(&sy, roots, nr, w) &&
-	    plan(&sy, w) && plan_roots(&sy, roots, nr, w) &&
+	    plan(&sy, roots, nr, w) && plan_roots(&sy, roots, nr, w) &&
 	    shared_hooks_are_there(w->hooks);
 
 	if (ok && settings_are_same(&sy.before, &sy.wanted) &&

@@ -391,15 +391,13 @@ static void check_include(struct doctor *d, const char *file)
 void doctor_check_system(struct doctor *d)
 {
 	char *file = system_file("gitconfig");
-	struct settings record, lines;
 	struct site site;
 	const char *root;
 	size_t at = 0;
 
 	system_site(&site);
-	site_read(&site, &record);
-	site_lines(&site, &lines);
-	while ((root = system_next_root(&record, &at)))
+	site_look(&site);
+	while ((root = system_next_root(&site.before, &at)))
 		add_root(d, xstrdup(root));
 	if (d->nr_roots) {
 		check_include(d, file);
@@ -407,11 +405,9 @@ void doctor_check_system(struct doctor *d)
 		    "refd enable --system, with %zu root%s", d->nr_roots,
 		    d->nr_roots == 1 ? "" : "s");
 	}
-	if (!system_holds(&record, &lines))
+	if (!system_holds(&site))
 		doctor_found(d, FOUND_SYSTEM_INCOMPLETE, "", site.name,
 		    "parts of refd enable --system are missing");
-	settings_done(&record);
-	settings_done(&lines);
 	site_done(&site);
 	free(file);
 }

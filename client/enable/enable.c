@@ -229,13 +229,11 @@ static bool do_listed(const char *path, const struct wishes *w)
 
 static bool is_system_enabled(void)
 {
-	struct settings record = { 0 };
 	struct site site;
 	bool is;
 
 	system_site(&site);
-	is = site_read(&site, &record) && record.nr;
-	settings_done(&record);
+	is = site_look(&site) && site.before.nr;
 	site_done(&site);
 	return is;
 }
@@ -328,7 +326,6 @@ static void print_listed(bool as_json, const char *state, const char *kind,
 static bool list_all(bool as_json)
 {
 	struct registry r = { 0 };
-	struct settings record = { 0 };
 	struct site site;
 	const char *root;
 	size_t i, at = 0;
@@ -338,10 +335,9 @@ static bool list_all(bool as_json)
 		print_listed(as_json, is_gone(r.paths[i]) ? "gone" : "enabled",
 		    "repository", r.paths[i]);
 	system_site(&site);
-	ok = site_read(&site, &record) && ok;
-	while ((root = system_next_root(&record, &at)))
+	ok = site_look(&site) && ok;
+	while ((root = system_next_root(&site.before, &at)))
 		print_listed(as_json, "enabled", "system", root);
-	settings_done(&record);
 	site_done(&site);
 	registry_done(&r);
 	return ok;

@@ -21,12 +21,12 @@
 
 void site_init(struct site *site, const char *dir)
 {
+	memset(site, 0, sizeof(*site));
 	site->name = xstrdup(dir);
 	site->config = xasprintf("%s/config", dir);
 	site->record = xasprintf("%s/" SITE_RECORD, dir);
 	site->included = xstrdup(SITE_RECORD);
 	site->hooks = xasprintf("%s/hooks", dir);
-	site->lock = NULL;
 }
 
 static const char *reason(int err)
@@ -179,16 +179,6 @@ static void clean(const struct site *site)
 	edit_end(&e);
 }
 
-void site_clean(const struct site *site)
-{
-	struct site_edit e;
-
-	edit_init(&e, site->record);
-	edit_end(&e);
-	edit_config(&e, site);
-	edit_end(&e);
-}
-
 /* The lock of the record lasts until site_done(). */
 bool site_lock(struct site *site)
 {
@@ -211,7 +201,7 @@ bool site_lock(struct site *site)
 				     "");
 	else
 		clean(site);
-	return !err;
+	return !err && site_look(site);
 }
 
 void site_done(struct site *site)
@@ -230,25 +220,29 @@ void site_done(struct site *site)
 	free(site->record);
 	free(site->included);
 	free(site->hooks);
+	settings_done(&site->before);
+	settings_done(&site->wanted);
+	settings_done(&site->lines);
 	memset(site, 0, sizeof(*site));
 }
 
 /* ---- the record ---- */
 
-bool site_read(const struct site *site, struct settings *s)
+static bool read_record(struct site *site)
 {
 	struct text t = { 0 };
 	struct stat st;
 	int err = read_regular(open(site->record, O_NOFOLLOW | READ), &t, &st,
 	    SETTINGS_BYTES);
 
-	memset(s, 0, sizeof(*s));
-	if (!err && !settings_parse(s, &t))
+	if (!err && !settings_parse(&site->before, &t))
 		err = -EBADMSG;
 	text_done(&t);
+	if (err)
+		settings_done(&site->before);
+	settings_copy(&site->before, &site->wanted);
 	if (!err || is_missing(err))
 		return true;
-	settings_done(s);
 	say_error("cannot read %s, where refd enable has noted what it did: "
 		  "%s; remove it, and run this command again",
 	    site->record, err == -EBADMSG ? "it is malformed" : reason(err));
@@ -263,7 +257,7 @@ static int fill(const struct site *site, int fd, const struct text *t)
 
 	if (t->len > SETTINGS_BYTES)
 		return -EFBIG;
-	if (site->config && stat(site->config, &st) == 0)
+	if (stat(site->config, &st) == 0)
 		err = keep_rights(fd, &st);
 	return err ? err : durable_put(fd, t);
 }
@@ -285,8 +279,9 @@ static int put_record(const struct site *site, const char *new,
 	return err;
 }
 
-static int replace_record(const struct site *site, const struct settings *s)
+static int replace_record(const struct site *site)
 {
+	const struct settings *s = &site->wanted;
 	char *new = unfinished(site);
 	struct text t = { 0 };
 	int err = 0;
@@ -322,18 +317,20 @@ static void say_settings(const struct site *site, const struct settings *s,
 	}
 }
 
-bool site_write(const struct site *site, const struct settings *before,
-    const struct settings *s)
+bool site_save(const struct site *site)
 {
-	int err = replace_record(site, s);
+	int err;
 
+	if (settings_are_same(&site->before, &site->wanted))
+		return true;
+	err = replace_record(site);
 	if (err) {
 		say_error("%s: cannot write %s: %s", site->name, site->record,
 		    reason(err));
 		return false;
 	}
-	say_settings(site, before, s, false);
-	say_settings(site, s, before, true);
+	say_settings(site, &site->before, &site->wanted, false);
+	say_settings(site, &site->wanted, &site->before, true);
 	return true;
 }
 
@@ -347,43 +344,36 @@ static int read_config(const char *path, struct text *t, struct stat *st)
 	    SITE_CONFIG_BYTES);
 }
 
-struct include_search {
-	const char *path;
-	struct settings *lines;
-};
-
 static int note_line(void *arg, const char *key, const char *value,
     unsigned line)
 {
 	static const char lower[] = "includeif.";
-	const struct include_search *s = arg;
+	struct site *site = arg;
 	char *name;
 
 	(void)line;
-	if (!value || !has_prefix(key, lower) || strcmp(value, s->path) != 0)
+	if (!value || !has_prefix(key, lower) ||
+	    strcmp(value, site->included) != 0)
 		return 0;
 	/* The parser gives letters in lower case, but refd writes a large
 	 * one. */
 	name = xasprintf("includeIf.%s", key + strlen(lower));
-	settings_add(s->lines, name, value);
+	settings_add(&site->lines, name, value);
 	free(name);
 	return 0;
 }
 
-bool site_lines(const struct site *site, struct settings *lines)
+static bool read_lines(struct site *site)
 {
-	struct include_search search = { site->included, lines };
 	struct text t = { 0 };
 	const char *why = NULL;
 	unsigned line = 0;
 	struct stat st;
-	int err;
+	int err = read_config(site->config, &t, &st);
 
-	memset(lines, 0, sizeof(*lines));
-	err = site->config ? read_config(site->config, &t, &st) : 0;
 	if (!err)
-		err = config_file_parse(t.data, t.len, note_line, &search,
-		    &line, &why);
+		err = config_file_parse(t.data, t.len, note_line, site, &line,
+		    &why);
 	text_done(&t);
 	if (!err || is_missing(err))
 		return true;
@@ -395,13 +385,11 @@ bool site_lines(const struct site *site, struct settings *lines)
 	return false;
 }
 
-bool site_is_included(const struct site *site)
+bool site_look(struct site *site)
 {
-	struct settings lines;
-	bool is = site_lines(site, &lines) && lines.nr;
+	bool ok = read_record(site);
 
-	settings_done(&lines);
-	return is;
+	return read_lines(site) && ok;
 }
 
 /* Git allows a mark of the encoding at the begin of the file alone. */
@@ -456,7 +444,7 @@ static bool change(const struct text *now, const struct text *line, bool adds,
 struct turn {
 	const struct site *site;
 	const char *key;
-	bool adds, made;  /* MADE: by refd */
+	bool adds;
 	bool is_for_git;  /* nothing was changed: git has to do it */
 	const char *what; /* the action that failed */
 };
@@ -474,7 +462,8 @@ static int commit(struct site_edit *e, const struct text *now,
 	else
 		err = durable_put(e->fd, &new);
 	if (!err && !turn->is_for_git) {
-		if (!new.len && turn->made)
+		if (!new.len &&
+		    settings_have(&turn->site->before, NOTE_CONFIG, NULL))
 			err = unlink(e->file) < 0 ? -errno : 0;
 		else
 			err = rename(e->lock, e->file) < 0 ? -errno : 0;
@@ -535,6 +524,8 @@ bool site_include(const struct site *site, const char *key)
 {
 	struct turn turn = { .site = site, .key = key, .adds = true };
 
+	if (settings_have(&site->lines, key, NULL))
+		return true;
 	if (!edit(&turn))
 		return false;
 	enable_report_setting(site->name, true, key, site->included);
@@ -565,9 +556,9 @@ bool site_unset(const struct site *site, const char *key, const char *value)
 	return !err;
 }
 
-bool site_exclude(const struct site *site, const char *key, bool made)
+static bool exclude(const struct site *site, const char *key)
 {
-	struct turn turn = { .site = site, .key = key, .made = made };
+	struct turn turn = { .site = site, .key = key };
 
 	if (!edit(&turn))
 		return false;
@@ -577,14 +568,25 @@ bool site_exclude(const struct site *site, const char *key, bool made)
 	return true;
 }
 
+bool site_exclude(const struct site *site, const char *key)
+{
+	bool ok = true;
+	size_t i;
+
+	for (i = 0; ok && i < site->lines.nr; i++)
+		if (!key || gitconfig_is_key(site->lines.items[i].key, key))
+			ok = exclude(site, site->lines.items[i].key);
+	return ok;
+}
+
 /* ---- what is in place ---- */
 
-bool site_holds(const struct site *site, const struct settings *s)
+bool site_holds(const struct site *site)
 {
-	const char *hook = settings_get(s, NOTE_HOOK);
-	const char *gate = settings_get(s, NOTE_GATE);
+	const char *hook = settings_get(&site->before, NOTE_HOOK);
+	const char *gate = settings_get(&site->before, NOTE_GATE);
 
-	return s->nr &&
+	return site->before.nr && site->lines.nr &&
 	    (!hook ||
 		(hook_link_leads_to(site->hooks, HOOK_PROC_RECEIVE, hook) &&
 		    access(hook, X_OK) == 0)) &&

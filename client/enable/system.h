@@ -22,7 +22,7 @@ const char *system_next_root(const struct settings *record, size_t *at);
 /* The root that the git directory PATH is below, owned, or NULL if there is
  * none. */
 char *system_root_of(const char *path);
-/* Are all roots of RECORD in LINES? */
-bool system_holds(const struct settings *record, const struct settings *lines);
+/* After site_look(): has each root of the record its line? */
+bool system_holds(const struct site *site);
 
 #endif

@@ -120,8 +120,12 @@ static void edit_init(struct site_edit *e, const char *path)
 	remove_own_lock(e);
 }
 
-static int edit_begin(struct site_edit *e, mode_t mode, const char **what)
+/* LIKE is the file whose rights the new file will get, so until then nobody
+ * else reads the new file. Without LIKE, the umask decides. */
+static int edit_begin(struct site_edit *e, const char *like, const char **what)
 {
+	const mode_t mode = access(like, F_OK) == 0 ? 0600 : 0666;
+
 	*what = "lock";
 	e->fd = open(e->stage, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	if (e->fd < 0)
@@ -135,6 +139,31 @@ static int edit_begin(struct site_edit *e, mode_t mode, const char **what)
 	return -errno;
 }
 
+/* The file gets the text T and, unless LIKE is NULL, the rights LIKE. The stage
+ * stays, and keeps other commands of refd away until edit_end(). */
+static int edit_put(struct site_edit *e, const struct stat *like,
+    const struct text *t, const char **what)
+{
+	int err;
+
+	*what = "keep the group of";
+	err = like ? keep_rights(e->fd, like) : 0;
+	if (err)
+		return err;
+	*what = "write";
+	err = durable_put(e->fd, t);
+	if (!err && rename(e->lock, e->file) < 0)
+		err = -errno;
+	return err ? err : durable_sync_parent(e->file);
+}
+
+static int edit_remove(const struct site_edit *e)
+{
+	if (unlink(e->file) < 0)
+		return is_missing(-errno) ? 0 : -errno;
+	return durable_sync_parent(e->file);
+}
+
 static void edit_end(struct site_edit *e)
 {
 	if (e->fd >= 0)
@@ -143,11 +172,6 @@ static void edit_end(struct site_edit *e)
 	free(e->file);
 	free(e->lock);
 	free(e->stage);
-}
-
-static char *unfinished(const struct site *site)
-{
-	return xasprintf("%s.new", site->record);
 }
 
 static char *place_of(const struct site *site)
@@ -167,23 +191,12 @@ static void edit_config(struct site_edit *e, const struct site *site)
 	free(target);
 }
 
-/* The caller has the lock. */
-static void clean(const struct site *site)
-{
-	char *new = unfinished(site);
-	struct site_edit e;
-
-	unlink(new);
-	free(new);
-	edit_config(&e, site);
-	edit_end(&e);
-}
-
 /* The lock of the record lasts until site_done(). */
 bool site_lock(struct site *site)
 {
 	char *place = site->hooks ? NULL : place_of(site);
 	const char *what = "make";
+	struct site_edit e;
 	int err = 0;
 
 	if (place && mkdir(place, 0755) < 0 && errno != EEXIST)
@@ -192,16 +205,19 @@ bool site_lock(struct site *site)
 	site->lock = xcalloc(1, sizeof(*site->lock));
 	edit_init(site->lock, site->record);
 	if (!err)
-		err = edit_begin(site->lock, 0600, &what);
-	if (err)
+		err = edit_begin(site->lock, site->config, &what);
+	if (err) {
 		say_error("%s: cannot %s %s: %s%s", site->name, what,
 		    site->record, reason(err),
 		    err == -EEXIST ? "; another refd enable or disable is at "
 				     "work" :
 				     "");
-	else
-		clean(site);
-	return !err && site_look(site);
+		return false;
+	}
+	/* What a killed command left. */
+	edit_config(&e, site);
+	edit_end(&e);
+	return site_look(site);
 }
 
 void site_done(struct site *site)
@@ -250,56 +266,25 @@ static bool read_record(struct site *site)
 }
 
 /* As open as the configuration. */
-static int fill(const struct site *site, int fd, const struct text *t)
+static int replace_record(const struct site *site, const char **what)
 {
-	struct stat st;
-	int err = 0;
-
-	if (t->len > SETTINGS_BYTES)
-		return -EFBIG;
-	if (stat(site->config, &st) == 0)
-		err = keep_rights(fd, &st);
-	return err ? err : durable_put(fd, t);
-}
-
-static int put_record(const struct site *site, const char *new,
-    const struct text *t)
-{
-	int fd, err = 0;
-
-	fd = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return -errno;
-	err = fill(site, fd, t);
-	close(fd);
-	if (!err && rename(new, site->record) < 0)
-		err = -errno;
-	if (err)
-		unlink(new);
-	return err;
-}
-
-static int replace_record(const struct site *site)
-{
-	const struct settings *s = &site->wanted;
-	char *new = unfinished(site);
 	struct text t = { 0 };
-	int err = 0;
+	struct stat st;
+	bool has_config = stat(site->config, &st) == 0;
+	int err;
 
+	*what = "write";
+	if (!site->wanted.nr)
+		return edit_remove(site->lock);
 	text_adds(&t,
 	    "# refd enable wrote this file; refd disable removes "
 	    "it.\n");
-	settings_put(s, &t);
-	unlink(new);
-	if (s->nr)
-		err = put_record(site, new, &t);
-	else if (unlink(site->record) < 0 && !is_missing(-errno))
-		err = -errno;
-	if (!err)
-		err = durable_sync_parent(site->record);
+	settings_put(&site->wanted, &t);
+	err = t.len > SETTINGS_BYTES ?
+	    -EFBIG :
+	    edit_put(site->lock, has_config ? &st : NULL, &t, what);
 	text_done(&t);
-	free(new);
-	return !s->nr && is_missing(err) ? 0 : err;
+	return err;
 }
 
 static void say_settings(const struct site *site, const struct settings *s,
@@ -319,14 +304,15 @@ static void say_settings(const struct site *site, const struct settings *s,
 
 bool site_save(const struct site *site)
 {
+	const char *what;
 	int err;
 
 	if (settings_are_same(&site->before, &site->wanted))
 		return true;
-	err = replace_record(site);
+	err = replace_record(site, &what);
 	if (err) {
-		say_error("%s: cannot write %s: %s", site->name, site->record,
-		    reason(err));
+		say_error("%s: cannot %s %s: %s", site->name, what,
+		    site->record, reason(err));
 		return false;
 	}
 	say_settings(site, &site->before, &site->wanted, false);
@@ -450,7 +436,7 @@ struct turn {
 };
 
 static int commit(struct site_edit *e, const struct text *now,
-    struct turn *turn)
+    const struct stat *like, struct turn *turn)
 {
 	struct text line = { 0 }, new = { 0 };
 	int err = 0;
@@ -459,17 +445,11 @@ static int commit(struct site_edit *e, const struct text *now,
 	turn->what = "write";
 	if (!change(now, &line, turn->adds, &new))
 		turn->is_for_git = true;
+	else if (!new.len &&
+	    settings_have(&turn->site->before, NOTE_CONFIG, NULL))
+		err = edit_remove(e);
 	else
-		err = durable_put(e->fd, &new);
-	if (!err && !turn->is_for_git) {
-		if (!new.len &&
-		    settings_have(&turn->site->before, NOTE_CONFIG, NULL))
-			err = unlink(e->file) < 0 ? -errno : 0;
-		else
-			err = rename(e->lock, e->file) < 0 ? -errno : 0;
-	}
-	if (!err)
-		err = durable_sync_parent(e->file);
+		err = edit_put(e, like, &new, &turn->what);
 	text_done(&line);
 	text_done(&new);
 	return err;
@@ -480,22 +460,17 @@ static int replace(struct site_edit *e, struct turn *turn)
 	struct text now = { 0 };
 	struct stat st;
 	bool is_new;
-	const mode_t mode = access(e->file, F_OK) == 0 ? 0600 : 0666;
-	int err = edit_begin(e, mode, &turn->what);
+	int err = edit_begin(e, e->file, &turn->what);
 
 	if (err)
 		return err;
 	turn->what = "read";
 	err = read_config(e->file, &now, &st);
 	is_new = err == -ENOENT;
-	if (!err) {
-		turn->what = "keep the group of";
-		err = keep_rights(e->fd, &st);
-	} else if (is_new) {
+	if (is_new)
 		err = 0;
-	}
 	if (!err && (turn->adds || !is_new))
-		err = commit(e, &now, turn);
+		err = commit(e, &now, is_new ? NULL : &st, turn);
 	text_done(&now);
 	return err;
 }

@@ -57,8 +57,8 @@ bool enable_check_pushes(const struct site *site, const struct gitconfig *all);
 /* Do values outside of the repository, such as those of enable_system(), send
  * its pushes to refd? HOOKS: core.hooksPath; NULL: unset. */
 bool enable_is_above(const struct gitconfig *all, const char *hooks);
-/* Whether this user may make the changes. */
-bool enable_check_writable(const struct site *site, bool needs_hook);
+/* Whether this user may change the repository, in DIR, which may be missing. */
+bool enable_check_writable(const struct site *site, const char *dir);
 
 /* ---- all repositories below a directory (enable_system.c) ---- */
 

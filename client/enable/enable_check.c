@@ -55,13 +55,14 @@ bool enable_is_above(const struct gitconfig *all, const char *hooks)
 
 /* ---- rights ---- */
 
-static bool check_owner(const struct site *site, const char *dir)
+static bool check_owner(const struct site *site)
 {
 	const struct passwd *pw;
 	struct stat st;
 
-	if (stat(dir, &st) < 0) {
-		say_error("can't look at '%s': %s", dir, strerror(errno));
+	if (stat(site->name, &st) < 0) {
+		say_error("can't look at '%s': %s", site->name,
+		    strerror(errno));
 		return false;
 	}
 	if (owner_is_here(&st))
@@ -77,18 +78,12 @@ static bool check_owner(const struct site *site, const char *dir)
 	return false;
 }
 
-bool enable_check_writable(const struct site *site, bool needs_hook)
+bool enable_check_writable(const struct site *site, const char *dir)
 {
-	const char *dir = site->name;
-
-	if (!check_owner(site, site->name))
+	if (!check_owner(site))
 		return false;
-	if (needs_hook && access(site->hooks, F_OK) == 0)
-		dir = site->hooks;
-	if (faccessat(AT_FDCWD, site->name, W_OK | X_OK, AT_EACCESS) < 0)
-		dir = site->name;
-	else if (dir == site->name ||
-	    faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) == 0)
+	if (faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) == 0 ||
+	    errno == ENOENT)
 		return true;
 	say_error("%s: nothing can be made there: %s; make it writable for "
 		  "its owner",

@@ -131,21 +131,28 @@ static bool plan_shared_hook(struct enable_plan *p)
 	return false;
 }
 
+/* HOOK becomes a link to refd in the repository's own directory. */
+static bool plan_link(struct enable_plan *p, enum hook_name hook,
+    const char *note, bool *makes)
+{
+	if (!hook_link_may_be_in(p->site.hooks, hook))
+		return false;
+	settings_set(&p->site.wanted, note, p->w->self);
+	*makes = !hook_link_leads_to(p->site.hooks, hook, p->w->self);
+	if (*makes && access(p->site.hooks, F_OK) < 0)
+		settings_set(&p->site.wanted, NOTE_HOOKS, "true");
+	return !*makes || enable_check_writable(&p->site, p->site.hooks);
+}
+
 static bool plan_own_hook(struct enable_plan *p)
 {
 	const char *mine = settings_get(&p->site.before, NOTE_HOOK);
-	enum hook_state is = hook_link_look(p->site.hooks, p->w->self, mine);
 
+	if (hook_link_is_free(p->site.hooks, p->w->self, mine))
+		return plan_link(p, HOOK_PROC_RECEIVE, NOTE_HOOK,
+		    &p->makes_hook);
 	if (!hook_link_may_be_in(p->site.hooks, HOOK_PROC_RECEIVE))
 		return false;
-	if (is != HOOK_OTHER) {
-		settings_set(&p->site.wanted, NOTE_HOOK, p->w->self);
-		p->makes_hook = !hook_link_leads_to(p->site.hooks,
-		    HOOK_PROC_RECEIVE, p->w->self);
-		if (p->makes_hook && access(p->site.hooks, F_OK) < 0)
-			settings_set(&p->site.wanted, NOTE_HOOKS, "true");
-		return true;
-	}
 	if (p->w->nr_chains || settings_have(&p->site.before, HOOKS_PATH, NULL))
 		return plan_past_other(p);
 	say_error("%s: there is another proc-receive hook in %s; "
@@ -192,14 +199,7 @@ static bool plan_gate(struct enable_plan *p)
 	free(hook);
 	if (!ok || is_linked)
 		return ok;
-	if (!hook_link_may_be_in(p->site.hooks, HOOK_GATE))
-		return false;
-	settings_set(&p->site.wanted, NOTE_GATE, p->w->self);
-	p->makes_gate =
-	    !hook_link_leads_to(p->site.hooks, HOOK_GATE, p->w->self);
-	if (p->makes_gate && access(p->site.hooks, F_OK) < 0)
-		settings_set(&p->site.wanted, NOTE_HOOKS, "true");
-	return true;
+	return plan_link(p, HOOK_GATE, NOTE_GATE, &p->makes_gate);
 }
 
 /* A gate stays until refd disable. On a node of several, the gate keeps git
@@ -242,18 +242,14 @@ static bool is_enabled_above(const struct enable_plan *p)
 
 bool enable_plan_make(struct enable_plan *p)
 {
-	if (!enable_check_writable(&p->site, false) || !look(p) ||
+	if (!enable_check_writable(&p->site, p->site.name) || !look(p) ||
 	    !enable_check_pushes(&p->site, &p->all))
 		return false;
 	p->by_system = is_enabled_above(p);
 	if (p->by_system)
 		return true;
-	if (!plan_hook(p) || (wants_gate(p) && !plan_gate(p)))
-		return false;
-	if ((p->makes_hook || p->makes_gate) &&
-	    !enable_check_writable(&p->site, true))
-		return false;
-	if (!plan_config(p))
+	if (!plan_hook(p) || (wants_gate(p) && !plan_gate(p)) ||
+	    !plan_config(p))
 		return false;
 	p->changes = p->makes_hook || p->makes_gate || !p->site.lines.nr ||
 	    !settings_are_same(&p->site.before, &p->site.wanted);

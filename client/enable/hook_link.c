@@ -73,20 +73,17 @@ bool hook_link_leads_to(const char *hooks, enum hook_name hook,
 	return does;
 }
 
-enum hook_state hook_link_look(const char *hooks, const char *self,
-    const char *mine)
+bool hook_link_is_free(const char *hooks, const char *self, const char *mine)
 {
 	char *path = path_of(hooks, HOOK_PROC_RECEIVE);
-	enum hook_state is = HOOK_OTHER;
 	struct stat st;
+	bool is = lstat(path, &st) < 0 || leads_to(AT_FDCWD, path, self);
 
-	if (leads_to(AT_FDCWD, path, self) ||
-	    (!mine && gate_link_is_this_program(path)))
-		is = HOOK_REFD;
-	else if (lstat(path, &st) < 0 ||
-	    (mine && leads_to(AT_FDCWD, path, mine)) ||
-	    (mine && S_ISLNK(st.st_mode) && access(path, F_OK) < 0))
-		is = HOOK_MISSING;
+	if (!is && mine)
+		is = leads_to(AT_FDCWD, path, mine) ||
+		    (S_ISLNK(st.st_mode) && access(path, F_OK) < 0);
+	else if (!is)
+		is = gate_link_is_this_program(path);
 	free(path);
 	return is;
 }

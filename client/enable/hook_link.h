@@ -23,15 +23,9 @@ bool hook_link_is_other(const char *hooks);
 bool hook_link_leads_to(const char *hooks, enum hook_name hook,
     const char *target);
 
-enum hook_state {
-	HOOK_REFD,    /* refd is there */
-	HOOK_MISSING, /* refd may be put there */
-	HOOK_OTHER
-};
-/* Of proc-receive. SELF is this program; MINE is the target of refd's earlier
- * link, or NULL. */
-enum hook_state hook_link_look(const char *hooks, const char *self,
-    const char *mine);
+/* Is proc-receive missing, or refd's? SELF is this program; MINE is the target
+ * of refd's earlier link, or NULL. */
+bool hook_link_is_free(const char *hooks, const char *self, const char *mine);
 /* May the hook be put into HOOKS? Not if HOOKS is a link of another user
  * (owned_trusts_link()), or a second name is taken; an error was printed. */
 bool hook_link_may_be_in(const char *hooks, enum hook_name hook);

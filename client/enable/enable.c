@@ -176,55 +176,59 @@ static void settle_wishes(struct enable_request *rq)
 
 /* ---- repositories; W is NULL to disable ---- */
 
-/* The work on several repositories. */
-struct many {
-	const struct wishes *w;
-	size_t all, done, good, gone;
-	bool is_brief;
-};
-
-/* On a terminal, the lines on standard output are the progress. */
-static void show_progress(const struct many *m)
-{
-	if (m->is_brief || !isatty(STDOUT_FILENO))
-		progress_show(m->w ? "Enabling repositories" :
-				     "Disabling repositories",
-		    m->done, m->all, "", "");
-}
-
-static void many_next(struct many *m, bool ok)
-{
-	m->good += ok;
-	m->done++;
-}
-
-/* True: all were good. */
-static bool many_end(const struct many *m)
-{
-	progress_clear();
-	if (m->is_brief)
-		enable_report_quietly(false);
-	if (m->is_brief && m->gone)
-		enable_report(NULL, "%zu of %zu are gone", m->gone, m->all);
-	if (m->is_brief)
-		enable_report(NULL, "%zu of %zu are %s now", m->good - m->gone,
-		    m->all, m->w ? "enabled" : "disabled");
-	return m->good == m->all;
-}
-
 static bool is_gone(const char *dir)
 {
 	return access(dir, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-static bool do_listed(const char *path, const struct wishes *w)
+/* DIR could not be enabled. A person may have meant what is below. */
+static void say_below(const char *dir)
 {
-	if (!is_gone(path))
-		return enable_repository(path, true, w);
-	enable_report(path, "gone%s", w ? "" : ": not listed any more");
-	if (!w)
-		registry_remove(path);
-	return true;
+	char *command =
+	    quote_command("refd", "enable", "--system", "--root", dir, NULL);
+
+	if (access(dir, F_OK) == 0 && !scan_is_repository(dir))
+		say_error("%s: as root, \"%s\" enables all repositories below "
+			  "it, also later ones",
+		    dir, command);
+	free(command);
+}
+
+/* A listed repository may be gone. True: all were good. */
+static bool do_each(char **paths, size_t nr, bool are_listed,
+    const struct wishes *w)
+{
+	const bool is_brief = nr > ENABLE_REPORT_REPOSITORIES;
+	size_t i, good = 0, gone = 0;
+
+	enable_report_quietly(is_brief);
+	for (i = 0; i < nr; i++) {
+		/* On a terminal, the lines on standard output are the
+		 * progress. */
+		if (is_brief || !isatty(STDOUT_FILENO))
+			progress_show(w ? "Enabling repositories" :
+					  "Disabling repositories",
+			    i, nr, "", "");
+		if (are_listed && is_gone(paths[i])) {
+			gone++;
+			enable_report(paths[i], "gone%s",
+			    w ? "" : ": not listed any more");
+			if (!w)
+				registry_remove(paths[i]);
+		} else if (enable_repository(paths[i], are_listed, w)) {
+			good++;
+		} else if (w && !are_listed) {
+			say_below(paths[i]);
+		}
+	}
+	progress_clear();
+	enable_report_quietly(false);
+	if (is_brief && gone)
+		enable_report(NULL, "%zu of %zu are gone", gone, nr);
+	if (is_brief)
+		enable_report(NULL, "%zu of %zu are %s now", good, nr,
+		    w ? "enabled" : "disabled");
+	return good + gone == nr;
 }
 
 static bool is_system_enabled(void)
@@ -244,62 +248,11 @@ static bool do_all(const struct wishes *w)
 	/* While the system's configuration enables a repository, disable fails
 	 * there, so the system's configuration comes first. */
 	bool ok = !is_system_enabled() || enable_system(NULL, 0, w);
-	struct many m = { .w = w };
-	size_t i;
 
 	ok &= registry_read(&r);
-	m.all = r.nr;
-	m.is_brief = r.nr > ENABLE_REPORT_REPOSITORIES;
-	enable_report_quietly(m.is_brief);
-	for (i = 0; i < r.nr; i++) {
-		show_progress(&m);
-		m.gone += is_gone(r.paths[i]);
-		many_next(&m, do_listed(r.paths[i], w));
-	}
-	ok &= many_end(&m);
+	ok &= do_each(r.paths, r.nr, true, w);
 	registry_done(&r);
 	return ok;
-}
-
-/* DIR could not be enabled. A person may have meant what is below, so the
- * message names the first repository there. */
-static void say_below(const char *dir)
-{
-	const bool is_root = geteuid() == 0;
-	char *first = scan_is_repository(dir) ? NULL : scan_first(dir);
-	char *command = is_root ?
-	    quote_command("refd", "enable", "--system", "--root", dir, NULL) :
-	    quote_command("refd", "enable", first, NULL);
-
-	if (first && is_root)
-		say_error("%s has repositories below it, such as %s: \"%s\" "
-			  "enables all of them, also later ones",
-		    dir, first, command);
-	else if (first)
-		say_error("%s has repositories below it: \"%s\" enables one, "
-			  "and takes several",
-		    dir, command);
-	free(command);
-	free(first);
-}
-
-static bool do_repositories(char **dirs, size_t nr, const struct wishes *w)
-{
-	struct many m = { .w = w,
-		.all = nr,
-		.is_brief = nr > ENABLE_REPORT_REPOSITORIES };
-	size_t i;
-	bool ok;
-
-	enable_report_quietly(m.is_brief);
-	for (i = 0; i < nr; i++) {
-		show_progress(&m);
-		ok = enable_repository(dirs[i], false, w);
-		if (!ok && w)
-			say_below(dirs[i]);
-		many_next(&m, ok);
-	}
-	return many_end(&m);
 }
 
 /* ---- the list ---- */
@@ -350,7 +303,7 @@ static bool do_what(const struct enable_request *rq, const char **roots,
 {
 	switch ((enum what)rq->what) {
 	case REPOSITORIES:
-		return do_repositories(dirs, nr, w);
+		return do_each(dirs, nr, false, w);
 	case ALL:
 		return do_all(w);
 	case SYSTEM:

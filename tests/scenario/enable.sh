@@ -237,8 +237,8 @@ below() {
 	done
 	"$REFD" enable "$T/below" >"$T/said" 2>&1
 	is 'a directory of repositories: refused' 1 $?
-	says 'a directory of repositories: the command' "has repositories \
-below it, such as $T/below/deep/[0-9]*.git: \"refd enable --system --root $T/below\""
+	says 'a directory of repositories: the command' \
+		"$T/below: as root, \"refd enable --system --root $T/below\""
 	"$REFD" enable "${repos[@]}" >"$T/said"
 	is 'many: one line' '11 of 11 are enabled now' "$(cat "$T/said")"
 	is 'many: enabled' 11 "$("$REFD" enable --list | grep -c "$T/below")"
@@ -364,7 +364,7 @@ copied() {
 	mkdir "$at"
 	new_repo "a$evil/b.git" bare
 	"$REFD" enable "$at" >"$T/said" 2>&1
-	says 'a directory that is a command: enable' " '$at\(/b.git\)*'\" enables"
+	says 'a directory that is a command: enable' " '$at'\" enables"
 	rm -rf "$at"
 }
 

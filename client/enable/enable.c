@@ -75,41 +75,24 @@ static const struct command_option enable_options[] = {
 
 static const struct command_option disable_options[] = { WHAT, { 0 } };
 
-/* Root enables all repositories below, so the rule of owned.h counts. A
- * directory that is gone, or that others could exchange, can be disabled by its
- * name. */
+/* A slash at the end, owned. Root enables all repositories below, so the rule
+ * of owned.h counts. A directory that is gone, or that others could exchange,
+ * can be disabled by its name. */
 static char *resolve_root(const char *dir, bool enables)
 {
 	struct text why = { 0 };
 	struct owned o;
+	bool found = owner_find(&o, dir, &why);
+	const char *path = found ? o.path : dir;
+	size_t len = strlen(path);
 	char *root;
 
-	if (owner_find(&o, dir, &why))
-		root = xstrdup(o.path);
-	else if (enables)
+	if (!found && enables)
 		die("%s", why.data);
-	else
-		root = xstrdup(dir);
+	root = xasprintf("%s%s", path, len && path[len - 1] == '/' ? "" : "/");
 	owned_done(&o);
 	text_done(&why);
 	return root;
-}
-
-/* A slash at the end of each, owned. */
-static const char **resolve_roots(const struct command_list *list, bool enables)
-{
-	const char **roots = xcalloc(list->nr, sizeof(*roots));
-	size_t i;
-
-	for (i = 0; i < list->nr; i++) {
-		char *path = resolve_root(list->items[i], enables);
-
-		roots[i] = path[strlen(path) - 1] == '/' ?
-		    xstrdup(path) :
-		    xasprintf("%s/", path);
-		free(path);
-	}
-	return roots;
 }
 
 static void check_options(const struct command *c, struct enable_request *rq,
@@ -342,7 +325,9 @@ static int run(const struct command *c, int argc, char **argv, bool enables)
 
 	argc = cli_parse(c, &rq, argc, &argv);
 	check_options(c, &rq, argc, argv);
-	roots = resolve_roots(&rq.roots, enables);
+	roots = xcalloc(rq.roots.nr, sizeof(*roots));
+	for (i = 0; i < rq.roots.nr; i++)
+		roots[i] = resolve_root(rq.roots.items[i], enables);
 	/* A repair, also by the doctor, changes no socket, and the repositories
 	 * below a root are not the user's alone, so REFD_SOCKET counts only for
 	 * named repositories. */

@@ -177,20 +177,15 @@ static int hear(void *arg, const char *data, size_t len)
 		return daemon_of_read(&e->socket, path, e->at.st.st_uid);
 	if (!may_name(e, path))
 		return false;
-	switch ((enum request_for)data[0]) {
-	case LISTING:
+	if (data[0] == LISTING)
 		registry_add(path);
-		return true;
-	case UNLISTING:
+	else if (data[0] == UNLISTING)
 		registry_remove(path);
-		return true;
-	case IMPORT:
+	else if (data[0] == IMPORT)
 		import_later(path);
-		return true;
-	case DAEMON:
-		break;
-	}
-	return false;
+	else
+		return false;
+	return true;
 }
 
 /* refd-group makes a repository under such a name, for which nobody asks the
@@ -245,9 +240,6 @@ static bool write_record(const struct enable_plan *p, bool is_first)
  * hook comes first. */
 static bool make(const struct enable_plan *p)
 {
-	if (settings_have(&p->site.wanted, NOTE_HOOKS, NULL) &&
-	    !hook_link_make_directory(p->site.hooks))
-		return false;
 	if (p->makes_hook &&
 	    !hook_link_make(p->site.hooks, HOOK_PROC_RECEIVE, p->w->self))
 		return false;
@@ -558,13 +550,6 @@ static bool is_checked(const struct enabling *e, const struct gitdir *gd)
 	return false;
 }
 
-static bool do_there(const struct enabling *e, const char *dir,
-    const struct gitdir *gd)
-{
-	return is_in_place(e, dir) && is_checked(e, gd) &&
-	    (e->w ? enable(dir, gd, e->w) : disable(dir, gd));
-}
-
 static int work(void *arg)
 {
 	const struct enabling *e = arg;
@@ -574,7 +559,8 @@ static int work(void *arg)
 
 	if (!ok)
 		say_error("%s", why.data);
-	ok = ok && do_there(e, gd.common, &gd);
+	ok = ok && is_in_place(e, gd.common) && is_checked(e, &gd) &&
+	    (e->w ? enable(gd.common, &gd, e->w) : disable(gd.common, &gd));
 	gitdir_done(&gd);
 	text_done(&why);
 	return ok ? 0 : 1;

@@ -185,10 +185,13 @@ static int put(int dir, const struct hook_names *n, const char *target)
 bool hook_link_make(const char *hooks, enum hook_name hook, const char *target)
 {
 	const struct hook_names *n = &names_of[hook];
+	bool is_new = mkdir(hooks, 0777) == 0;
 	int dir = open_hooks(hooks), err = dir < 0 ? dir : 0;
 	bool done = !err && leads_to(dir, n->name, target);
 	char *path = path_of(hooks, hook);
 
+	if (is_new)
+		enable_report(hooks, "made");
 	if (!err && !done)
 		err = put(dir, n, target);
 	if (!err && fsync(dir) < 0)
@@ -205,17 +208,6 @@ bool hook_link_make(const char *hooks, enum hook_name hook, const char *target)
 		close(dir);
 	free(path);
 	return !err;
-}
-
-bool hook_link_make_directory(const char *dir)
-{
-	if (mkdir(dir, 0777) == 0) {
-		enable_report(dir, "made");
-	} else if (errno != EEXIST) {
-		say_error("cannot make %s: %s", dir, strerror(errno));
-		return false;
-	}
-	return true;
 }
 
 /* ---- removing ---- */

@@ -30,14 +30,12 @@ bool hook_link_is_free(const char *hooks, const char *self, const char *mine);
  * (owned_trusts_link()), or a second name is taken; an error was printed. */
 bool hook_link_may_be_in(const char *hooks, enum hook_name hook);
 
-/* Makes the link, durable, in place of the present hook. At every moment git
- * finds a whole hook. */
+/* Makes the link, durable, in place of the present hook, and HOOKS, if it is
+ * missing. At every moment git finds a whole hook. */
 bool hook_link_make(const char *hooks, enum hook_name hook, const char *target);
 /* The same back. A different hook stays, and so does a hook behind a link of
  * another user. */
 bool hook_link_remove(const char *hooks, enum hook_name hook,
     const char *target);
-/* Makes a directory of hooks, unless it is there. */
-bool hook_link_make_directory(const char *dir);
 
 #endif

@@ -45,20 +45,16 @@ bool enable_repository(const char *dir, bool is_listed, const struct wishes *w);
 bool enable_checked(const char *dir, const struct stat *was,
     const struct wishes *w);
 
-/* ---- what would break (enable_check.c) ---- */
+/* ---- what would break (enable_plan.c) ---- */
 
 /* A boolean of git. A hostile repository must not end the work on other
  * repositories, so an invalid value counts as true. */
 bool enable_is_true(const struct gitconfig *config, const char *key);
-/* Whether refd serves repositories of this format. */
-bool enable_check_format(const struct site *site, const struct gitconfig *own);
 /* False: pushes would go wrong. */
 bool enable_check_pushes(const struct site *site, const struct gitconfig *all);
 /* Do values outside of the repository, such as those of enable_system(), send
  * its pushes to refd? HOOKS: core.hooksPath; NULL: unset. */
 bool enable_is_above(const struct gitconfig *all, const char *hooks);
-/* Whether this user may change the repository, in DIR, which may be missing. */
-bool enable_check_writable(const struct site *site, const char *dir);
 
 /* ---- all repositories below a directory (enable_system.c) ---- */
 

@@ -1,17 +1,23 @@
 #include "client/enable/enable_plan.h"
 #include "client/enable/hook_link.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/enable/shared_hooks.h"
+#include "client/git/owner.h"
 #include "client/git/quote.h"
 #include "client/hooks/forward.h"
 #include "client/hooks/gate_link.h"
 #include "client/request/connect.h"
+#include "client/request/unserved.h"
 
 const char *const enable_refs[2] = { "refs", "adm!:refs" };
 const char *const enable_fsync[2][2] = {
@@ -29,6 +35,85 @@ void enable_plan_done(struct enable_plan *p)
 	free(p->hooks);
 }
 
+/* ---- what would break ---- */
+
+static bool check_format(const struct site *site, const struct gitconfig *own)
+{
+	const char *why = unserved_format(own);
+
+	if (why)
+		say_error("%s: refd does not serve it: %s; git does",
+		    site->name, why);
+	return !why;
+}
+
+bool enable_is_true(const struct gitconfig *config, const char *key)
+{
+	static const char *const no[] = { "", "false", "no", "off", "0" };
+	const char *value = gitconfig_get(config, key);
+	size_t i;
+
+	for (i = 0; value && i < sizeof(no) / sizeof(no[0]); i++)
+		if (!strcasecmp(value, no[i]))
+			return false;
+	return value != NULL;
+}
+
+bool enable_check_pushes(const struct site *site, const struct gitconfig *all)
+{
+	if (!enable_is_true(all, "receive.shallowupdate"))
+		return true;
+	say_error("%s: receive.shallowUpdate is true, and git does not check "
+		  "shallow pushes that a proc-receive hook takes; unset it",
+	    site->name);
+	return false;
+}
+
+bool enable_is_above(const struct gitconfig *all, const char *hooks)
+{
+	return hooks && hook_link_is_refd(hooks) &&
+	    gitconfig_has_outside(all, ENABLE_PATTERNS, enable_refs[0]) &&
+	    gitconfig_has_outside(all, ENABLE_PATTERNS, enable_refs[1]);
+}
+
+/* ---- rights ---- */
+
+static bool check_owner(const struct site *site)
+{
+	const struct passwd *pw;
+	struct stat st;
+	char *name;
+
+	if (stat(site->name, &st) < 0) {
+		say_error("can't look at '%s': %s", site->name,
+		    strerror(errno));
+		return false;
+	}
+	if (owner_is_here(&st))
+		return true;
+	pw = getpwuid(st.st_uid);
+	name = pw ? xstrdup(pw->pw_name) :
+		    xasprintf("user %u", (unsigned)st.st_uid);
+	say_error("%s belongs to %s: enable it as that user or as root",
+	    site->name, name);
+	free(name);
+	return false;
+}
+
+/* Whether this user may change the repository, in DIR, which may be missing. */
+static bool check_writable(const struct site *site, const char *dir)
+{
+	if (!check_owner(site))
+		return false;
+	if (faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) == 0 ||
+	    errno == ENOENT)
+		return true;
+	say_error("%s: nothing can be made there: %s; make it writable for "
+		  "its owner",
+	    dir, strerror(errno));
+	return false;
+}
+
 /* ---- what is there ---- */
 
 static bool load_all(struct enable_plan *p)
@@ -42,7 +127,7 @@ static bool load_all(struct enable_plan *p)
 static bool look(struct enable_plan *p)
 {
 	if (!site_lock(&p->site) || !site_config(&p->site, &p->own) ||
-	    !enable_check_format(&p->site, &p->own) || !load_all(p))
+	    !check_format(&p->site, &p->own) || !load_all(p))
 		return false;
 	p->hooks = gitconfig_hooks_path(&p->all, p->gd);
 	p->hooks_are_set = p->hooks != NULL;
@@ -141,7 +226,7 @@ static bool plan_link(struct enable_plan *p, enum hook_name hook,
 	*makes = !hook_link_leads_to(p->site.hooks, hook, p->w->self);
 	if (*makes && access(p->site.hooks, F_OK) < 0)
 		settings_set(&p->site.wanted, NOTE_HOOKS, "true");
-	return !*makes || enable_check_writable(&p->site, p->site.hooks);
+	return !*makes || check_writable(&p->site, p->site.hooks);
 }
 
 static bool plan_own_hook(struct enable_plan *p)
@@ -242,7 +327,7 @@ static bool is_enabled_above(const struct enable_plan *p)
 
 bool enable_plan_make(struct enable_plan *p)
 {
-	if (!enable_check_writable(&p->site, p->site.name) || !look(p) ||
+	if (!check_writable(&p->site, p->site.name) || !look(p) ||
 	    !enable_check_pushes(&p->site, &p->all))
 		return false;
 	p->by_system = is_enabled_above(p);

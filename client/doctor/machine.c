@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "client/base/child.h"
+#include "client/base/scan.h"
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/registry.h"
-#include "client/enable/scan.h"
 #include "client/enable/system.h"
 #include "client/refd.h"
 #include "client/request/connect.h"

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/base/scan.h"
 #include "client/commands.h"
 #include "client/enable/enable.h"
 #include "client/enable/enable_report.h"
 #include "client/enable/import.h"
 #include "client/enable/registry.h"
-#include "client/enable/scan.h"
 #include "client/enable/shared_hooks.h"
 #include "client/enable/system.h"
 #include "client/git/owner.h"

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/base/scan.h"
 #include "client/enable/enable_plan.h"
 #include "client/enable/enable_report.h"
 #include "client/enable/hook_link.h"
 #include "client/enable/registry.h"
-#include "client/enable/scan.h"
 #include "client/enable/shared_hooks.h"
 #include "client/enable/system.h"
 #include "client/git/owner.h"

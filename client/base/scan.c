@@ -1,4 +1,4 @@
-#include "client/enable/scan.h"
+#include "client/base/scan.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /*
  * The repositories below a directory. Blocking; one thread.
  */
-#ifndef CLIENT_ENABLE_SCAN_H
-#define CLIENT_ENABLE_SCAN_H
+#ifndef CLIENT_BASE_SCAN_H
+#define CLIENT_BASE_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -316,8 +316,9 @@ bool enable_end(struct wishes *w)
 	return import_due(w->socket);
 }
 
-static int run(const struct command *c, int argc, char **argv, bool enables)
+static int run(const struct command *c, int argc, char **argv)
 {
+	const bool enables = c == &enable_command;
 	struct enable_request rq = { 0 };
 	bool needs_list, ok;
 	const char **roots;
@@ -348,16 +349,6 @@ static int run(const struct command *c, int argc, char **argv, bool enables)
 	return ok ? EXIT_DONE : EXIT_FAILED;
 }
 
-static int run_enable(const struct command *c, int argc, char **argv)
-{
-	return run(c, argc, argv, true);
-}
-
-static int run_disable(const struct command *c, int argc, char **argv)
-{
-	return run(c, argc, argv, false);
-}
-
 const struct command enable_command = {
 	.name = "enable",
 	.summary = "let refd serve the pushes to a repository",
@@ -370,7 +361,7 @@ const struct command enable_command = {
 	.manual = "refd-enable(1)",
 	.most = COMMAND_ARGUMENTS_ANY,
 	.options = enable_options,
-	.run = run_enable,
+	.run = run,
 };
 
 const struct command disable_command = {
@@ -384,5 +375,5 @@ const struct command disable_command = {
 	.manual = "refd-disable(1)",
 	.most = COMMAND_ARGUMENTS_ANY,
 	.options = disable_options,
-	.run = run_disable,
+	.run = run,
 };

@@ -251,14 +251,15 @@ static bool read_record(struct site *site)
 	int err = read_regular(open(site->record, O_NOFOLLOW | READ), &t, &st,
 	    SETTINGS_BYTES);
 
-	if (!err && !settings_parse(&site->before, &t))
+	if (!err &&
+	    (!settings_parse(&site->before, &t) ||
+		!settings_parse(&site->wanted, &t)))
 		err = -EBADMSG;
 	text_done(&t);
-	if (err)
-		settings_done(&site->before);
-	settings_copy(&site->before, &site->wanted);
 	if (!err || is_missing(err))
 		return true;
+	settings_done(&site->before);
+	settings_done(&site->wanted);
 	say_error("cannot read %s, where refd enable has noted what it did: "
 		  "%s; remove it, and run this command again",
 	    site->record, err == -EBADMSG ? "it is malformed" : reason(err));

@@ -96,11 +96,10 @@ static bool is_held(int fd)
 	return flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-static void remove_own_lock(const struct site_edit *e)
+/* FD is the stage, or negative. The names go before the close, because whoever
+ * may read the file could take its lock then, and keep the stage for ever. */
+static void remove_lock(const struct site_edit *e, int fd)
 {
-	int fd = open(e->stage,
-	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-
 	if (fd < 0)
 		return;
 	if (!is_held(fd) && is_same_file(e->stage, fd)) {
@@ -117,7 +116,7 @@ static void edit_init(struct site_edit *e, const char *path)
 	e->lock = xasprintf("%s.lock", e->file);
 	e->stage = xasprintf("%s.refd", e->file);
 	e->fd = -1;
-	remove_own_lock(e);
+	remove_lock(e, open(e->stage, O_NOFOLLOW | READ));
 }
 
 /* LIKE is the file whose rights the new file will get, so until then nobody
@@ -166,9 +165,7 @@ static int edit_remove(const struct site_edit *e)
 
 static void edit_end(struct site_edit *e)
 {
-	if (e->fd >= 0)
-		close(e->fd);
-	remove_own_lock(e);
+	remove_lock(e, e->fd);
 	free(e->file);
 	free(e->lock);
 	free(e->stage);

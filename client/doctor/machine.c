@@ -390,7 +390,6 @@ static void check_include(struct doctor *d, const char *file)
 
 void doctor_check_system(struct doctor *d)
 {
-	char *file = system_file("gitconfig");
 	struct site site;
 	const char *root;
 	size_t at = 0;
@@ -400,7 +399,7 @@ void doctor_check_system(struct doctor *d)
 	while ((root = system_next_root(&site.before, &at)))
 		add_root(d, xstrdup(root));
 	if (d->nr_roots) {
-		check_include(d, file);
+		check_include(d, site.record);
 		doctor_checked(d, false,
 		    "refd enable --system, with %zu root%s", d->nr_roots,
 		    d->nr_roots == 1 ? "" : "s");
@@ -409,7 +408,6 @@ void doctor_check_system(struct doctor *d)
 		doctor_found(d, FOUND_SYSTEM_INCOMPLETE, "", site.name,
 		    "parts of refd enable --system are missing");
 	site_done(&site);
-	free(file);
 }
 
 void doctor_check_list(struct doctor *d)

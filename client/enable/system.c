@@ -33,20 +33,15 @@ static const char *system_config(void)
 	return path;
 }
 
-char *system_file(const char *name)
+void system_site(struct site *site)
 {
 	const char *config = system_config();
 
-	return xasprintf("%.*s/refd/%s", (int)(strrchr(config, '/') - config),
-	    config, name);
-}
-
-void system_site(struct site *site)
-{
 	memset(site, 0, sizeof(*site));
-	site->name = xstrdup(system_config());
-	site->config = xstrdup(system_config());
-	site->record = system_file("gitconfig");
+	site->name = xstrdup(config);
+	site->config = xstrdup(config);
+	site->record = xasprintf("%.*s/refd/gitconfig",
+	    (int)(strrchr(config, '/') - config), config);
 	site->included = xstrdup(site->record);
 }
 

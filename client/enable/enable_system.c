@@ -225,6 +225,8 @@ static bool plan(struct site *site, const char **roots, size_t nr,
 	    are_served(site, &system, roots, nr);
 	size_t i;
 
+	/* The record has the hooks, also if the configuration has them now. */
+	settings_set(&site->wanted, HOOKS_PATH, w->hooks);
 	enable_wish_defaults(site, &system);
 	for (i = 0; i < 2; i++)
 		settings_add(&site->wanted, ENABLE_PATTERNS, enable_refs[i]);

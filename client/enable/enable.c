@@ -220,7 +220,8 @@ static bool is_system_enabled(void)
 	bool is;
 
 	system_site(&site);
-	is = site_look(&site) && site.before.nr;
+	is = site_look(&site) && site.before.nr &&
+	    (site.lines.nr || settings_have(&site.before, NOTE_ROOT, NULL));
 	site_done(&site);
 	return is;
 }

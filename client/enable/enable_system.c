@@ -169,12 +169,14 @@ static bool check_daemons(const struct daemons *all, const char *socket,
 	return !other && !(mine && mine->nr_roots);
 }
 
-/* All roots have one socket: the default, or the system's own setting. */
+/* All roots have one socket, which an administrator may have put into the
+ * record, for the roots alone. */
 static bool are_served(const struct site *site, const struct gitconfig *system,
     const char **roots, size_t nr)
 {
 	const char *set = gitconfig_get(system, "refd.socket");
-	const char *socket = set ? set : REFD_SYSTEM_SOCKET;
+	const char *noted = settings_get(&site->before, "refd.socket");
+	const char *socket = set ? set : noted ? noted : REFD_SYSTEM_SOCKET;
 	struct daemons all = { 0 };
 	bool ok = true;
 	size_t i;

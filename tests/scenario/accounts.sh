@@ -54,13 +54,15 @@ who="/run/refd/refd.sock (unit refd, account root, roots $T/srv)"
 export GIT_CONFIG_SYSTEM=/etc/refd-gitconfig
 "$REFD" enable --system --socket /run/refd-alice/refd.sock >"$T/out" 2>&1
 is 'a socket for all' 129 $?
-git config -f "$GIT_CONFIG_SYSTEM" refd.socket /run/refd-alice/refd.sock
-"$REFD" enable --system --root "$S" >"$T/out" 2>&1
-is 'a root of another daemon' 1 $?
-check 'is refused, with the command' grep -qF "the daemon on $who; run \
-\"refd enable --socket /run/refd/refd.sock\" with the repositories there" \
-	"$T/out"
-rm "$GIT_CONFIG_SYSTEM"
+for file in "$GIT_CONFIG_SYSTEM" /etc/refd/gitconfig; do
+	git config -f "$file" refd.socket /run/refd-alice/refd.sock
+	"$REFD" enable --system --root "$S" >"$T/out" 2>&1
+	is "$file: a root of another daemon" 1 $?
+	check 'is refused, with the command' grep -qF "the daemon on $who; \
+run \"refd enable --socket /run/refd/refd.sock\" with the repositories there" \
+		"$T/out"
+	rm "$file"
+done
 mkdir "$T/beside"
 env -u REFD_SOCKET "$REFD" enable --system \
 	--root "$T/beside" >"$T/out" 2>&1

@@ -23,8 +23,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "client/base/scan.h"
 #include "client/commands.h"
-#include "client/enable/scan.h"
 #include "client/request/question.h"
 #include "proto/lib/cli.h"
 #include "proto/lib/clock.h"

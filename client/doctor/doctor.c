@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/base/scan.h"
 #include "client/commands.h"
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/registry.h"
-#include "client/enable/scan.h"
 #include "proto/lib/colour.h"
 #include "proto/lib/interrupt.h"
 #include "proto/lib/progress.h"

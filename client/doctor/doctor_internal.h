@@ -50,7 +50,6 @@ struct doctor_repo {
 	const char *name; /* gd->common */
 	bool as_owner;    /* the checks have the rights of the owner */
 	struct site site;
-	struct settings record;
 	struct gitconfig all; /* as git resolves it in the repository */
 	char *hooks;          /* the directory where git finds hooks */
 	bool hooks_are_set;   /* by core.hooksPath */

@@ -107,7 +107,7 @@ static void found_missing_hook(struct doctor_repo *p, const char *hook)
 		doctor_found_in(p, FOUND_HOOK_MODE, "%s is not executable: %s",
 		    hook, effect);
 	else if (p->hooks_are_set &&
-	    !settings_have(&p->record, HOOKS_PATH, p->hooks))
+	    !settings_have(&p->site.before, HOOKS_PATH, p->hooks))
 		found_hooks_path(p, "there is no proc-receive", effect);
 	else
 		doctor_found_in(p, FOUND_HOOK_MISSING, "there is no %s: %s",
@@ -118,7 +118,7 @@ static void found_missing_hook(struct doctor_repo *p, const char *hook)
 static void check_forwarder(struct doctor_repo *p)
 {
 	if (p->hooks_are_set &&
-	    settings_have(&p->record, HOOKS_PATH, p->hooks) &&
+	    settings_have(&p->site.before, HOOKS_PATH, p->hooks) &&
 	    !forward_is_in(p->hooks))
 		doctor_found_in(p, FOUND_HOOK_MISSING,
 		    "%s has no forwarder to the repository's own hooks: git "
@@ -151,8 +151,7 @@ void doctor_check_hooks(struct doctor_repo *p)
 		found_other_hook(p, hook);
 	else
 		check_forwarder(p);
-	if (p->record.nr &&
-	    (!site_is_included(&p->site) || !site_holds(&p->site, &p->record)))
+	if (p->site.before.nr && !site_holds(&p->site))
 		doctor_found_in(p, FOUND_ENABLE_INCOMPLETE,
 		    "parts of refd enable are missing");
 	check_chain(p);
@@ -223,7 +222,7 @@ void doctor_check_patterns(struct doctor_repo *p)
 	count_handed(p, &handed, &all);
 	if (handed == all)
 		return;
-	if (!p->record.nr && !has_patterns(p))
+	if (!p->site.before.nr && !has_patterns(p))
 		doctor_found_in(p, FOUND_INCLUDE_MISSED,
 		    "git does not read the include of refd enable --system "
 		    "here: pushes are not served");

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "client/base/child.h"
+#include "client/base/scan.h"
 #include "client/doctor/doctor_internal.h"
 #include "client/enable/registry.h"
-#include "client/enable/scan.h"
 #include "client/enable/system.h"
 #include "client/refd.h"
 #include "client/request/connect.h"
@@ -390,30 +390,24 @@ static void check_include(struct doctor *d, const char *file)
 
 void doctor_check_system(struct doctor *d)
 {
-	char *file = system_file("gitconfig");
-	struct settings record, lines;
 	struct site site;
 	const char *root;
 	size_t at = 0;
 
 	system_site(&site);
-	site_read(&site, &record);
-	site_lines(&site, &lines);
-	while ((root = system_next_root(&record, &at)))
+	site_look(&site);
+	while ((root = system_next_root(&site.before, &at)))
 		add_root(d, xstrdup(root));
 	if (d->nr_roots) {
-		check_include(d, file);
+		check_include(d, site.record);
 		doctor_checked(d, false,
 		    "refd enable --system, with %zu root%s", d->nr_roots,
 		    d->nr_roots == 1 ? "" : "s");
 	}
-	if (!system_holds(&record, &lines))
+	if (!system_holds(&site))
 		doctor_found(d, FOUND_SYSTEM_INCOMPLETE, "", site.name,
 		    "parts of refd enable --system are missing");
-	settings_done(&record);
-	settings_done(&lines);
 	site_done(&site);
-	free(file);
 }
 
 void doctor_check_list(struct doctor *d)

@@ -23,13 +23,7 @@
 /* Git would wait for a FIFO in the place of the configuration. */
 static bool load_config(struct doctor_repo *p)
 {
-	struct settings lines;
-	bool ok = site_lines(&p->site, &lines) &&
-	    site_read(&p->site, &p->record) &&
-	    gitconfig_read(&p->all, p->gd->path) == 0;
-
-	settings_done(&lines);
-	if (ok)
+	if (site_look(&p->site) && gitconfig_read(&p->all, p->gd->path) == 0)
 		return true;
 	doctor_found_in(p, FOUND_CONFIG_BROKEN,
 	    "git cannot read its configuration");
@@ -164,7 +158,7 @@ static void examine(struct doctor_repo *p)
 
 	site_init(&p->site, p->name);
 	is_served = load_config(p) && is_of_served_kind(p);
-	p->is_enabled = p->record.nr || is_below_root(p);
+	p->is_enabled = p->site.before.nr || is_below_root(p);
 	p->hooks = gitconfig_hooks_path(&p->all, p->gd);
 	p->hooks_are_set = p->hooks != NULL;
 	if (!p->hooks)
@@ -179,7 +173,6 @@ static void examine(struct doctor_repo *p)
 		check_group_file(p);
 	free(p->hooks);
 	gitconfig_done(&p->all);
-	settings_done(&p->record);
 	site_done(&p->site);
 }
 

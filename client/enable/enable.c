@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/base/scan.h"
 #include "client/commands.h"
 #include "client/enable/enable.h"
 #include "client/enable/enable_report.h"
 #include "client/enable/import.h"
 #include "client/enable/registry.h"
-#include "client/enable/scan.h"
 #include "client/enable/shared_hooks.h"
 #include "client/enable/system.h"
 #include "client/git/owner.h"
@@ -19,9 +19,9 @@
 #include "proto/lib/progress.h"
 
 static const char enable_usage[] =
-    "usage: refd enable [--socket PATH] [--no-fsync] [--chain PREFIX]...\n"
-    "                   [--gate] (<repository>... | --all)\n"
-    "   or: refd enable [<options>] --system [--root DIR]...\n"
+    "usage: refd enable [--socket PATH] [--chain PREFIX]... [--gate]\n"
+    "                   (<repository>... | --all)\n"
+    "   or: refd enable [--chain PREFIX]... --system [--root DIR]...\n"
     "   or: refd enable --list [--json]\n";
 static const char disable_usage[] =
     "usage: refd disable (<repository>... | --all)\n"
@@ -33,7 +33,7 @@ struct enable_request {
 	int what; /* enum what */
 	const char *socket;
 	struct command_list chains, roots;
-	bool no_fsync, gate, as_json;
+	bool gate, as_json;
 	struct wishes w; /* of enable */
 };
 
@@ -58,9 +58,6 @@ static const struct command_option enable_options[] = {
 	{ OPTION_STRING("socket", 0, "PATH",
 	    "the socket of the daemon that serves the repositories",
 	    struct enable_request, socket) },
-	{ OPTION_FLAG("no-fsync", 0,
-	    "leave core.fsync and core.fsyncMethod unchanged",
-	    struct enable_request, no_fsync) },
 	{ OPTION_LIST("chain", 0, "PREFIX",
 	    "leave the refs below PREFIX to the existing proc-receive hook",
 	    struct enable_request, chains) },
@@ -78,41 +75,24 @@ static const struct command_option enable_options[] = {
 
 static const struct command_option disable_options[] = { WHAT, { 0 } };
 
-/* Root enables all repositories below, so the rule of owned.h counts. A
- * directory that is gone, or that others could exchange, can be disabled by its
- * name. */
+/* A slash at the end, owned. Root enables all repositories below, so the rule
+ * of owned.h counts. A directory that is gone, or that others could exchange,
+ * can be disabled by its name. */
 static char *resolve_root(const char *dir, bool enables)
 {
 	struct text why = { 0 };
 	struct owned o;
+	bool found = owner_find(&o, dir, &why);
+	const char *path = found ? o.path : dir;
+	size_t len = strlen(path);
 	char *root;
 
-	if (owner_find(&o, dir, &why))
-		root = xstrdup(o.path);
-	else if (enables)
+	if (!found && enables)
 		die("%s", why.data);
-	else
-		root = xstrdup(dir);
+	root = xasprintf("%s%s", path, len && path[len - 1] == '/' ? "" : "/");
 	owned_done(&o);
 	text_done(&why);
 	return root;
-}
-
-/* A slash at the end of each, owned. */
-static const char **resolve_roots(const struct command_list *list, bool enables)
-{
-	const char **roots = xcalloc(list->nr, sizeof(*roots));
-	size_t i;
-
-	for (i = 0; i < list->nr; i++) {
-		char *path = resolve_root(list->items[i], enables);
-
-		roots[i] = path[strlen(path) - 1] == '/' ?
-		    xstrdup(path) :
-		    xasprintf("%s/", path);
-		free(path);
-	}
-	return roots;
 }
 
 static void check_options(const struct command *c, struct enable_request *rq,
@@ -127,6 +107,10 @@ static void check_options(const struct command *c, struct enable_request *rq,
 		    "--gate is for single repositories, because each keeps its "
 		    "own hook beside the gate: run refd enable --gate "
 		    "<repository>");
+	if (rq->socket && rq->what == SYSTEM)
+		cli_usage(c,
+		    "--socket is for single repositories: \"git config "
+		    "--system refd.socket PATH\" names it for all");
 	if (rq->roots.nr && rq->what != SYSTEM)
 		cli_usage(c, "unexpected option --root");
 	if (rq->as_json && rq->what != LIST)
@@ -157,9 +141,7 @@ static void settle_wishes(struct enable_request *rq)
 	struct wishes *w = &rq->w;
 	size_t i;
 
-	w->fsync = !rq->no_fsync;
 	w->gate = rq->gate;
-	w->repair = rq->what == ALL;
 	w->chains = rq->chains.items;
 	w->nr_chains = rq->chains.nr;
 	w->socket = rq->socket;
@@ -177,66 +159,69 @@ static void settle_wishes(struct enable_request *rq)
 
 /* ---- repositories; W is NULL to disable ---- */
 
-/* The work on several repositories. */
-struct many {
-	const struct wishes *w;
-	size_t all, done, good, gone;
-	bool is_brief;
-};
-
-/* On a terminal, the lines on standard output are the progress. */
-static void show_progress(const struct many *m)
-{
-	if (m->is_brief || !isatty(STDOUT_FILENO))
-		progress_show(m->w ? "Enabling repositories" :
-				     "Disabling repositories",
-		    m->done, m->all, "", "");
-}
-
-static void many_next(struct many *m, bool ok)
-{
-	m->good += ok;
-	m->done++;
-}
-
-/* True: all were good. */
-static bool many_end(const struct many *m)
-{
-	progress_clear();
-	if (m->is_brief)
-		enable_report_quietly(false);
-	if (m->is_brief && m->gone)
-		enable_report(NULL, "%zu of %zu are gone", m->gone, m->all);
-	if (m->is_brief)
-		enable_report(NULL, "%zu of %zu are %s now", m->good - m->gone,
-		    m->all, m->w ? "enabled" : "disabled");
-	return m->good == m->all;
-}
-
 static bool is_gone(const char *dir)
 {
 	return access(dir, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-static bool do_listed(const char *path, const struct wishes *w)
+/* DIR could not be enabled. A person may have meant what is below. */
+static void say_below(const char *dir)
 {
-	if (!is_gone(path))
-		return enable_repository(path, true, w);
-	enable_report(path, "gone%s", w ? "" : ": not listed any more");
-	if (!w)
-		registry_remove(path);
-	return true;
+	char *command =
+	    quote_command("refd", "enable", "--system", "--root", dir, NULL);
+
+	if (access(dir, F_OK) == 0 && !scan_is_repository(dir))
+		say_error("%s: as root, \"%s\" enables all repositories below "
+			  "it, also later ones",
+		    dir, command);
+	free(command);
+}
+
+/* A listed repository may be gone. True: all were good. */
+static bool do_each(char **paths, size_t nr, bool are_listed,
+    const struct wishes *w)
+{
+	const bool is_brief = nr > ENABLE_REPORT_REPOSITORIES;
+	size_t i, good = 0, gone = 0;
+
+	enable_report_quietly(is_brief);
+	for (i = 0; i < nr; i++) {
+		/* On a terminal, the lines on standard output are the
+		 * progress. */
+		if (is_brief || !isatty(STDOUT_FILENO))
+			progress_show(w ? "Enabling repositories" :
+					  "Disabling repositories",
+			    i, nr, "", "");
+		if (are_listed && is_gone(paths[i])) {
+			gone++;
+			enable_report(paths[i], "gone%s",
+			    w ? "" : ": not listed any more");
+			if (!w)
+				registry_remove(paths[i]);
+		} else if (enable_repository(paths[i], are_listed, w)) {
+			good++;
+		} else if (w && !are_listed) {
+			say_below(paths[i]);
+		}
+	}
+	progress_clear();
+	enable_report_quietly(false);
+	if (is_brief && gone)
+		enable_report(NULL, "%zu of %zu are gone", gone, nr);
+	if (is_brief)
+		enable_report(NULL, "%zu of %zu are %s now", good, nr,
+		    w ? "enabled" : "disabled");
+	return good + gone == nr;
 }
 
 static bool is_system_enabled(void)
 {
-	struct settings record = { 0 };
 	struct site site;
 	bool is;
 
 	system_site(&site);
-	is = site_read(&site, &record) && record.nr;
-	settings_done(&record);
+	is = site_look(&site) && site.before.nr &&
+	    (site.lines.nr || settings_have(&site.before, NOTE_ROOT, NULL));
 	site_done(&site);
 	return is;
 }
@@ -247,62 +232,11 @@ static bool do_all(const struct wishes *w)
 	/* While the system's configuration enables a repository, disable fails
 	 * there, so the system's configuration comes first. */
 	bool ok = !is_system_enabled() || enable_system(NULL, 0, w);
-	struct many m = { .w = w };
-	size_t i;
 
 	ok &= registry_read(&r);
-	m.all = r.nr;
-	m.is_brief = r.nr > ENABLE_REPORT_REPOSITORIES;
-	enable_report_quietly(m.is_brief);
-	for (i = 0; i < r.nr; i++) {
-		show_progress(&m);
-		m.gone += is_gone(r.paths[i]);
-		many_next(&m, do_listed(r.paths[i], w));
-	}
-	ok &= many_end(&m);
+	ok &= do_each(r.paths, r.nr, true, w);
 	registry_done(&r);
 	return ok;
-}
-
-/* DIR could not be enabled. A person may have meant what is below, so the
- * message names the first repository there. */
-static void say_below(const char *dir)
-{
-	const bool is_root = geteuid() == 0;
-	char *first = scan_is_repository(dir) ? NULL : scan_first(dir);
-	char *command = is_root ?
-	    quote_command("refd", "enable", "--system", "--root", dir, NULL) :
-	    quote_command("refd", "enable", first, NULL);
-
-	if (first && is_root)
-		say_error("%s has repositories below it, such as %s: \"%s\" "
-			  "enables all of them, also later ones",
-		    dir, first, command);
-	else if (first)
-		say_error("%s has repositories below it: \"%s\" enables one, "
-			  "and takes several",
-		    dir, command);
-	free(command);
-	free(first);
-}
-
-static bool do_repositories(char **dirs, size_t nr, const struct wishes *w)
-{
-	struct many m = { .w = w,
-		.all = nr,
-		.is_brief = nr > ENABLE_REPORT_REPOSITORIES };
-	size_t i;
-	bool ok;
-
-	enable_report_quietly(m.is_brief);
-	for (i = 0; i < nr; i++) {
-		show_progress(&m);
-		ok = enable_repository(dirs[i], false, w);
-		if (!ok && w)
-			say_below(dirs[i]);
-		many_next(&m, ok);
-	}
-	return many_end(&m);
 }
 
 /* ---- the list ---- */
@@ -329,7 +263,6 @@ static void print_listed(bool as_json, const char *state, const char *kind,
 static bool list_all(bool as_json)
 {
 	struct registry r = { 0 };
-	struct settings record = { 0 };
 	struct site site;
 	const char *root;
 	size_t i, at = 0;
@@ -339,10 +272,9 @@ static bool list_all(bool as_json)
 		print_listed(as_json, is_gone(r.paths[i]) ? "gone" : "enabled",
 		    "repository", r.paths[i]);
 	system_site(&site);
-	ok = site_read(&site, &record) && ok;
-	while ((root = system_next_root(&record, &at)))
+	ok = site_look(&site) && ok;
+	while ((root = system_next_root(&site.before, &at)))
 		print_listed(as_json, "enabled", "system", root);
-	settings_done(&record);
 	site_done(&site);
 	registry_done(&r);
 	return ok;
@@ -355,7 +287,7 @@ static bool do_what(const struct enable_request *rq, const char **roots,
 {
 	switch ((enum what)rq->what) {
 	case REPOSITORIES:
-		return do_repositories(dirs, nr, w);
+		return do_each(dirs, nr, false, w);
 	case ALL:
 		return do_all(w);
 	case SYSTEM:
@@ -385,8 +317,9 @@ bool enable_end(struct wishes *w)
 	return import_due(w->socket);
 }
 
-static int run(const struct command *c, int argc, char **argv, bool enables)
+static int run(const struct command *c, int argc, char **argv)
 {
+	const bool enables = c == &enable_command;
 	struct enable_request rq = { 0 };
 	bool needs_list, ok;
 	const char **roots;
@@ -394,10 +327,13 @@ static int run(const struct command *c, int argc, char **argv, bool enables)
 
 	argc = cli_parse(c, &rq, argc, &argv);
 	check_options(c, &rq, argc, argv);
-	roots = resolve_roots(&rq.roots, enables);
-	/* A repair, also by the doctor, changes no socket, so REFD_SOCKET
-	 * counts only for the other calls. */
-	if (!rq.socket && rq.what != ALL)
+	roots = xcalloc(rq.roots.nr, sizeof(*roots));
+	for (i = 0; i < rq.roots.nr; i++)
+		roots[i] = resolve_root(rq.roots.items[i], enables);
+	/* A repair, also by the doctor, changes no socket, and the repositories
+	 * below a root are not the user's alone, so REFD_SOCKET counts only for
+	 * named repositories. */
+	if (!rq.socket && rq.what == REPOSITORIES)
 		rq.socket = getenv("REFD_SOCKET");
 	needs_list = rq.what != LIST;
 	if (needs_list && enables)
@@ -414,16 +350,6 @@ static int run(const struct command *c, int argc, char **argv, bool enables)
 	return ok ? EXIT_DONE : EXIT_FAILED;
 }
 
-static int run_enable(const struct command *c, int argc, char **argv)
-{
-	return run(c, argc, argv, true);
-}
-
-static int run_disable(const struct command *c, int argc, char **argv)
-{
-	return run(c, argc, argv, false);
-}
-
 const struct command enable_command = {
 	.name = "enable",
 	.summary = "let refd serve the pushes to a repository",
@@ -436,7 +362,7 @@ const struct command enable_command = {
 	.manual = "refd-enable(1)",
 	.most = COMMAND_ARGUMENTS_ANY,
 	.options = enable_options,
-	.run = run_enable,
+	.run = run,
 };
 
 const struct command disable_command = {
@@ -450,5 +376,5 @@ const struct command disable_command = {
 	.manual = "refd-disable(1)",
 	.most = COMMAND_ARGUMENTS_ANY,
 	.options = disable_options,
-	.run = run_disable,
+	.run = run,
 };

@@ -13,13 +13,10 @@
 #include <sys/stat.h>
 
 #include "client/enable/site.h"
-#include "client/git/gitdir.h"
 
 struct wishes {
-	const char *socket; /* for refd.socket, or NULL */
-	bool fsync;
+	const char *socket;  /* for refd.socket, or NULL */
 	bool gate;           /* --gate */
-	bool repair;         /* only restore earlier changes */
 	const char **chains; /* prefixes of refs for the other hook */
 	size_t nr_chains;
 	char *hooks;         /* shared_hooks_place(); owned */
@@ -48,23 +45,16 @@ bool enable_repository(const char *dir, bool is_listed, const struct wishes *w);
 bool enable_checked(const char *dir, const struct stat *was,
     const struct wishes *w);
 
-/* ---- what would break (enable_check.c) ---- */
+/* ---- what would break (enable_plan.c) ---- */
 
 /* A boolean of git. A hostile repository must not end the work on other
  * repositories, so an invalid value counts as true. */
 bool enable_is_true(const struct gitconfig *config, const char *key);
-/* Whether refd serves repositories of this format. */
-bool enable_check_format(const struct site *site, const struct gitconfig *own);
 /* False: pushes would go wrong. */
 bool enable_check_pushes(const struct site *site, const struct gitconfig *all);
 /* Do values outside of the repository, such as those of enable_system(), send
  * its pushes to refd? HOOKS: core.hooksPath; NULL: unset. */
 bool enable_is_above(const struct gitconfig *all, const char *hooks);
-/* Whether this user may make the changes. */
-bool enable_check_writable(const struct site *site, bool needs_hook);
-/* Warns of settings and hooks that weaken refd's promises. */
-void enable_warn_weak(const struct gitdir *gd, const struct gitconfig *all,
-    const char *hooks);
 
 /* ---- all repositories below a directory (enable_system.c) ---- */
 

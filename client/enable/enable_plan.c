@@ -1,17 +1,23 @@
 #include "client/enable/enable_plan.h"
 #include "client/enable/hook_link.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/enable/shared_hooks.h"
+#include "client/git/owner.h"
 #include "client/git/quote.h"
 #include "client/hooks/forward.h"
 #include "client/hooks/gate_link.h"
 #include "client/request/connect.h"
+#include "client/request/unserved.h"
 
 const char *const enable_refs[2] = { "refs", "adm!:refs" };
 const char *const enable_fsync[2][2] = {
@@ -26,10 +32,86 @@ void enable_plan_done(struct enable_plan *p)
 	site_done(&p->site);
 	gitconfig_done(&p->own);
 	gitconfig_done(&p->all);
-	settings_done(&p->before);
-	settings_done(&p->wanted);
-	settings_done(&p->lines);
 	free(p->hooks);
+}
+
+/* ---- what would break ---- */
+
+static bool check_format(const struct site *site, const struct gitconfig *own)
+{
+	const char *why = unserved_format(own);
+
+	if (why)
+		say_error("%s: refd does not serve it: %s; git does",
+		    site->name, why);
+	return !why;
+}
+
+bool enable_is_true(const struct gitconfig *config, const char *key)
+{
+	static const char *const no[] = { "", "false", "no", "off", "0" };
+	const char *value = gitconfig_get(config, key);
+	size_t i;
+
+	for (i = 0; value && i < sizeof(no) / sizeof(no[0]); i++)
+		if (!strcasecmp(value, no[i]))
+			return false;
+	return value != NULL;
+}
+
+bool enable_check_pushes(const struct site *site, const struct gitconfig *all)
+{
+	if (!enable_is_true(all, "receive.shallowupdate"))
+		return true;
+	say_error("%s: receive.shallowUpdate is true, and git does not check "
+		  "shallow pushes that a proc-receive hook takes; unset it",
+	    site->name);
+	return false;
+}
+
+bool enable_is_above(const struct gitconfig *all, const char *hooks)
+{
+	return hooks && hook_link_is_refd(hooks) &&
+	    gitconfig_has_outside(all, ENABLE_PATTERNS, enable_refs[0]) &&
+	    gitconfig_has_outside(all, ENABLE_PATTERNS, enable_refs[1]);
+}
+
+/* ---- rights ---- */
+
+static bool check_owner(const struct site *site)
+{
+	const struct passwd *pw;
+	struct stat st;
+	char *name;
+
+	if (stat(site->name, &st) < 0) {
+		say_error("can't look at '%s': %s", site->name,
+		    strerror(errno));
+		return false;
+	}
+	if (owner_is_here(&st))
+		return true;
+	pw = getpwuid(st.st_uid);
+	name = pw ? xstrdup(pw->pw_name) :
+		    xasprintf("user %u", (unsigned)st.st_uid);
+	say_error("%s belongs to %s: enable it as that user or as root",
+	    site->name, name);
+	free(name);
+	return false;
+}
+
+/* Whether this user may change the repository, in DIR, which may be missing. */
+static bool check_writable(const struct site *site, const char *dir)
+{
+	if (!check_owner(site))
+		return false;
+	if (faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) == 0 ||
+	    errno == ENOENT)
+		return true;
+	say_error("%s: nothing can be made there: %s; make it writable for "
+		  "its owner",
+	    dir, strerror(errno));
+	return false;
 }
 
 /* ---- what is there ---- */
@@ -42,22 +124,10 @@ static bool load_all(struct enable_plan *p)
 	return false;
 }
 
-static bool look_at_record(struct enable_plan *p)
-{
-	settings_done(&p->before);
-	settings_done(&p->wanted);
-	settings_done(&p->lines);
-	if (!site_read(&p->site, &p->before) ||
-	    !site_lines(&p->site, &p->lines))
-		return false;
-	settings_copy(&p->before, &p->wanted);
-	return true;
-}
-
 static bool look(struct enable_plan *p)
 {
-	if (!look_at_record(p) || !site_config(&p->site, &p->own) ||
-	    !enable_check_format(&p->site, &p->own) || !load_all(p))
+	if (!site_lock(&p->site) || !site_config(&p->site, &p->own) ||
+	    !check_format(&p->site, &p->own) || !load_all(p))
 		return false;
 	p->hooks = gitconfig_hooks_path(&p->all, p->gd);
 	p->hooks_are_set = p->hooks != NULL;
@@ -68,31 +138,47 @@ static bool look(struct enable_plan *p)
 
 /* ---- wishes ---- */
 
-/* A value in the configuration itself overrules refd's. */
-static bool wish(struct enable_plan *p, const char *key, const char *value)
+bool enable_wish(struct site *site, const struct gitconfig *own,
+    const char *key, const char *value)
 {
-	const char *now = gitconfig_get(&p->own, key);
+	const char *now = gitconfig_get(own, key);
 	char *command;
 
 	if (now && strcmp(now, value)) {
-		command = quote_command("git", "config", "--file",
-		    p->site.config, "--unset-all", key, NULL);
+		command = quote_command("git", "config", "--file", site->config,
+		    "--unset-all", key, NULL);
 		say_error("%s: its own %s is %s, which would count, and not "
 			  "%s; run \"%s\" first",
-		    p->site.name, key, now, value, command);
+		    site->name, key, now, value, command);
 		free(command);
 		return false;
 	}
 	if (!now)
-		settings_set(&p->wanted, key, value);
+		settings_set(&site->wanted, key, value);
 	return true;
+}
+
+void enable_wish_defaults(struct site *site, const struct gitconfig *set)
+{
+	size_t i;
+
+	for (i = 0; i < 2; i++)
+		if (!gitconfig_get(set, enable_fsync[i][0]))
+			settings_set(&site->wanted, enable_fsync[i][0],
+			    enable_fsync[i][1]);
+	for (i = 0; i < 2; i++)
+		if (!gitconfig_get(set, enable_no_packing[i]))
+			settings_set(&site->wanted, enable_no_packing[i],
+			    "false");
+	if (access(site->config, F_OK) < 0)
+		settings_set(&site->wanted, NOTE_CONFIG, "true");
 }
 
 /* One more value of KEY. */
 static void wish_also(struct enable_plan *p, const char *key, const char *value)
 {
 	if (!gitconfig_has(&p->own, key, value))
-		settings_add(&p->wanted, key, value);
+		settings_add(&p->site.wanted, key, value);
 }
 
 /* ---- the hook ---- */
@@ -108,7 +194,7 @@ static bool has_chained_hook(const struct enable_plan *p)
  * which finds the other hook. */
 static bool plan_past_other(struct enable_plan *p)
 {
-	settings_set(&p->wanted, HOOKS_PATH, p->w->hooks);
+	settings_set(&p->site.wanted, HOOKS_PATH, p->w->hooks);
 	return shared_hooks_are_there(p->w->hooks);
 }
 
@@ -118,7 +204,7 @@ static bool plan_shared_hook(struct enable_plan *p)
 {
 	/* refd may be installed in a different place by now, so the path is set
 	 * again. */
-	if (settings_have(&p->before, HOOKS_PATH, p->hooks))
+	if (settings_have(&p->site.before, HOOKS_PATH, p->hooks))
 		return plan_past_other(p);
 	if (hook_link_is_refd(p->hooks))
 		return true;
@@ -130,22 +216,29 @@ static bool plan_shared_hook(struct enable_plan *p)
 	return false;
 }
 
+/* HOOK becomes a link to refd in the repository's own directory. */
+static bool plan_link(struct enable_plan *p, enum hook_name hook,
+    const char *note, bool *makes)
+{
+	if (!hook_link_may_be_in(p->site.hooks, hook))
+		return false;
+	settings_set(&p->site.wanted, note, p->w->self);
+	*makes = !hook_link_leads_to(p->site.hooks, hook, p->w->self);
+	if (*makes && access(p->site.hooks, F_OK) < 0)
+		settings_set(&p->site.wanted, NOTE_HOOKS, "true");
+	return !*makes || check_writable(&p->site, p->site.hooks);
+}
+
 static bool plan_own_hook(struct enable_plan *p)
 {
-	const char *mine = settings_get(&p->before, NOTE_HOOK);
-	enum hook_state is = hook_link_look(p->site.hooks, p->w->self, mine);
+	const char *mine = settings_get(&p->site.before, NOTE_HOOK);
 
+	if (hook_link_is_free(p->site.hooks, p->w->self, mine))
+		return plan_link(p, HOOK_PROC_RECEIVE, NOTE_HOOK,
+		    &p->makes_hook);
 	if (!hook_link_may_be_in(p->site.hooks, HOOK_PROC_RECEIVE))
 		return false;
-	if (is != HOOK_OTHER) {
-		settings_set(&p->wanted, NOTE_HOOK, p->w->self);
-		p->makes_hook = !hook_link_leads_to(p->site.hooks,
-		    HOOK_PROC_RECEIVE, p->w->self);
-		if (p->makes_hook && access(p->site.hooks, F_OK) < 0)
-			settings_set(&p->wanted, NOTE_HOOKS, "true");
-		return true;
-	}
-	if (p->w->nr_chains || settings_have(&p->before, HOOKS_PATH, NULL))
+	if (p->w->nr_chains || settings_have(&p->site.before, HOOKS_PATH, NULL))
 		return plan_past_other(p);
 	say_error("%s: there is another proc-receive hook in %s; "
 		  "--chain PREFIX leaves it the refs below PREFIX",
@@ -174,7 +267,7 @@ static bool plan_hook(struct enable_plan *p)
 static bool is_forwarded(const struct enable_plan *p, const char *hook)
 {
 	return !p->hooks_are_set || forward_is(hook) ||
-	    settings_have(&p->before, HOOKS_PATH, p->hooks);
+	    settings_have(&p->site.before, HOOKS_PATH, p->hooks);
 }
 
 static bool plan_gate(struct enable_plan *p)
@@ -191,89 +284,59 @@ static bool plan_gate(struct enable_plan *p)
 	free(hook);
 	if (!ok || is_linked)
 		return ok;
-	if (!hook_link_may_be_in(p->site.hooks, HOOK_GATE))
-		return false;
-	settings_set(&p->wanted, NOTE_GATE, p->w->self);
-	p->makes_gate =
-	    !hook_link_leads_to(p->site.hooks, HOOK_GATE, p->w->self);
-	if (p->makes_gate && access(p->site.hooks, F_OK) < 0)
-		settings_set(&p->wanted, NOTE_HOOKS, "true");
-	return true;
+	return plan_link(p, HOOK_GATE, NOTE_GATE, &p->makes_gate);
 }
 
 /* A gate stays until refd disable. On a node of several, the gate keeps git
  * from writing, so each repository there gets a gate. */
 static bool wants_gate(const struct enable_plan *p)
 {
-	return p->w->gate || settings_have(&p->before, NOTE_GATE, NULL) ||
+	return p->w->gate || settings_have(&p->site.before, NOTE_GATE, NULL) ||
 	    connect_is_in_group(p->gd);
 }
 
 /* ---- the configuration ---- */
 
-/* A repair sets only what enable had set. */
-static bool wants_fsync(const struct enable_plan *p)
-{
-	if (p->w->repair && p->before.nr)
-		return settings_have(&p->before, enable_fsync[0][0], NULL) ||
-		    settings_have(&p->before, enable_fsync[1][0], NULL);
-	return p->w->fsync;
-}
-
 /* Without refd's own hook, git would refuse pushes for a value of others, too,
  * so both values go with the hook. */
 static bool plan_config(struct enable_plan *p)
 {
-	const bool has_hook = settings_have(&p->wanted, NOTE_HOOK, NULL);
+	const bool has_hook = settings_have(&p->site.wanted, NOTE_HOOK, NULL);
 	size_t i;
 
-	if (p->w->socket && !wish(p, "refd.socket", p->w->socket))
+	if (p->w->socket &&
+	    !enable_wish(&p->site, &p->own, "refd.socket", p->w->socket))
 		return false;
-	for (i = 0; wants_fsync(p) && i < 2; i++)
-		if (!gitconfig_get(&p->all, enable_fsync[i][0]))
-			settings_set(&p->wanted, enable_fsync[i][0],
-			    enable_fsync[i][1]);
-	for (i = 0; i < 2; i++)
-		if (!gitconfig_get(&p->all, enable_no_packing[i]))
-			settings_set(&p->wanted, enable_no_packing[i], "false");
+	enable_wish_defaults(&p->site, &p->all);
 	for (i = 0; i < 2; i++)
 		if (has_hook)
-			settings_add(&p->wanted, ENABLE_PATTERNS,
+			settings_add(&p->site.wanted, ENABLE_PATTERNS,
 			    enable_refs[i]);
 		else
 			wish_also(p, ENABLE_PATTERNS, enable_refs[i]);
-	if (access(p->site.config, F_OK) < 0)
-		settings_set(&p->wanted, NOTE_CONFIG, "true");
 	return true;
 }
 
 /* Does the system's configuration enable the repository? */
 static bool is_enabled_above(const struct enable_plan *p)
 {
-	return p->hooks_are_set && !p->before.nr &&
+	return p->hooks_are_set && !p->site.before.nr &&
 	    enable_is_above(&p->all, p->hooks) && !p->w->socket &&
 	    !p->w->nr_chains && !wants_gate(p);
 }
 
 bool enable_plan_make(struct enable_plan *p)
 {
-	if (!look(p) || !enable_check_pushes(&p->site, &p->all))
+	if (!check_writable(&p->site, p->site.name) || !look(p) ||
+	    !enable_check_pushes(&p->site, &p->all))
 		return false;
 	p->by_system = is_enabled_above(p);
 	if (p->by_system)
 		return true;
-	/* Another command may have changed the record before the lock, so the
-	 * record is read again. */
-	if (!enable_check_writable(&p->site, false) || !site_lock(&p->site) ||
-	    !look_at_record(p) || !plan_hook(p) ||
-	    (wants_gate(p) && !plan_gate(p)))
+	if (!plan_hook(p) || (wants_gate(p) && !plan_gate(p)) ||
+	    !plan_config(p))
 		return false;
-	if ((p->makes_hook || p->makes_gate) &&
-	    !enable_check_writable(&p->site, true))
-		return false;
-	if (!plan_config(p))
-		return false;
-	p->changes = p->makes_hook || p->makes_gate || !p->lines.nr ||
-	    !settings_are_same(&p->before, &p->wanted);
+	p->changes = p->makes_hook || p->makes_gate || !p->site.lines.nr ||
+	    !settings_are_same(&p->site.before, &p->site.wanted);
 	return true;
 }

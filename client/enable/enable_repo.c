@@ -179,20 +179,15 @@ static int hear(void *arg, const char *data, size_t len)
 		return daemon_of_read(&e->socket, path, e->at.st.st_uid);
 	if (!may_name(e, path))
 		return false;
-	switch ((enum request_for)data[0]) {
-	case LISTING:
+	if (data[0] == LISTING)
 		registry_add(path);
-		return true;
-	case UNLISTING:
+	else if (data[0] == UNLISTING)
 		registry_remove(path);
-		return true;
-	case IMPORT:
+	else if (data[0] == IMPORT)
 		import_later(path);
-		return true;
-	case DAEMON:
-		break;
-	}
-	return false;
+	else
+		return false;
+	return true;
 }
 
 /* refd-group makes a repository under such a name, for which nobody asks the
@@ -224,8 +219,8 @@ static bool sync_tables(const struct enable_plan *p)
 	int err;
 
 	if (!gitconfig_is_reftable(&p->own) ||
-	    !settings_have(&p->wanted, key, NULL) ||
-	    (p->lines.nr && settings_have(&p->before, key, NULL)))
+	    !settings_have(&p->site.wanted, key, NULL) ||
+	    (p->site.lines.nr && settings_have(&p->site.before, key, NULL)))
 		return true;
 	err = durable_sync_fs(p->site.config);
 	if (err)
@@ -240,24 +235,18 @@ static bool sync_tables(const struct enable_plan *p)
  * hooks come first. */
 static bool write_record(const struct enable_plan *p, bool is_first)
 {
-	if (is_first == (p->lines.nr != 0) ||
-	    settings_are_same(&p->before, &p->wanted))
-		return true;
-	return site_write(&p->site, &p->before, &p->wanted);
+	return is_first == (p->site.lines.nr != 0) || site_save(&p->site);
 }
 
 /* If the configuration names a missing hook, git refuses every push, so the
  * hook comes first. */
 static bool make(const struct enable_plan *p)
 {
-	if (settings_have(&p->wanted, NOTE_HOOKS, NULL) &&
-	    !hook_link_make_directory(p->site.hooks))
-		return false;
 	if (p->makes_hook &&
 	    !hook_link_make(p->site.hooks, HOOK_PROC_RECEIVE, p->w->self))
 		return false;
 	return write_record(p, false) &&
-	    (p->lines.nr || site_include(&p->site, SITE_LINE)) &&
+	    (p->site.lines.nr || site_include(&p->site, SITE_LINE)) &&
 	    (!p->makes_gate ||
 		hook_link_make(p->site.hooks, HOOK_GATE, p->w->self));
 }
@@ -290,7 +279,8 @@ static bool ask_daemon(const struct enable_plan *p)
 	/* A node refuses updates until the others have the refs. */
 	if (import_is_due(p->gd))
 		probe = PROBE_OK;
-	is_refused = probe == PROBE_REFUSED && !p->by_system && !p->lines.nr;
+	is_refused = probe == PROBE_REFUSED && !p->by_system &&
+	    !p->site.lines.nr;
 	if (is_refused)
 		say_error("%s: not enabled, because the daemon at %s does not "
 			  "serve it and would refuse every push: %s",
@@ -330,8 +320,6 @@ static bool enable_once(const char *dir, const struct gitdir *gd,
 
 	site_init(&p.site, dir);
 	ok = enable_plan_make(&p);
-	if (ok)
-		enable_warn_weak(gd, &p.all, p.hooks);
 	if (ok && !is_aside(dir))
 		ok = ask_daemon(&p);
 	if (ok && p.by_system)
@@ -376,7 +364,6 @@ static bool enable(const char *dir, const struct gitdir *gd,
 struct undoing {
 	const struct gitdir *gd;
 	struct site site;
-	struct settings record, lines;
 	bool has_hook, has_gate; /* refd's, in the site's directory */
 };
 
@@ -389,7 +376,7 @@ static bool unset_values(const struct undoing *u)
 	size_t i;
 
 	for (i = 0; ok && i < 2; i++)
-		if (settings_have(&u->record, ENABLE_PATTERNS,
+		if (settings_have(&u->site.before, ENABLE_PATTERNS,
 			enable_refs[i]) &&
 		    gitconfig_has(&own, ENABLE_PATTERNS, enable_refs[i]))
 			ok = site_unset(&u->site, ENABLE_PATTERNS,
@@ -425,64 +412,44 @@ static bool names_no_hook(const struct undoing *u)
 	return ok;
 }
 
-static bool remove_lines(const struct undoing *u)
-{
-	const bool made = settings_have(&u->record, NOTE_CONFIG, NULL);
-	bool ok = true;
-	size_t i;
-
-	for (i = 0; ok && i < u->lines.nr; i++)
-		ok = site_exclude(&u->site, u->lines.items[i].key, made);
-	return ok;
-}
-
 static bool remove_hook(const struct undoing *u, enum hook_name hook,
     const char *note)
 {
-	const char *target = settings_get(&u->record, note);
+	const char *target = settings_get(&u->site.before, note);
 
 	return hook_link_remove(u->site.hooks, hook, target ? target : "");
 }
 
 /* The hooks go after the line, which is off the disk by then. With --chain the
  * hook there is the user's, and stays. */
-static bool undo(const struct undoing *u)
+static bool undo(struct undoing *u)
 {
-	const struct settings none = { 0 };
-	bool ok = remove_lines(u);
+	bool ok = site_exclude(&u->site, NULL);
 
 	if (u->has_hook)
 		ok = ok && unset_values(u) && names_no_hook(u) &&
 		    remove_hook(u, HOOK_PROC_RECEIVE, NOTE_HOOK);
 	if (u->has_gate)
 		ok = ok && remove_hook(u, HOOK_GATE, NOTE_GATE);
-	if (ok && settings_have(&u->record, NOTE_HOOKS, NULL) &&
+	if (ok && settings_have(&u->site.before, NOTE_HOOKS, NULL) &&
 	    rmdir(u->site.hooks) == 0)
 		enable_report(u->site.hooks, "removed");
-	return ok && (!u->record.nr || site_write(&u->site, &u->record, &none));
+	settings_done(&u->site.wanted);
+	return ok && site_save(&u->site);
 }
 
 /* Without a record, the links tell which hooks are refd's. */
 static bool look(struct undoing *u)
 {
 	char *gate = xasprintf("%s/" GATE_LINK_NAME, u->site.hooks);
-	bool ok =
-	    site_read(&u->site, &u->record) && site_lines(&u->site, &u->lines);
+	bool ok = site_lock(&u->site);
 
-	u->has_hook = settings_have(&u->record, NOTE_HOOK, NULL) ||
+	u->has_hook = settings_have(&u->site.before, NOTE_HOOK, NULL) ||
 	    hook_link_is_refd(u->site.hooks);
-	u->has_gate =
-	    settings_have(&u->record, NOTE_GATE, NULL) || gate_link_is(gate);
+	u->has_gate = settings_have(&u->site.before, NOTE_GATE, NULL) ||
+	    gate_link_is(gate);
 	free(gate);
 	return ok;
-}
-
-/* Another command may change all of it until the lock, so all is read again. */
-static bool look_again(struct undoing *u)
-{
-	settings_done(&u->record);
-	settings_done(&u->lines);
-	return site_lock(&u->site) && look(u);
 }
 
 /* The values of enable_system(), or of a person. */
@@ -546,20 +513,15 @@ static bool disable(const char *dir, const struct gitdir *gd)
 
 	site_init(&u.site, dir);
 	ok = look(&u);
-	found = u.record.nr || u.lines.nr || u.has_hook || u.has_gate;
+	found = u.site.before.nr || u.site.lines.nr || u.has_hook || u.has_gate;
 	if (ok)
 		tell_daemon(gd);
-	if (ok && found)
-		ok = look_again(&u) && undo(&u);
-	else if (ok)
-		site_clean(&u.site);
+	ok = ok && undo(&u);
 	if (ok)
 		request(UNLISTING, dir);
 	is_above = ok && is_enabled_above(dir, gd);
 	if (ok && !found && !is_above)
 		enable_report(dir, "not enabled");
-	settings_done(&u.record);
-	settings_done(&u.lines);
 	site_done(&u.site);
 	return ok && !is_above;
 }
@@ -590,13 +552,6 @@ static bool is_checked(const struct enabling *e, const struct gitdir *gd)
 	return false;
 }
 
-static bool do_there(const struct enabling *e, const char *dir,
-    const struct gitdir *gd)
-{
-	return is_in_place(e, dir) && is_checked(e, gd) &&
-	    (e->w ? enable(dir, gd, e->w) : disable(dir, gd));
-}
-
 static int work(void *arg)
 {
 	const struct enabling *e = arg;
@@ -606,7 +561,8 @@ static int work(void *arg)
 
 	if (!ok)
 		say_error("%s", why.data);
-	ok = ok && do_there(e, gd.common, &gd);
+	ok = ok && is_in_place(e, gd.common) && is_checked(e, &gd) &&
+	    (e->w ? enable(gd.common, &gd, e->w) : disable(gd.common, &gd));
 	gitdir_done(&gd);
 	text_done(&why);
 	return ok ? 0 : 1;

@@ -7,46 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "client/enable/enable.h"
+#include "client/base/scan.h"
+#include "client/enable/enable_plan.h"
 #include "client/enable/enable_report.h"
 #include "client/enable/hook_link.h"
 #include "client/enable/registry.h"
-#include "client/enable/scan.h"
 #include "client/enable/shared_hooks.h"
 #include "client/enable/system.h"
 #include "client/git/owner.h"
 #include "client/git/quote.h"
 #include "client/request/connect.h"
 #include "client/request/daemons.h"
-
-/* The record, and the lines that include it. */
-struct system {
-	struct site site;
-	struct settings before, wanted;
-	struct settings lines; /* found */
-};
-
-static bool system_init(struct system *sy)
-{
-	bool ok;
-
-	memset(sy, 0, sizeof(*sy));
-	system_site(&sy->site);
-	ok = site_lock(&sy->site) && site_read(&sy->site, &sy->before) &&
-	    site_lines(&sy->site, &sy->lines);
-	settings_copy(&sy->before, &sy->wanted);
-	return ok;
-}
-
-static void system_done(struct system *sy)
-{
-	site_done(&sy->site);
-	settings_done(&sy->before);
-	settings_done(&sy->wanted);
-	settings_done(&sy->lines);
-}
 
 /* ---- what would break ---- */
 
@@ -70,14 +42,10 @@ static bool may_say(const char *file)
 }
 
 /* The owner may have enabled the repository with another refd. */
-static bool is_recorded(const struct site *site, const char *hooks)
+static bool is_recorded(struct site *site, const char *hooks)
 {
-	struct settings record = { 0 };
-	bool is = site_read(site, &record) &&
-	    settings_have(&record, HOOKS_PATH, hooks);
-
-	settings_done(&record);
-	return is;
+	return site_look(site) &&
+	    settings_have(&site->before, HOOKS_PATH, hooks);
 }
 
 /* The owner chose the path, so a link that root made could be anywhere. */
@@ -99,7 +67,7 @@ static void say_hidden(const struct gitdir *gd, const char *hooks,
 	free(hook);
 }
 
-static bool breaks_config(const struct site *site, const struct gitdir *gd,
+static bool breaks_config(struct site *site, const struct gitdir *gd,
     const struct wishes *w)
 {
 	struct gitconfig own = { 0 };
@@ -164,80 +132,6 @@ static void look_at(const char *dir, void *data)
 	text_done(&why);
 }
 
-/* ---- enabling ---- */
-
-static bool is_plain(const char *root)
-{
-	if (!root[strcspn(root, "*?[\\\"\n")])
-		return true;
-	say_error("%s: git would take that for a pattern", root);
-	return false;
-}
-
-/* Adds ROOTS. False: something below a new root would break. */
-static bool plan_roots(struct system *sy, const char **roots, size_t nr,
-    const struct wishes *w)
-{
-	struct root_look look = { .w = w };
-	size_t i;
-
-	for (i = 0; i < nr; i++) {
-		if (!is_plain(roots[i]))
-			return false;
-		if (settings_have(&sy->before, NOTE_ROOT, roots[i]))
-			continue;
-		scan_repositories(roots[i], look_at, &look);
-		settings_add(&sy->wanted, NOTE_ROOT, roots[i]);
-	}
-	return !look.breaks;
-}
-
-/* A value in the system configuration itself would overrule the record. */
-static bool is_overruled(const struct system *sy,
-    const struct gitconfig *system, const char *key, const char *wanted)
-{
-	const char *set = gitconfig_get(system, key);
-
-	if (!set || !wanted || !strcmp(set, wanted))
-		return false;
-	say_error("%s: %s is %s there, which would count, and not %s; run "
-		  "\"git config --system --unset-all %s\" first",
-	    sy->site.name, key, set, wanted, key);
-	return true;
-}
-
-/* Earlier settings of the record stay. */
-static bool plan(struct system *sy, const struct wishes *w)
-{
-	bool fsync = w->repair ?
-	    settings_have(&sy->before, enable_fsync[0][0], NULL) :
-	    w->fsync;
-	struct gitconfig system = { 0 };
-	struct settings *s = &sy->wanted;
-	bool ok = site_config(&sy->site, &system) &&
-	    !is_overruled(sy, &system, HOOKS_PATH, w->hooks) &&
-	    !is_overruled(sy, &system, "refd.socket", w->socket);
-	size_t i;
-
-	settings_set(s, HOOKS_PATH, w->hooks);
-	for (i = 0; fsync && i < 2; i++)
-		if (!gitconfig_get(&system, enable_fsync[i][0]))
-			settings_set(s, enable_fsync[i][0], enable_fsync[i][1]);
-	for (i = 0; i < 2; i++)
-		if (!gitconfig_get(&system, enable_no_packing[i]))
-			settings_set(s, enable_no_packing[i], "false");
-	for (i = 0; i < 2; i++)
-		settings_add(s, ENABLE_PATTERNS, enable_refs[i]);
-	if (w->socket)
-		settings_set(s, "refd.socket", w->socket);
-	for (i = 0; i < w->nr_chains; i++)
-		settings_add(s, "refd.chain", w->chains[i]);
-	if (access(sy->site.config, F_OK) < 0)
-		settings_set(s, NOTE_CONFIG, "true");
-	gitconfig_done(&system);
-	return ok;
-}
-
 /* ---- who serves ---- */
 
 /* Pushes would go to the daemon on SOCKET, so this one has to serve ROOT. */
@@ -253,10 +147,10 @@ static bool check_daemons(const struct daemons *all, const char *socket,
 	other = daemons_other(all, root, socket);
 	if (other) {
 		daemons_describe(other, &who);
-		command = quote_command("refd", "enable", "--system",
-		    "--socket", other->socket, "--root", root, NULL);
+		command = quote_command("refd", "enable", "--socket",
+		    other->socket, NULL);
 		say_error("%s: not enabled, because it is served by the daemon "
-			  "on %s; run \"%s\"",
+			  "on %s; run \"%s\" with the repositories there",
 		    root, who.data, command);
 		free(command);
 	} else if (mine && mine->nr_roots) {
@@ -275,184 +169,154 @@ static bool check_daemons(const struct daemons *all, const char *socket,
 	return !other && !(mine && mine->nr_roots);
 }
 
-/* All roots share one file, so another socket moves the recorded roots, too. */
-static bool are_served(const struct system *sy, const char **roots, size_t nr,
-    const struct wishes *w)
+/* All roots have one socket, which an administrator may have put into the
+ * record, for the roots alone. */
+static bool are_served(const struct site *site, const struct gitconfig *system,
+    const char **roots, size_t nr)
 {
-	const char *was = settings_get(&sy->before, "refd.socket");
-	const char *before = was ? was : REFD_SYSTEM_SOCKET, *root;
-	const char *socket = w->socket ? w->socket : before;
-	const bool moves = strcmp(socket, before) != 0;
+	const char *set = gitconfig_get(system, "refd.socket");
+	const char *noted = settings_get(&site->before, "refd.socket");
+	const char *socket = set ? set : noted ? noted : REFD_SYSTEM_SOCKET;
 	struct daemons all = { 0 };
 	bool ok = true;
-	size_t i, at = 0;
+	size_t i;
 
 	daemons_find(&all, socket);
 	for (i = 0; i < nr; i++)
-		ok &= settings_have(&sy->before, NOTE_ROOT, roots[i]) ||
+		ok &= settings_have(&site->before, NOTE_ROOT, roots[i]) ||
 		    check_daemons(&all, socket, roots[i]);
-	while (moves && (root = system_next_root(&sy->before, &at)))
-		ok &= check_daemons(&all, socket, root);
 	daemons_done(&all);
+	return ok;
+}
+
+/* ---- enabling ---- */
+
+static bool is_plain(const char *root)
+{
+	if (!root[strcspn(root, "*?[\\\"\n")])
+		return true;
+	say_error("%s: git would take that for a pattern", root);
+	return false;
+}
+
+/* Adds ROOTS. False: something below a new root would break. */
+static bool plan_roots(struct site *site, const char **roots, size_t nr,
+    const struct wishes *w)
+{
+	struct root_look look = { .w = w };
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		if (!is_plain(roots[i]))
+			return false;
+		if (settings_have(&site->before, NOTE_ROOT, roots[i]))
+			continue;
+		scan_repositories(roots[i], look_at, &look);
+		settings_add(&site->wanted, NOTE_ROOT, roots[i]);
+	}
+	return !look.breaks;
+}
+
+/* Earlier settings of the record stay. */
+static bool plan(struct site *site, const char **roots, size_t nr,
+    const struct wishes *w)
+{
+	struct gitconfig system = { 0 };
+	bool ok = site_config(site, &system) &&
+	    enable_wish(site, &system, HOOKS_PATH, w->hooks) &&
+	    are_served(site, &system, roots, nr);
+	size_t i;
+
+	/* The record has the hooks, also if the configuration has them now. */
+	settings_set(&site->wanted, HOOKS_PATH, w->hooks);
+	enable_wish_defaults(site, &system);
+	for (i = 0; i < 2; i++)
+		settings_add(&site->wanted, ENABLE_PATTERNS, enable_refs[i]);
+	for (i = 0; i < w->nr_chains; i++)
+		settings_add(&site->wanted, "refd.chain", w->chains[i]);
+	gitconfig_done(&system);
 	return ok;
 }
 
 /* ---- the files ---- */
 
-static bool is_among(const char *root, const char **roots, size_t nr)
+static bool is_without_root(const struct site *site, size_t nr)
 {
-	size_t i;
-
-	for (i = 0; i < nr; i++)
-		if (!strcmp(roots[i], root))
-			return true;
-	return false;
-}
-
-/* A root that is not in ROOTS, or NULL if there is none. */
-static const char *other_root(const struct settings *record, const char **roots,
-    size_t nr)
-{
-	const char *root;
-	size_t at = 0;
-
-	while ((root = system_next_root(record, &at)))
-		if (!is_among(root, roots, nr))
-			return root;
-	return NULL;
-}
-
-/* One file serves all roots, so all roots have one socket. A new root must not
- * change the socket of another root, nor get that socket unasked. Without ROOTS
- * the options apply to all roots. */
-static bool keeps_sockets(const struct system *sy, const char **roots,
-    size_t nr, const struct wishes *w)
-{
-	const char *other = nr ? other_root(&sy->before, roots, nr) : NULL;
-	const char *socket = settings_get(&sy->before, "refd.socket");
-	bool keeps = !other ||
-	    (!socket == !w->socket && (!socket || !strcmp(socket, w->socket)));
-
-	if (!keeps)
-		say_error("%s: one file, %s, names the socket for all roots, "
-			  "and %s uses %s%s: if one daemon serves both, %s; "
-			  "if not, enable each repository below %s by itself "
-			  "(refd enable --socket PATH REPOSITORY)",
-		    roots[0], sy->site.record, other,
-		    socket ? "--socket " : "the default socket",
-		    socket ? socket : "",
-		    socket ? "name that socket, too" : "name no socket",
-		    roots[0]);
-	return keeps;
-}
-
-static bool is_without_root(const struct system *sy, size_t nr,
-    const struct wishes *w)
-{
-	if (nr || settings_have(&sy->before, NOTE_ROOT, NULL) || w->repair)
+	if (nr || settings_have(&site->before, NOTE_ROOT, NULL))
 		return false;
 	say_error("--root names the directory with the repositories");
 	return true;
 }
 
-static bool include(const struct system *sy)
+static bool include(const struct site *site)
 {
 	const char *root;
 	size_t at = 0;
 	bool ok = true;
 
-	while (ok && (root = system_next_root(&sy->wanted, &at))) {
+	while (ok && (root = system_next_root(&site->wanted, &at))) {
 		char *key = system_key(root);
 
-		ok = settings_have(&sy->lines, key, NULL) ||
-		    site_include(&sy->site, key);
+		ok = site_include(site, key);
 		free(key);
 	}
 	return ok;
 }
 
-/* A line counts at once, so the record is there before. */
-static bool carry_out(const struct system *sy)
+static bool enable(struct site *site, const char **roots, size_t nr,
+    const struct wishes *w)
 {
-	return (settings_are_same(&sy->before, &sy->wanted) ||
-		   site_write(&sy->site, &sy->before, &sy->wanted)) &&
-	    include(sy);
-}
-
-static bool enable(const char **roots, size_t nr, const struct wishes *w)
-{
-	struct system sy;
-	bool ok = system_init(&sy) && !is_without_root(&sy, nr, w) &&
-	    keeps_sockets(&sy, roots, nr, w) && are_served(&sy, roots, nr, w) &&
-	    plan(&sy, w) && plan_roots(&sy, roots, nr, w) &&
-	    shared_hooks_are_there(w->hooks);
-
-	if (ok && settings_are_same(&sy.before, &sy.wanted) &&
-	    system_holds(&sy.wanted, &sy.lines))
-		enable_report(sy.site.name, "enabled already");
-	ok = ok && carry_out(&sy);
-	system_done(&sy);
-	return ok;
+	if (is_without_root(site, nr) || !plan(site, roots, nr, w) ||
+	    !plan_roots(site, roots, nr, w) ||
+	    !shared_hooks_are_there(w->hooks))
+		return false;
+	if (settings_are_same(&site->before, &site->wanted) &&
+	    system_holds(site))
+		enable_report(site->name, "enabled already");
+	/* A line counts at once, so the record is there before. */
+	return site_save(site) && include(site);
 }
 
 /* ---- and back ---- */
 
 /* Removes the line of ROOT, or all lines if ROOT is NULL. */
-static bool exclude(struct system *sy, const char *root)
+static bool exclude(struct site *site, const char *root)
 {
-	const bool made = settings_have(&sy->before, NOTE_CONFIG, NULL);
 	char *key = root ? system_key(root) : NULL;
-	bool ok = true;
-	size_t i;
+	bool ok = site_exclude(site, key);
 
-	if (root && !settings_have(&sy->before, NOTE_ROOT, root))
-		enable_report(sy->site.name, "%s: not enabled", root);
-	for (i = 0; ok && i < sy->lines.nr; i++)
-		if (!key || gitconfig_is_key(sy->lines.items[i].key, key))
-			ok = site_exclude(&sy->site, sy->lines.items[i].key,
-			    made);
-	settings_remove(&sy->wanted, NOTE_ROOT, root);
+	if (root && !settings_have(&site->before, NOTE_ROOT, root))
+		enable_report(site->name, "%s: not enabled", root);
+	settings_remove(&site->wanted, NOTE_ROOT, root);
 	free(key);
 	return ok;
 }
 
-static bool undo(const struct system *sy)
-{
-	const struct settings none = { 0 };
-
-	return site_write(&sy->site, &sy->before, &none);
-}
-
-static bool disable_roots(struct system *sy, const char **roots, size_t nr)
+/* The settings go with the last root. */
+static bool disable(struct site *site, const char **roots, size_t nr)
 {
 	bool ok = true;
 	size_t i;
 
+	if (!nr && !site->before.nr && !site->lines.nr)
+		enable_report(site->name, "not enabled");
 	for (i = 0; ok && i < nr; i++)
-		ok = exclude(sy, roots[i]);
+		ok = exclude(site, roots[i]);
 	if (!nr)
-		ok = exclude(sy, NULL);
-	if (ok && !settings_have(&sy->wanted, NOTE_ROOT, NULL))
-		return undo(sy);
-	return ok &&
-	    (settings_are_same(&sy->before, &sy->wanted) ||
-		site_write(&sy->site, &sy->before, &sy->wanted));
-}
-
-static bool disable(const char **roots, size_t nr)
-{
-	struct system sy;
-	bool ok = system_init(&sy);
-
-	if (ok && !sy.before.nr && !sy.lines.nr)
-		enable_report(sy.site.name, "not enabled");
-	else
-		ok = ok && disable_roots(&sy, roots, nr);
-	system_done(&sy);
-	return ok;
+		ok = exclude(site, NULL);
+	if (ok && !settings_have(&site->wanted, NOTE_ROOT, NULL))
+		settings_done(&site->wanted);
+	return ok && site_save(site);
 }
 
 bool enable_system(const char **roots, size_t nr, const struct wishes *w)
 {
-	return w ? enable(roots, nr, w) : disable(roots, nr);
+	struct site site;
+	bool ok;
+
+	system_site(&site);
+	ok = site_lock(&site) &&
+	    (w ? enable(&site, roots, nr, w) : disable(&site, roots, nr));
+	site_done(&site);
+	return ok;
 }

@@ -73,20 +73,17 @@ bool hook_link_leads_to(const char *hooks, enum hook_name hook,
 	return does;
 }
 
-enum hook_state hook_link_look(const char *hooks, const char *self,
-    const char *mine)
+bool hook_link_is_free(const char *hooks, const char *self, const char *mine)
 {
 	char *path = path_of(hooks, HOOK_PROC_RECEIVE);
-	enum hook_state is = HOOK_OTHER;
 	struct stat st;
+	bool is = lstat(path, &st) < 0 || leads_to(AT_FDCWD, path, self);
 
-	if (leads_to(AT_FDCWD, path, self) ||
-	    (!mine && gate_link_is_this_program(path)))
-		is = HOOK_REFD;
-	else if (lstat(path, &st) < 0 ||
-	    (mine && leads_to(AT_FDCWD, path, mine)) ||
-	    (mine && S_ISLNK(st.st_mode) && access(path, F_OK) < 0))
-		is = HOOK_MISSING;
+	if (!is && mine)
+		is = leads_to(AT_FDCWD, path, mine) ||
+		    (S_ISLNK(st.st_mode) && access(path, F_OK) < 0);
+	else if (!is)
+		is = gate_link_is_this_program(path);
 	free(path);
 	return is;
 }
@@ -188,10 +185,13 @@ static int put(int dir, const struct hook_names *n, const char *target)
 bool hook_link_make(const char *hooks, enum hook_name hook, const char *target)
 {
 	const struct hook_names *n = &names_of[hook];
+	bool is_new = mkdir(hooks, 0777) == 0;
 	int dir = open_hooks(hooks), err = dir < 0 ? dir : 0;
 	bool done = !err && leads_to(dir, n->name, target);
 	char *path = path_of(hooks, hook);
 
+	if (is_new)
+		enable_report(hooks, "made");
 	if (!err && !done)
 		err = put(dir, n, target);
 	if (!err && fsync(dir) < 0)
@@ -208,17 +208,6 @@ bool hook_link_make(const char *hooks, enum hook_name hook, const char *target)
 		close(dir);
 	free(path);
 	return !err;
-}
-
-bool hook_link_make_directory(const char *dir)
-{
-	if (mkdir(dir, 0777) == 0) {
-		enable_report(dir, "made");
-	} else if (errno != EEXIST) {
-		say_error("cannot make %s: %s", dir, strerror(errno));
-		return false;
-	}
-	return true;
 }
 
 /* ---- removing ---- */

@@ -23,27 +23,19 @@ bool hook_link_is_other(const char *hooks);
 bool hook_link_leads_to(const char *hooks, enum hook_name hook,
     const char *target);
 
-enum hook_state {
-	HOOK_REFD,    /* refd is there */
-	HOOK_MISSING, /* refd may be put there */
-	HOOK_OTHER
-};
-/* Of proc-receive. SELF is this program; MINE is the target of refd's earlier
- * link, or NULL. */
-enum hook_state hook_link_look(const char *hooks, const char *self,
-    const char *mine);
+/* Is proc-receive missing, or refd's? SELF is this program; MINE is the target
+ * of refd's earlier link, or NULL. */
+bool hook_link_is_free(const char *hooks, const char *self, const char *mine);
 /* May the hook be put into HOOKS? Not if HOOKS is a link of another user
  * (owned_trusts_link()), or a second name is taken; an error was printed. */
 bool hook_link_may_be_in(const char *hooks, enum hook_name hook);
 
-/* Makes the link, durable, in place of the present hook. At every moment git
- * finds a whole hook. */
+/* Makes the link, durable, in place of the present hook, and HOOKS, if it is
+ * missing. At every moment git finds a whole hook. */
 bool hook_link_make(const char *hooks, enum hook_name hook, const char *target);
 /* The same back. A different hook stays, and so does a hook behind a link of
  * another user. */
 bool hook_link_remove(const char *hooks, enum hook_name hook,
     const char *target);
-/* Makes a directory of hooks, unless it is there. */
-bool hook_link_make_directory(const char *dir);
 
 #endif

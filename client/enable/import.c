@@ -1,10 +1,8 @@
 #include "client/enable/import.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "client/base/child.h"
 #include "client/enable/enable_report.h"
 #include "client/git/gitconfig.h"
 #include "client/git/identity.h"
@@ -21,9 +19,8 @@
 #define IMPORT_MS  (10 * 60 * 1000)
 #define CONNECT_MS 10000
 #define GRACE_MS   5000
-/* The repository is hostile. */
-#define LIST_S   30
-#define LIST_MAX ((size_t)256 << 20)
+/* For git, which lists the refs. */
+#define LIST_S 30
 
 /* One repository. */
 struct import {
@@ -69,30 +66,10 @@ static bool is_shared(const char *name)
 	    refd_refname_place(name, &id, &id_len, &bare) == REFD_PLACE_COMMON;
 }
 
-/* git for-each-ref prints only the end of a chain of symbolic refs, so git is
- * asked for the next link. */
-static char *target_of(const struct import *im, const char *name)
-{
-	char *dir, *target = NULL;
-	struct text t = { 0 };
-
-	if (!gitconfig_is_reftable(&im->config))
-		return symref_target(&im->gd, name);
-	dir = xasprintf("--git-dir=%s", im->gd.path);
-	if (child_capture_within((const char *const[]){ "git", dir,
-				     "symbolic-ref", "-q", "--no-recurse", name,
-				     NULL },
-		&t, LIST_S, REFD_REFNAME_MAX + 2) == 0 &&
-	    t.len)
-		target = xasprintf("%.*s", (int)strcspn(t.data, "\n"), t.data);
-	text_done(&t);
-	free(dir);
-	return target;
-}
-
+/* The daemon compares the target under the lock. */
 static void add_symref(struct import *im, const char *name)
 {
-	char *target = target_of(im, name);
+	char *target = symref_target(&im->gd, name);
 	const struct refd_update u = { .action = REFD_SYMREF_UPDATE,
 		.no_deref = true,
 		.name = name,
@@ -118,14 +95,16 @@ static void add_value(struct import *im, const struct ref_now *ref)
 }
 
 /* A HEAD with a value of its own stays on this node. */
-static void add_refs(struct import *im, const struct refs_now *now)
+static void add_refs(struct import *im)
 {
+	struct refs_now now = { .object_format = im->format };
 	const struct ref_now *ref;
 	size_t nr_heads;
 
+	refs_now_load(&now, &im->gd);
 	add_symref(im, "HEAD");
 	nr_heads = im->changes.nr;
-	for (ref = now->refs; ref < now->refs + now->nr; ref++)
+	for (ref = now.refs; ref < now.refs + now.nr; ref++)
 		if (!is_shared(ref->name))
 			continue;
 		else if (ref->is_symbolic)
@@ -133,42 +112,7 @@ static void add_refs(struct import *im, const struct refs_now *now)
 		else
 			add_value(im, ref);
 	im->nr_refs = im->changes.nr - nr_heads;
-}
-
-static bool list(struct import *im)
-{
-	struct refs_now now = { .object_format = im->format };
-	char *dir = xasprintf("--git-dir=%s", im->gd.path);
-	const char *argv[] = { "git", dir, "for-each-ref",
-		"--format=%(objectname) %(refname) %(symref)", NULL };
-	struct text text = { 0 };
-	bool ok = child_capture_within(argv, &text, LIST_S, LIST_MAX) == 0 &&
-	    refs_now_parse(&now, &text);
-
-	if (ok)
-		add_refs(im, &now);
-	else
-		say_error("%s: git could not list the refs", im->gd.common);
 	refs_now_done(&now);
-	text_done(&text);
-	free(dir);
-	return ok;
-}
-
-static bool look(struct import *im, const struct owned *at)
-{
-	struct text why = { 0 };
-	bool ok = owner_gitdir(&im->gd, at, &why);
-
-	if (ok) {
-		gitconfig_load(&im->config, &im->gd);
-		im->format = gitconfig_object_format(&im->config, &im->gd);
-		ok = list(im);
-	} else {
-		say_error("%s", why.data);
-	}
-	text_done(&why);
-	return ok;
 }
 
 /* ---- the transaction ---- */
@@ -281,24 +225,28 @@ struct import_job {
 	const char *socket; /* --socket */
 };
 
+/* A failure ends the process, which is this work's own. */
 static int import(void *arg)
 {
 	const struct import_job *o = arg;
 	struct import im = { 0 };
-	bool ok = look(&im, &o->at);
 	struct daemon_socket socket;
+	struct text why = { 0 };
+	bool ok;
 
-	if (ok) {
-		connect_choose(&socket, o->socket, &im.config, &im.gd);
-		im.daemon = connect_new(&socket);
-		free(socket.path);
-		ok = refd_connect(im.daemon, CONNECT_MS) == 0;
-		if (!ok)
-			say_error("%s: the other nodes did not get the refs: "
-				  "%s",
-			    o->at.path, refd_error(im.daemon));
-		ok = ok && give(&im);
-	}
+	if (!owner_gitdir(&im.gd, &o->at, &why))
+		die("%s", why.data);
+	gitconfig_load(&im.config, &im.gd);
+	im.format = gitconfig_object_format(&im.config, &im.gd);
+	im.gd.is_reftable = gitconfig_is_reftable(&im.config);
+	add_refs(&im);
+	connect_choose(&socket, o->socket, &im.config, &im.gd);
+	im.daemon = connect_new(&socket);
+	free(socket.path);
+	if (refd_connect(im.daemon, CONNECT_MS) != 0)
+		die("%s: the other nodes did not get the refs: %s", o->at.path,
+		    refd_error(im.daemon));
+	ok = give(&im);
 	refd_free(im.daemon);
 	changes_done(&im.changes);
 	gitconfig_done(&im.config);
@@ -314,6 +262,7 @@ static bool import_as_owner(const char *dir, const char *socket)
 	 * is free. */
 	const struct work work = { .run = import,
 		.arg = &o,
+		.always_forks = true,
 		.seconds = seconds,
 		.free_seconds = seconds };
 	struct text why = { 0 };

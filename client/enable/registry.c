@@ -9,13 +9,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/enable/durable.h"
 #include "client/git/owner.h"
+#include "client/request/hold.h"
+#include "proto/lib/clock.h"
 
 #define SYSTEM_STATE "/var/lib/refd"
 /* 100,000 long paths. */
@@ -23,8 +23,7 @@
 /* A command can hold the lock while it works on thousands of repositories. The
  * owner of the directory can hold the lock for ever, so the wait has a
  * limit. */
-#define LOCK_LOOKS   6000
-#define LOCK_LOOK_MS 100
+#define LOCK_MS 600000
 
 static struct owned home; /* the state directory, once found */
 static int lock_fd = -1;
@@ -116,31 +115,18 @@ static int make_place(void *unused)
 	return err;
 }
 
-static int take_lock(int fd)
-{
-	const struct timespec pause = { .tv_nsec = LOCK_LOOK_MS * 1000000L };
-	int i;
-
-	for (i = 0; i < LOCK_LOOKS && flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return -errno;
-		nanosleep(&pause, NULL);
-	}
-	return i < LOCK_LOOKS ? 0 : -EBUSY;
-}
-
 /* The owner may have made "enabled" a link, which is not followed. */
 static bool lock_place(struct text *why)
 {
 	char *place = xasprintf("%s/enabled", home.path);
-	int err = 0;
+	bool ok;
 
 	lock_fd = open(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	err = lock_fd < 0 ? -errno : take_lock(lock_fd);
-	if (err)
-		text_addf(why, "cannot lock it: %s", strerror(-err));
+	ok = lock_fd >= 0 && hold_take(lock_fd, clock_deadline_ms(LOCK_MS));
+	if (!ok)
+		text_addf(why, "cannot lock it: %s", strerror(errno));
 	free(place);
-	return !err;
+	return ok;
 }
 
 bool registry_open(void)

@@ -44,15 +44,6 @@ void settings_add(struct settings *s, const char *key, const char *value)
 		append(s, key, value);
 }
 
-void settings_copy(const struct settings *from, struct settings *to)
-{
-	size_t i;
-
-	memset(to, 0, sizeof(*to));
-	for (i = 0; i < from->nr; i++)
-		append(to, from->items[i].key, from->items[i].value);
-}
-
 const char *settings_get(const struct settings *s, const char *key)
 {
 	size_t i;

@@ -27,7 +27,6 @@ struct settings {
 };
 
 void settings_done(struct settings *s);
-void settings_copy(const struct settings *from, struct settings *to);
 bool settings_are_same(const struct settings *a, const struct settings *b);
 
 /* The value of KEY, borrowed, or NULL if there is none. */

@@ -21,12 +21,12 @@
 
 void site_init(struct site *site, const char *dir)
 {
+	memset(site, 0, sizeof(*site));
 	site->name = xstrdup(dir);
 	site->config = xasprintf("%s/config", dir);
 	site->record = xasprintf("%s/" SITE_RECORD, dir);
 	site->included = xstrdup(SITE_RECORD);
 	site->hooks = xasprintf("%s/hooks", dir);
-	site->lock = NULL;
 }
 
 static const char *reason(int err)
@@ -96,11 +96,10 @@ static bool is_held(int fd)
 	return flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-static void remove_own_lock(const struct site_edit *e)
+/* FD is the stage, or negative. The names go before the close, because whoever
+ * may read the file could take its lock then, and keep the stage for ever. */
+static void remove_lock(const struct site_edit *e, int fd)
 {
-	int fd = open(e->stage,
-	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-
 	if (fd < 0)
 		return;
 	if (!is_held(fd) && is_same_file(e->stage, fd)) {
@@ -117,11 +116,15 @@ static void edit_init(struct site_edit *e, const char *path)
 	e->lock = xasprintf("%s.lock", e->file);
 	e->stage = xasprintf("%s.refd", e->file);
 	e->fd = -1;
-	remove_own_lock(e);
+	remove_lock(e, open(e->stage, O_NOFOLLOW | READ));
 }
 
-static int edit_begin(struct site_edit *e, mode_t mode, const char **what)
+/* LIKE is the file whose rights the new file will get, so until then nobody
+ * else reads the new file. Without LIKE, the umask decides. */
+static int edit_begin(struct site_edit *e, const char *like, const char **what)
 {
+	const mode_t mode = access(like, F_OK) == 0 ? 0600 : 0666;
+
 	*what = "lock";
 	e->fd = open(e->stage, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	if (e->fd < 0)
@@ -135,19 +138,37 @@ static int edit_begin(struct site_edit *e, mode_t mode, const char **what)
 	return -errno;
 }
 
+/* The file gets the text T and, unless LIKE is NULL, the rights LIKE. The stage
+ * stays, and keeps other commands of refd away until edit_end(). */
+static int edit_put(struct site_edit *e, const struct stat *like,
+    const struct text *t, const char **what)
+{
+	int err;
+
+	*what = "keep the group of";
+	err = like ? keep_rights(e->fd, like) : 0;
+	if (err)
+		return err;
+	*what = "write";
+	err = durable_put(e->fd, t);
+	if (!err && rename(e->lock, e->file) < 0)
+		err = -errno;
+	return err ? err : durable_sync_parent(e->file);
+}
+
+static int edit_remove(const struct site_edit *e)
+{
+	if (unlink(e->file) < 0)
+		return is_missing(-errno) ? 0 : -errno;
+	return durable_sync_parent(e->file);
+}
+
 static void edit_end(struct site_edit *e)
 {
-	if (e->fd >= 0)
-		close(e->fd);
-	remove_own_lock(e);
+	remove_lock(e, e->fd);
 	free(e->file);
 	free(e->lock);
 	free(e->stage);
-}
-
-static char *unfinished(const struct site *site)
-{
-	return xasprintf("%s.new", site->record);
 }
 
 static char *place_of(const struct site *site)
@@ -167,33 +188,12 @@ static void edit_config(struct site_edit *e, const struct site *site)
 	free(target);
 }
 
-/* The caller has the lock. */
-static void clean(const struct site *site)
-{
-	char *new = unfinished(site);
-	struct site_edit e;
-
-	unlink(new);
-	free(new);
-	edit_config(&e, site);
-	edit_end(&e);
-}
-
-void site_clean(const struct site *site)
-{
-	struct site_edit e;
-
-	edit_init(&e, site->record);
-	edit_end(&e);
-	edit_config(&e, site);
-	edit_end(&e);
-}
-
 /* The lock of the record lasts until site_done(). */
 bool site_lock(struct site *site)
 {
 	char *place = site->hooks ? NULL : place_of(site);
 	const char *what = "make";
+	struct site_edit e;
 	int err = 0;
 
 	if (place && mkdir(place, 0755) < 0 && errno != EEXIST)
@@ -202,16 +202,19 @@ bool site_lock(struct site *site)
 	site->lock = xcalloc(1, sizeof(*site->lock));
 	edit_init(site->lock, site->record);
 	if (!err)
-		err = edit_begin(site->lock, 0600, &what);
-	if (err)
+		err = edit_begin(site->lock, site->config, &what);
+	if (err) {
 		say_error("%s: cannot %s %s: %s%s", site->name, what,
 		    site->record, reason(err),
 		    err == -EEXIST ? "; another refd enable or disable is at "
 				     "work" :
 				     "");
-	else
-		clean(site);
-	return !err;
+		return false;
+	}
+	/* What a killed command left. */
+	edit_config(&e, site);
+	edit_end(&e);
+	return site_look(site);
 }
 
 void site_done(struct site *site)
@@ -230,25 +233,30 @@ void site_done(struct site *site)
 	free(site->record);
 	free(site->included);
 	free(site->hooks);
+	settings_done(&site->before);
+	settings_done(&site->wanted);
+	settings_done(&site->lines);
 	memset(site, 0, sizeof(*site));
 }
 
 /* ---- the record ---- */
 
-bool site_read(const struct site *site, struct settings *s)
+static bool read_record(struct site *site)
 {
 	struct text t = { 0 };
 	struct stat st;
 	int err = read_regular(open(site->record, O_NOFOLLOW | READ), &t, &st,
 	    SETTINGS_BYTES);
 
-	memset(s, 0, sizeof(*s));
-	if (!err && !settings_parse(s, &t))
+	if (!err &&
+	    (!settings_parse(&site->before, &t) ||
+		!settings_parse(&site->wanted, &t)))
 		err = -EBADMSG;
 	text_done(&t);
 	if (!err || is_missing(err))
 		return true;
-	settings_done(s);
+	settings_done(&site->before);
+	settings_done(&site->wanted);
 	say_error("cannot read %s, where refd enable has noted what it did: "
 		  "%s; remove it, and run this command again",
 	    site->record, err == -EBADMSG ? "it is malformed" : reason(err));
@@ -256,55 +264,25 @@ bool site_read(const struct site *site, struct settings *s)
 }
 
 /* As open as the configuration. */
-static int fill(const struct site *site, int fd, const struct text *t)
+static int replace_record(const struct site *site, const char **what)
 {
-	struct stat st;
-	int err = 0;
-
-	if (t->len > SETTINGS_BYTES)
-		return -EFBIG;
-	if (site->config && stat(site->config, &st) == 0)
-		err = keep_rights(fd, &st);
-	return err ? err : durable_put(fd, t);
-}
-
-static int put_record(const struct site *site, const char *new,
-    const struct text *t)
-{
-	int fd, err = 0;
-
-	fd = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return -errno;
-	err = fill(site, fd, t);
-	close(fd);
-	if (!err && rename(new, site->record) < 0)
-		err = -errno;
-	if (err)
-		unlink(new);
-	return err;
-}
-
-static int replace_record(const struct site *site, const struct settings *s)
-{
-	char *new = unfinished(site);
 	struct text t = { 0 };
-	int err = 0;
+	struct stat st;
+	bool has_config = stat(site->config, &st) == 0;
+	int err;
 
+	*what = "write";
+	if (!site->wanted.nr)
+		return edit_remove(site->lock);
 	text_adds(&t,
 	    "# refd enable wrote this file; refd disable removes "
 	    "it.\n");
-	settings_put(s, &t);
-	unlink(new);
-	if (s->nr)
-		err = put_record(site, new, &t);
-	else if (unlink(site->record) < 0 && !is_missing(-errno))
-		err = -errno;
-	if (!err)
-		err = durable_sync_parent(site->record);
+	settings_put(&site->wanted, &t);
+	err = t.len > SETTINGS_BYTES ?
+	    -EFBIG :
+	    edit_put(site->lock, has_config ? &st : NULL, &t, what);
 	text_done(&t);
-	free(new);
-	return !s->nr && is_missing(err) ? 0 : err;
+	return err;
 }
 
 static void say_settings(const struct site *site, const struct settings *s,
@@ -322,18 +300,21 @@ static void say_settings(const struct site *site, const struct settings *s,
 	}
 }
 
-bool site_write(const struct site *site, const struct settings *before,
-    const struct settings *s)
+bool site_save(const struct site *site)
 {
-	int err = replace_record(site, s);
+	const char *what;
+	int err;
 
+	if (settings_are_same(&site->before, &site->wanted))
+		return true;
+	err = replace_record(site, &what);
 	if (err) {
-		say_error("%s: cannot write %s: %s", site->name, site->record,
-		    reason(err));
+		say_error("%s: cannot %s %s: %s", site->name, what,
+		    site->record, reason(err));
 		return false;
 	}
-	say_settings(site, before, s, false);
-	say_settings(site, s, before, true);
+	say_settings(site, &site->before, &site->wanted, false);
+	say_settings(site, &site->wanted, &site->before, true);
 	return true;
 }
 
@@ -347,43 +328,36 @@ static int read_config(const char *path, struct text *t, struct stat *st)
 	    SITE_CONFIG_BYTES);
 }
 
-struct include_search {
-	const char *path;
-	struct settings *lines;
-};
-
 static int note_line(void *arg, const char *key, const char *value,
     unsigned line)
 {
 	static const char lower[] = "includeif.";
-	const struct include_search *s = arg;
+	struct site *site = arg;
 	char *name;
 
 	(void)line;
-	if (!value || !has_prefix(key, lower) || strcmp(value, s->path) != 0)
+	if (!value || !has_prefix(key, lower) ||
+	    strcmp(value, site->included) != 0)
 		return 0;
 	/* The parser gives letters in lower case, but refd writes a large
 	 * one. */
 	name = xasprintf("includeIf.%s", key + strlen(lower));
-	settings_add(s->lines, name, value);
+	settings_add(&site->lines, name, value);
 	free(name);
 	return 0;
 }
 
-bool site_lines(const struct site *site, struct settings *lines)
+static bool read_lines(struct site *site)
 {
-	struct include_search search = { site->included, lines };
 	struct text t = { 0 };
 	const char *why = NULL;
 	unsigned line = 0;
 	struct stat st;
-	int err;
+	int err = read_config(site->config, &t, &st);
 
-	memset(lines, 0, sizeof(*lines));
-	err = site->config ? read_config(site->config, &t, &st) : 0;
 	if (!err)
-		err = config_file_parse(t.data, t.len, note_line, &search,
-		    &line, &why);
+		err = config_file_parse(t.data, t.len, note_line, site, &line,
+		    &why);
 	text_done(&t);
 	if (!err || is_missing(err))
 		return true;
@@ -395,13 +369,11 @@ bool site_lines(const struct site *site, struct settings *lines)
 	return false;
 }
 
-bool site_is_included(const struct site *site)
+bool site_look(struct site *site)
 {
-	struct settings lines;
-	bool is = site_lines(site, &lines) && lines.nr;
+	bool ok = read_record(site);
 
-	settings_done(&lines);
-	return is;
+	return read_lines(site) && ok;
 }
 
 /* Git allows a mark of the encoding at the begin of the file alone. */
@@ -456,13 +428,13 @@ static bool change(const struct text *now, const struct text *line, bool adds,
 struct turn {
 	const struct site *site;
 	const char *key;
-	bool adds, made;  /* MADE: by refd */
+	bool adds;
 	bool is_for_git;  /* nothing was changed: git has to do it */
 	const char *what; /* the action that failed */
 };
 
 static int commit(struct site_edit *e, const struct text *now,
-    struct turn *turn)
+    const struct stat *like, struct turn *turn)
 {
 	struct text line = { 0 }, new = { 0 };
 	int err = 0;
@@ -471,16 +443,11 @@ static int commit(struct site_edit *e, const struct text *now,
 	turn->what = "write";
 	if (!change(now, &line, turn->adds, &new))
 		turn->is_for_git = true;
+	else if (!new.len &&
+	    settings_have(&turn->site->before, NOTE_CONFIG, NULL))
+		err = edit_remove(e);
 	else
-		err = durable_put(e->fd, &new);
-	if (!err && !turn->is_for_git) {
-		if (!new.len && turn->made)
-			err = unlink(e->file) < 0 ? -errno : 0;
-		else
-			err = rename(e->lock, e->file) < 0 ? -errno : 0;
-	}
-	if (!err)
-		err = durable_sync_parent(e->file);
+		err = edit_put(e, like, &new, &turn->what);
 	text_done(&line);
 	text_done(&new);
 	return err;
@@ -491,22 +458,17 @@ static int replace(struct site_edit *e, struct turn *turn)
 	struct text now = { 0 };
 	struct stat st;
 	bool is_new;
-	const mode_t mode = access(e->file, F_OK) == 0 ? 0600 : 0666;
-	int err = edit_begin(e, mode, &turn->what);
+	int err = edit_begin(e, e->file, &turn->what);
 
 	if (err)
 		return err;
 	turn->what = "read";
 	err = read_config(e->file, &now, &st);
 	is_new = err == -ENOENT;
-	if (!err) {
-		turn->what = "keep the group of";
-		err = keep_rights(e->fd, &st);
-	} else if (is_new) {
+	if (is_new)
 		err = 0;
-	}
 	if (!err && (turn->adds || !is_new))
-		err = commit(e, &now, turn);
+		err = commit(e, &now, is_new ? NULL : &st, turn);
 	text_done(&now);
 	return err;
 }
@@ -535,6 +497,8 @@ bool site_include(const struct site *site, const char *key)
 {
 	struct turn turn = { .site = site, .key = key, .adds = true };
 
+	if (settings_have(&site->lines, key, NULL))
+		return true;
 	if (!edit(&turn))
 		return false;
 	enable_report_setting(site->name, true, key, site->included);
@@ -565,9 +529,9 @@ bool site_unset(const struct site *site, const char *key, const char *value)
 	return !err;
 }
 
-bool site_exclude(const struct site *site, const char *key, bool made)
+static bool exclude(const struct site *site, const char *key)
 {
-	struct turn turn = { .site = site, .key = key, .made = made };
+	struct turn turn = { .site = site, .key = key };
 
 	if (!edit(&turn))
 		return false;
@@ -577,14 +541,25 @@ bool site_exclude(const struct site *site, const char *key, bool made)
 	return true;
 }
 
+bool site_exclude(const struct site *site, const char *key)
+{
+	bool ok = true;
+	size_t i;
+
+	for (i = 0; ok && i < site->lines.nr; i++)
+		if (!key || gitconfig_is_key(site->lines.items[i].key, key))
+			ok = exclude(site, site->lines.items[i].key);
+	return ok;
+}
+
 /* ---- what is in place ---- */
 
-bool site_holds(const struct site *site, const struct settings *s)
+bool site_holds(const struct site *site)
 {
-	const char *hook = settings_get(s, NOTE_HOOK);
-	const char *gate = settings_get(s, NOTE_GATE);
+	const char *hook = settings_get(&site->before, NOTE_HOOK);
+	const char *gate = settings_get(&site->before, NOTE_GATE);
 
-	return s->nr &&
+	return site->before.nr && site->lines.nr &&
 	    (!hook ||
 		(hook_link_leads_to(site->hooks, HOOK_PROC_RECEIVE, hook) &&
 		    access(hook, X_OK) == 0)) &&

@@ -38,11 +38,13 @@
 /* All strings are owned. */
 struct site {
 	char *name;   /* the first word of messages */
-	char *config; /* includes the record; NULL: no file does */
+	char *config; /* includes the record */
 	char *record;
 	char *included; /* the path of the record, as the line names it */
 	char *hooks;    /* the directory of proc-receive; may be NULL */
-	struct site_edit *lock; /* of the record, or NULL */
+	struct settings before, wanted; /* the record, as found and as wanted */
+	struct settings lines;          /* found, which include the record */
+	struct site_edit *lock;         /* of the record, or NULL */
 };
 
 /* The record, beside a repository's configuration, where nobody can change it
@@ -53,29 +55,21 @@ struct site {
 void site_init(struct site *site, const char *dir);
 /* Gives the lock back. */
 void site_done(struct site *site);
-/* Keeps other commands of refd away until site_done(), and removes what a
- * killed command left. */
+/* Reads the record and the lines, once. A missing record is empty. */
+bool site_look(struct site *site);
+/* site_look(), while other commands of refd are kept away until site_done().
+ * Removes what a killed command left. */
 bool site_lock(struct site *site);
-/* Removes the locks of killed commands, without a lock. */
-void site_clean(const struct site *site);
 
-/* S is empty if there is no record; for settings_done(). */
-bool site_read(const struct site *site, struct settings *s);
-/* Replaces the record BEFORE, durably. An empty S removes the record. Prints
- * which settings come and go. */
-bool site_write(const struct site *site, const struct settings *before,
-    const struct settings *s);
-
-/* The lines that include the record, as settings; for settings_done(). */
-bool site_lines(const struct site *site, struct settings *lines);
-/* Whether a line includes the record. */
-bool site_is_included(const struct site *site);
-/* Makes the line KEY, under git's lock, durable, by a rename. The file keeps
- * its mode, owner and group. */
+/* Replaces the record by what is wanted, durably. Nothing wanted removes the
+ * record. Prints which settings come and go. */
+bool site_save(const struct site *site);
+/* Makes the line KEY, unless it was found, under git's lock, durable, by a
+ * rename. The file keeps its mode, owner and group. */
 bool site_include(const struct site *site, const char *key);
-/* Removes the line KEY, likewise. With MADE, a file is removed with its last
- * byte. */
-bool site_exclude(const struct site *site, const char *key, bool made);
+/* Removes the line KEY, or every line if KEY is NULL, likewise. A file that
+ * refd made is removed with its last byte. */
+bool site_exclude(const struct site *site, const char *key);
 /* Removes VALUE of KEY from the configuration, by git. */
 bool site_unset(const struct site *site, const char *key, const char *value);
 /* The key of the line of a repository. The condition is always true, because
@@ -85,6 +79,6 @@ bool site_unset(const struct site *site, const char *key, const char *value);
 
 /* All values in the configuration, without refd's; a missing file has none. */
 bool site_config(const struct site *site, struct gitconfig *own);
-/* Are S, which is the record, and the hooks in place? */
-bool site_holds(const struct site *site, const struct settings *s);
+/* After site_look(): are the record, its line and the hooks there? */
+bool site_holds(const struct site *site);
 #endif

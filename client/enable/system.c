@@ -33,20 +33,15 @@ static const char *system_config(void)
 	return path;
 }
 
-char *system_file(const char *name)
+void system_site(struct site *site)
 {
 	const char *config = system_config();
 
-	return xasprintf("%.*s/refd/%s", (int)(strrchr(config, '/') - config),
-	    config, name);
-}
-
-void system_site(struct site *site)
-{
 	memset(site, 0, sizeof(*site));
-	site->name = xstrdup(system_config());
-	site->config = xstrdup(system_config());
-	site->record = system_file("gitconfig");
+	site->name = xstrdup(config);
+	site->config = xstrdup(config);
+	site->record = xasprintf("%.*s/refd/gitconfig",
+	    (int)(strrchr(config, '/') - config), config);
 	site->included = xstrdup(site->record);
 }
 
@@ -68,34 +63,32 @@ const char *system_next_root(const struct settings *record, size_t *at)
 
 char *system_root_of(const char *path)
 {
-	struct settings record = { 0 };
 	const char *root = NULL;
 	char *found = NULL;
 	struct site site;
 	size_t at = 0;
 
 	system_site(&site);
-	if (site_read(&site, &record))
-		while ((root = system_next_root(&record, &at)) &&
+	if (site_look(&site))
+		while ((root = system_next_root(&site.before, &at)) &&
 		    !has_prefix(path, root))
 			;
 	if (root)
 		found = xstrdup(root);
-	settings_done(&record);
 	site_done(&site);
 	return found;
 }
 
-bool system_holds(const struct settings *record, const struct settings *lines)
+bool system_holds(const struct site *site)
 {
 	const char *root;
 	bool holds = true;
 	size_t at = 0;
 	char *key;
 
-	while (holds && (root = system_next_root(record, &at))) {
+	while (holds && (root = system_next_root(&site->before, &at))) {
 		key = system_key(root);
-		holds = settings_have(lines, key, NULL);
+		holds = settings_have(&site->lines, key, NULL);
 		free(key);
 	}
 	return holds;

@@ -1,5 +1,6 @@
 /*
- * git's system configuration, and what lies beside it. Blocking; one thread.
+ * git's system configuration, with the record in refd/ beside it. Blocking; one
+ * thread.
  */
 #ifndef CLIENT_ENABLE_SYSTEM_H
 #define CLIENT_ENABLE_SYSTEM_H
@@ -10,8 +11,6 @@
  * in the record. */
 #define NOTE_ROOT "refd.enable.root"
 
-/* A file in refd/ beside the system configuration; owned. */
-char *system_file(const char *name);
 /* The system configuration as a site without hooks; for site_done(). A line of
  * the site enables all repositories below a directory, the root. */
 void system_site(struct site *site);
@@ -22,7 +21,7 @@ const char *system_next_root(const struct settings *record, size_t *at);
 /* The root that the git directory PATH is below, owned, or NULL if there is
  * none. */
 char *system_root_of(const char *path);
-/* Are all roots of RECORD in LINES? */
-bool system_holds(const struct settings *record, const struct settings *lines);
+/* After site_look(): has each root of the record its line? */
+bool system_holds(const struct site *site);
 
 #endif

@@ -53,7 +53,7 @@ static void poke(struct refd *r, int dir, const struct gitdir *gd)
 		refd_answer_done(&ans);
 }
 
-static bool take(int fd, uint64_t deadline)
+bool hold_take(int fd, uint64_t deadline)
 {
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (errno != EWOULDBLOCK || clock_now_ms() >= deadline)
@@ -70,7 +70,7 @@ static void enter(struct hold *h, const struct gitdir *gd)
 	mkdirat(h->refd, "migrate", 0700);
 	h->work = tree_open(h->refd, "migrate");
 	/* Another holder removes the directory at the end. */
-	if (!take(h->work, clock_now_ms() + LOOK_MS) ||
+	if (!hold_take(h->work, clock_now_ms() + LOOK_MS) ||
 	    fstat(h->work, &st) < 0 || st.st_nlink == 0)
 		cli_die(EXIT_AWAY,
 		    "%s: another 'refd migrate' is at work; nothing was "
@@ -93,7 +93,7 @@ static bool take_lock(struct hold *h, const struct gitdir *gd)
 	if (h->lock < 0)
 		die("cannot open %s/refd/lock: %s", gd->common,
 		    strerror(errno));
-	if (take(h->lock, 0) && fstat(h->lock, &st) == 0 &&
+	if (hold_take(h->lock, 0) && fstat(h->lock, &st) == 0 &&
 	    fstatat(h->refd, "lock", &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    named.st_ino == st.st_ino)
 		return true;

@@ -34,4 +34,8 @@ void hold_begin(struct hold *h, int dir, const struct gitdir *gd,
 /* Removes refd/migrate, which has to be empty. */
 void hold_end(struct hold *h);
 
+/* Takes the flock of FD, which others have for a while. False, with errno: not
+ * before DEADLINE. */
+bool hold_take(int fd, uint64_t deadline);
+
 #endif

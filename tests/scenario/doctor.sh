@@ -334,8 +334,7 @@ lists() {
 	sees system-unsearched --all
 	mv "$T/away" "$T/srv"
 	sees_no system-unsearched --all
-	"$REFD" disable --system >"$T/enabled"
-	"$REFD" enable --system --no-fsync --root "$T/srv" >"$T/enabled"
+	git config -f "$T/etc/refd/gitconfig" --unset core.fsync
 	sees fsync-unset "$T/srv/b.git"
 	check 'below a root: the remedy of fsync-unset' \
 		grep -q '"remedy":"[^"]*, or refd enable --system' "$T/said"

@@ -237,8 +237,8 @@ below() {
 	done
 	"$REFD" enable "$T/below" >"$T/said" 2>&1
 	is 'a directory of repositories: refused' 1 $?
-	says 'a directory of repositories: the command' "has repositories \
-below it, such as $T/below/deep/[0-9]*.git: \"refd enable --system --root $T/below\""
+	says 'a directory of repositories: the command' \
+		"$T/below: as root, \"refd enable --system --root $T/below\""
 	"$REFD" enable "${repos[@]}" >"$T/said"
 	is 'many: one line' '11 of 11 are enabled now' "$(cat "$T/said")"
 	is 'many: enabled' 11 "$("$REFD" enable --list | grep -c "$T/below")"
@@ -341,23 +341,6 @@ refusals() {
 		'make it writable for its owner'
 }
 
-warnings() {
-	new_repo weak.git bare
-	git -C "$T/weak.git" config core.fsync objects
-	printf '#!/bin/sh\n' >"$T/weak.git/hooks/reference-transaction"
-	chmod +x "$T/weak.git/hooks/reference-transaction"
-	check 'weak: enabled' "$REFD" enable "$T/weak.git" >"$T/said" 2>&1
-	says 'weak: core.fsync' 'warning:.*core.fsync is objects'
-	is 'weak: but nothing of objects' '' "$(grep loose-object "$T/said")"
-	says 'weak: the hook' 'warning:.*reference-transaction'
-	git -C "$T/weak.git" config core.fsync reference
-	check 'weak: enabled again' "$REFD" enable "$T/weak.git" \
-		>"$T/said" 2>&1
-	says 'weak: loose objects' \
-		'warning:.*core.fsync is reference.*loose-object'
-	"$REFD" disable "$T/weak.git" >/dev/null
-}
-
 # Somebody copies the commands in messages into a shell. A user chose the path
 # and the values.
 copied() {
@@ -381,7 +364,7 @@ copied() {
 	mkdir "$at"
 	new_repo "a$evil/b.git" bare
 	"$REFD" enable "$at" >"$T/said" 2>&1
-	says 'a directory that is a command: enable' " '$at\(/b.git\)*'\" enables"
+	says 'a directory that is a command: enable' " '$at'\" enables"
 	rm -rf "$at"
 }
 
@@ -539,21 +522,19 @@ system_values() {
 	git config -f "$T/etc/refd/gitconfig" --list
 }
 
-# Proves that a second root leaves the socket of the first root alone.
+# Proves that a second root comes and goes without a trace, and that no root gets
+# a socket of its own.
 system_second() {
 	mkdir -p "$T/srv2"
 	system_values >"$T/before.second"
 	"$REFD" enable --system --root "$T/srv2" --socket "$T/second.sock" \
 		>"$T/said" 2>&1
-	is 'system: a second socket is refused' 1 $?
-	says 'system: with both ways out' "$T/srv/ uses --socket $SOCKET: if \
-one daemon serves both, name that socket, too; if not, enable each repository"
-	REFD_SOCKET='' "$REFD" enable --system --root "$T/srv2" >"$T/said" 2>&1
-	is 'system: so is a socket that nobody named' 1 $?
+	is 'system: a socket is refused' 129 $?
+	says 'system: with the setting' 'git config --system refd.socket PATH'
 	check 'system: and nothing was done, again' cmp "$T/before.second" \
 		<(system_values)
-	check 'system: a second root of the same daemon' "$REFD" enable \
-		--system --root "$T/srv2" >"$T/said"
+	check 'system: a second root' "$REFD" enable --system \
+		--root "$T/srv2" >"$T/said"
 	check 'system: which is disabled' "$REFD" disable --system \
 		--root "$T/srv2" >"$T/said"
 	check 'system: all of it as before' cmp "$T/before.second" \
@@ -778,7 +759,6 @@ asks_the_daemon
 progress
 below
 refusals
-warnings
 copied
 chained
 system_wide

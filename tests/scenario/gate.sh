@@ -594,7 +594,7 @@ cut() { # FILE-SYSTEM
 		[ $i -lt 50 ] || echo "create refs/heads/$i $a"
 	done | git -C "$FS/cut.git" update-ref --stdin
 	sync -f "$FS"
-	quiet "$REFD" enable --gate --no-fsync "$FS/cut.git"
+	quiet "$REFD" enable --gate "$FS/cut.git"
 	git -C "$FS/cut.git" config core.fsync none
 	# The first update of a repository syncs the file system, and so does
 	# an update while objects are younger than a tenth of a second.

@@ -183,7 +183,7 @@ two=$(new_commit 'a b.git' two)
 git -C "$T/a b.git" update-ref "$evil" "$two"
 git -C "$T/a b.git" update-ref refs/heads/main "$two"
 git init -q --bare "$T/\$(touch ran2).git"
-refd enable --no-fsync 'a b.git' "\$(touch ran2).git" >/dev/null 2>&1
+refd enable 'a b.git' "\$(touch ran2).git" >/dev/null 2>&1
 quoted_evil='refs/heads/\$\(touch\$\{IFS\}ran\)'
 is 'bash: modes of durability' 'none periodic journal batch fsync' \
 	"$(complete_line refd daemon --durability '')"

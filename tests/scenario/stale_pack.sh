@@ -18,13 +18,13 @@ git -C / pack-refs -h 2>&1 | grep -q -- --auto && has_auto=yes
 
 # A new repository $repo: d and x at $one, as loose refs of refd, beside 40
 # others.
-prepare() { # NAME [ENABLE-OPTION]
+prepare() { # NAME [enabled]
 	local i
 	repo=$T/$1
 	new_repo "$1" bare
 	one=$(new_commit "$1" one)
 	two=$(new_commit "$1" two "$one")
-	[ -z "${2:-}" ] || "$REFD" enable "$2" "$repo" >/dev/null
+	[ -z "${2:-}" ] || "$REFD" enable "$repo" >/dev/null
 	for i in d x {1..40}; do
 		echo "create refs/heads/$i $one"
 	done | "$REFD" update -C "$repo" --batch-updates --stdin
@@ -237,7 +237,7 @@ if git maintenance run -h 2>&1 | grep -q detach; then
 		git_maintains $strategy
 		check "$strategy: git packs by itself" \
 			test ! -e "$repo/refs/heads/d"
-		prepare "$strategy-off.git" --no-fsync
+		prepare "$strategy-off.git" enabled
 		git_maintains $strategy
 		check "$strategy, enabled: git does not pack" \
 			test -e "$repo/refs/heads/d"

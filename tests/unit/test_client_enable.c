@@ -5,7 +5,8 @@
  * refused without any change. Both commands can be repeated, and enable mends.
  * A worker of root that a repository has tricked gets nothing for others, and
  * no user leads root's --root to the repositories of others. The doctor's
- * repair leaves a repository alone that it has not checked.
+ * repair leaves a repository alone that it has not checked. A reader of the
+ * configuration keeps no lock.
  */
 #include <check.h>
 #include <errno.h>
@@ -143,9 +144,8 @@ END_TEST
 START_TEST(test_options)
 {
 	setenv("REFD_SOCKET", "/env.sock", 1);
-	ck_assert_int_eq(run(&enable_command, "--no-fsync", NULL), 0);
+	ck_assert_int_eq(enable(), 0);
 	check_config("refd.socket", "/env.sock\n");
-	check_config("core.fsync", "");
 	ck_assert_int_eq(status_of(&enable_command, "--frob", NULL), 129);
 	ck_assert_int_eq(status_of(&disable_command, "--frob", NULL), 129);
 	ck_assert_int_eq(disable(), 0);
@@ -400,6 +400,39 @@ START_TEST(test_at_work)
 	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 	tmp_run("test -z \"$(ls r.git | grep refd)\"");
+}
+END_TEST
+
+/* ---- a reader of the files ---- */
+
+static bool has_reader;
+
+/* Replaces libc's. Whoever may read the file tries to be the first. */
+int flock(int fd, int operation)
+{
+	char path[64];
+	struct stat st;
+	int reader;
+
+	if (has_reader && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    (st.st_mode & 0004)) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		reader = open(path, O_RDONLY | O_CLOEXEC);
+		if (syscall(SYS_flock, reader, LOCK_EX | LOCK_NB) < 0)
+			close(reader);
+	}
+	return (int)syscall(SYS_flock, fd, operation);
+}
+
+/* A lock that a reader could take would keep root away for ever. */
+START_TEST(test_readers)
+{
+	has_reader = true;
+	ck_assert_int_eq(enable(), 0);
+	tmp_run("test -z \"$(ls r.git | grep '\\.refd$')\"");
+	ck_assert_int_eq(disable(), 0);
+	has_reader = false;
+	check_as_before();
 }
 END_TEST
 
@@ -695,6 +728,7 @@ int main(void)
 	tcase_add_test(tc, test_named_elsewhere);
 	tcase_add_test(tc, test_closed_umask);
 	tcase_add_test(tc, test_at_work);
+	tcase_add_test(tc, test_readers);
 	tcase_add_loop_test(tc, test_odd_configuration, 0, 7);
 	tcase_add_test(tc, test_encoding_mark);
 	tcase_add_loop_test(tc, test_edited_around, 0, 5);

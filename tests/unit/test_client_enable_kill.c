@@ -274,7 +274,7 @@ static void sweep_enable(enum way way)
 		check_as_before(n);
 		start_again();
 	}
-	ck_assert_int_gt(n, 15);
+	ck_assert_int_gt(n, 10);
 }
 
 static void sweep_disable(enum way way)

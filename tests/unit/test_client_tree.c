@@ -20,9 +20,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/base/scan.h"
 #include "client/base/tree.h"
 #include "client/base/walk.h"
-#include "client/enable/scan.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 

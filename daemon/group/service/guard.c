@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "client/base/child.h"
-#include "client/enable/scan.h"
+#include "client/base/scan.h"
 #include "client/hooks/gate_link.h"
 #include "client/program.h"
 #include "proto/lib/shell_word.h"

@@ -59,7 +59,7 @@
 #include <unistd.h>
 
 #include "client/base/child.h"
-#include "client/enable/scan.h"
+#include "client/base/scan.h"
 #include "client/program.h"
 #include "daemon/group/service/console_session.h"
 #include "daemon/group/service/damage.h"

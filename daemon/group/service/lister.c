@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "client/base/child.h"
-#include "client/enable/scan.h"
+#include "client/base/scan.h"
 #include "daemon/group/service/fetch_id.h"
 #include "daemon/group/service/lister_config.h"
 #include "proto/group_frame.h"

@@ -25,8 +25,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/base/scan.h"
 #include "client/base/tree.h"
-#include "client/enable/scan.h"
 #include "daemon/group/service/console_session.h"
 #include "daemon/group/service/damage.h"
 #include "daemon/group/service/fetch_id.h"

@@ -1,4 +1,4 @@
-#include "client/enable/scan.h"
+#include "client/base/scan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -106,24 +106,4 @@ bool scan_repositories(const char *root,
 
 	return scan_all_but_beyond(root, each, data, &nr_beyond) &&
 	    nr_beyond == 0;
-}
-
-static enum walk_next look_for_first(void *arg, const struct walk_at *at)
-{
-	char **first = arg;
-
-	if (interrupt_came())
-		return WALK_END;
-	if (at->err || at->dir < 0 || !is_repository(at->dir))
-		return WALK_ON;
-	*first = xstrdup(at->path);
-	return WALK_END;
-}
-
-char *scan_first(const char *root)
-{
-	char *first = NULL;
-
-	walk_below(root, look_for_first, &first);
-	return first;
 }

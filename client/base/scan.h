@@ -1,8 +1,8 @@
 /*
  * The repositories below a directory. Blocking; one thread.
  */
-#ifndef CLIENT_ENABLE_SCAN_H
-#define CLIENT_ENABLE_SCAN_H
+#ifndef CLIENT_BASE_SCAN_H
+#define CLIENT_BASE_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +25,5 @@ bool scan_repositories(const char *root,
  * a whole because of too many levels or of long names. */
 bool scan_all_but_beyond(const char *root,
     void (*each)(const char *dir, void *data), void *data, size_t *nr_beyond);
-/* The first such directory, owned; NULL: none was found. Prints nothing. */
-char *scan_first(const char *root);
 
 #endif

@@ -109,8 +109,8 @@ static void check_options(const struct command *c, struct enable_request *rq,
 		    "<repository>");
 	if (rq->socket && rq->what == SYSTEM)
 		cli_usage(c,
-		    "--socket is for single repositories: \"git config "
-		    "--system refd.socket PATH\" names it for all");
+		    "--socket is for single repositories: \"git config --file "
+		    "/etc/refd/gitconfig refd.socket PATH\" names it for all");
 	if (rq->roots.nr && rq->what != SYSTEM)
 		cli_usage(c, "unexpected option --root");
 	if (rq->as_json && rq->what != LIST)

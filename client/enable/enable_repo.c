@@ -279,8 +279,8 @@ static bool ask_daemon(const struct enable_plan *p)
 	/* A node refuses updates until the others have the refs. */
 	if (import_is_due(p->gd))
 		probe = PROBE_OK;
-	is_refused = probe == PROBE_REFUSED && !p->by_system &&
-	    !p->site.lines.nr;
+	is_refused =
+	    probe == PROBE_REFUSED && !p->by_system && !p->site.lines.nr;
 	if (is_refused)
 		say_error("%s: not enabled, because the daemon at %s does not "
 			  "serve it and would refuse every push: %s",

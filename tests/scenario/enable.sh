@@ -530,7 +530,8 @@ system_second() {
 	"$REFD" enable --system --root "$T/srv2" --socket "$T/second.sock" \
 		>"$T/said" 2>&1
 	is 'system: a socket is refused' 129 $?
-	says 'system: with the setting' 'git config --system refd.socket PATH'
+	says 'system: with the setting' \
+		'git config --file /etc/refd/gitconfig refd.socket PATH'
 	check 'system: and nothing was done, again' cmp "$T/before.second" \
 		<(system_values)
 	check 'system: a second root' "$REFD" enable --system \

@@ -18,13 +18,14 @@ git -C / pack-refs -h 2>&1 | grep -q -- --auto && has_auto=yes
 
 # A new repository $repo: d and x at $one, as loose refs of refd, beside 40
 # others.
-prepare() { # NAME [enabled]
+prepare() { # NAME [enabled | --gate]
 	local i
 	repo=$T/$1
 	new_repo "$1" bare
 	one=$(new_commit "$1" one)
 	two=$(new_commit "$1" two "$one")
-	[ -z "${2:-}" ] || "$REFD" enable "$repo" >/dev/null
+	[ "${2:-}" != enabled ] || "$REFD" enable "$repo" >/dev/null
+	[ "${2:-}" != --gate ] || "$REFD" enable --gate "$repo" >/dev/null
 	for i in d x {1..40}; do
 		echo "create refs/heads/$i $one"
 	done | "$REFD" update -C "$repo" --batch-updates --stdin

@@ -475,7 +475,8 @@ static void say_above(const char *dir, const struct gitdir *gd)
 	free(root);
 }
 
-/* Then the daemon still serves the repository, so it keeps its id. */
+/* Does the configuration of the system or of the user still enable the
+ * repository? The daemon then serves the repository, so its id stays. */
 static bool is_enabled_above(const char *dir, const struct gitdir *gd)
 {
 	struct gitconfig all = { 0 };

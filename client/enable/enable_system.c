@@ -295,16 +295,19 @@ static bool exclude(struct site *site, const char *root)
 /* The settings go with the last root. */
 static bool disable(struct site *site, const char **roots, size_t nr)
 {
+	/* Without a root the record can have the socket, for the first. */
+	const bool was =
+	    site->lines.nr > 0 || settings_have(&site->before, NOTE_ROOT, NULL);
 	bool ok = true;
 	size_t i;
 
-	if (!nr && !site->before.nr && !site->lines.nr)
+	if (!nr && !was)
 		enable_report(site->name, "not enabled");
 	for (i = 0; ok && i < nr; i++)
 		ok = exclude(site, roots[i]);
 	if (!nr)
 		ok = exclude(site, NULL);
-	if (ok && !settings_have(&site->wanted, NOTE_ROOT, NULL))
+	if (ok && was && !settings_have(&site->wanted, NOTE_ROOT, NULL))
 		settings_done(&site->wanted);
 	return ok && site_save(site);
 }

@@ -728,6 +728,13 @@ system_wide() {
 	push_served 'system: git again' srv/later.git refs/heads/z no
 	is 'system: nothing to be undone twice' \
 		"$GIT_CONFIG_SYSTEM: not enabled" "$("$REFD" disable --system)"
+	mkdir -p "$T/etc/refd"
+	git config --file "$T/etc/refd/gitconfig" refd.socket "$T/early.sock"
+	"$REFD" disable --system >/dev/null 2>&1
+	"$REFD" disable --system --root "$T/typo" >/dev/null 2>&1
+	is 'system: the socket for a first root stays' "$T/early.sock" \
+		"$(git config --file "$T/etc/refd/gitconfig" refd.socket)"
+	rm "$T/etc/refd/gitconfig"
 }
 
 # ---- the effect of core.fsync on git ----

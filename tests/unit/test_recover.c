@@ -28,7 +28,8 @@ static uint64_t touched(void)
 
 /* ---- a crash: the page cache is exact ---- */
 
-/* As git, recovery deletes a ref whose log it may not remove. */
+/* If the log of a deleted ref may not be removed, recovery deletes the ref all
+ * the same, as git does. */
 START_TEST(deletion_leaves_a_log_of_others)
 {
 	unsigned long n;

@@ -524,8 +524,10 @@ int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
 		if (r == 0)
 			r = each_entry(sys, repo->fd, "worktrees", &s.left,
 			    worktree_entry, &s);
-		/* A repository has its refs back with these locks or without
-		 * them, so it need not wait for all its directories. */
+		/* Without NEEDED, only orphans were looked for. The refs of the
+		 * repository are right with and without orphans, so the
+		 * repository need not wait until all directories can be
+		 * read. */
 		if ((r == -EACCES || r == -EUSERS) && !needed)
 			r = 0;
 	}

@@ -73,9 +73,10 @@ struct leftover_locks {
  * Also finds a lock in reftable/ that has lost its token. With ORPHANS, finds
  * such locks of all refs and of packed-refs, too: only while nobody of this run
  * uses the repository, because the name of a lock that a batch ends is free for
- * git. -EUSERS: the search takes more than
- * LEFTOVER_LOCKS_WORK. In recovery only the reading of a large reftable/ after
- * a failed sync returns -EUSERS, too. */
+ * git. A search for orphans alone ends without an error at a directory that
+ * cannot be read. -EUSERS: the search takes more than LEFTOVER_LOCKS_WORK. In
+ * recovery only the reading of a large reftable/ after a failed sync returns
+ * -EUSERS, too. */
 int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
     struct repo *repo, struct live_batches live, bool orphans);
 /* The text for ERR, of these functions or of any other call. */

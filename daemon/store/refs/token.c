@@ -14,8 +14,8 @@
  *	the file has the maximum of links: <id>.1, <id>.2, ...
  *	a crash: token and locks survive together, and recovery recognises them
  *	by their common inode
- *	a power loss may keep a lock and lose its token: a start with rows to
- *	redo recognises the lock by its mode and its size
+ *	a power loss may keep a lock and lose its token: a start with rows from
+ *	before the power loss recognises the lock by its mode and its size
  */
 #include "daemon/store/refs/token.h"
 

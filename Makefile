@@ -35,6 +35,7 @@ INSTALL     ?= install
 PKG_CONFIG  ?= pkg-config
 CLANG       ?= clang
 CLANG_FORMAT ?= clang-format-19
+CLANG_TIDY  ?= clang-tidy
 
 # ---- flags ----
 
@@ -694,6 +695,12 @@ C_FILES = $(sort $(wildcard $(foreach d,proto proto/lib client client/* \
 format:
 	$(CLANG_FORMAT) -i $(C_FILES)
 
+# The values of the macros do not matter to clang-tidy; .clang-tidy has the list
+# of what it looks for.
+TIDY_CFLAGS = -std=c11 -D_GNU_SOURCE -I. $(PKG_CFLAGS) $(GIT2_CFLAGS) \
+	$(PQ_CFLAGS) $(CURL_CFLAGS) \
+	$(foreach m,REFD_VERSION BINDIR DATADIR LIBEXECDIR,-D$m=\"\")
+
 # The format is that of clang-format 19, which Debian 12, 13 and sid have. Other
 # versions differ in small things. Some pages are another's name, and the
 # protocol's is made.
@@ -707,6 +714,9 @@ lint:
 	scripts/check-version
 	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES) || \
 	    { echo "lint: run 'make format' ($(CLANG_FORMAT))" >&2; exit 1; }
+	echo $(filter-out tests/%,$(filter %.c,$(C_FILES))) | \
+	    xargs -n 16 -P $(shell nproc) sh -c \
+	    'exec $(CLANG_TIDY) --quiet "$$@" -- $(TIDY_CFLAGS)' sh
 	for mutant in tests/mutants/*.patch; do \
 	    patch -p1 -F0 -s --dry-run <$$mutant || { \
 	    echo "lint: plant $$mutant anew: its code changed" >&2; exit 1; }; \

@@ -78,12 +78,12 @@ before_the_cut() {
 	# ssh are needed without refd too. The time includes them, but not the
 	# download of the libraries.
 	SECONDS=0
-	as_written 'installation and refd enable' 2 /packages/first
+	as_written 'installation and refd enable' 2 /packages/former
 	let_in
 	as_written 'a push over ssh' 3 /root/work
 	check "the first push, after $SECONDS s" test $SECONDS -le 60
 	check 'is in the log' by_refd main
-	check 'refd-group' apt-get -q install /packages/first/refd-group_*.deb
+	check 'refd-group' apt-get -q install /packages/former/refd-group_*.deb
 	is 'by its connection' 1 "$(refd log --repo "$repo" --json |
 		grep -c '"SSH_CONNECTION"')"
 	is 'doctor finds no error' 0 "$(refd doctor --json "$repo" |

@@ -11,6 +11,8 @@
 # libraries that refd needs, as a fresh server does.
 #
 # SUITE=trixie builds and boots this Debian, and not the machine's.
+# FORMER=DIRECTORY has packages of an earlier commit, which the upgrade begins
+# with: formats and units may differ between two commits.
 # STACKS_CACHE=DIR keeps the roots between runs.
 
 # shellcheck source=tests/lib/scenario.sh
@@ -93,6 +95,12 @@ is 'packages, lists and Release are the same' "$(repository_sums first)" \
 # shellcheck disable=SC2154 # scenario.sh has the variable
 [ "$scenario_bad" -eq 0 ] || tail -n 5 "$T/apt.log"
 
+# What the machine is upgraded from.
+mkdir "$T/former"
+check 'packages to upgrade from' cp "${FORMER:-$T/first}"/refd_*.deb \
+	"${FORMER:-$T/first}"/{refd-deliver,refd-group,librefd0}_*.deb \
+	"$T/former"
+
 # Later versions with the same files.
 mkdir "$T/second"
 for package in refd refd-deliver refd-group; do
@@ -107,7 +115,7 @@ done
 
 # apt can reach a mirror here, but not in the machine: it fetches the libraries
 # now, without an installation.
-debs=("$T"/first/{refd,refd-deliver,refd-group,librefd0}_*.deb)
+debs=("$T"/former/{refd,refd-deliver,refd-group,librefd0}_*.deb)
 packages=dbus,git,openssh-client,openssh-server,procps,systemd,systemd-sysv
 # shellcheck disable=SC2016 # mmdebstrap's shell knows the root
 if ! root_make "boot-$SUITE" "$SUITE" "$packages" \

@@ -714,7 +714,7 @@ lint:
 	scripts/check-version
 	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES) || \
 	    { echo "lint: run 'make format' ($(CLANG_FORMAT))" >&2; exit 1; }
-	echo $(filter-out tests/%,$(filter %.c,$(C_FILES))) | \
+	printf '%s\n' $(filter-out tests/%,$(filter %.c,$(C_FILES))) | \
 	    xargs -n 16 -P $(shell nproc) sh -c \
 	    'exec $(CLANG_TIDY) --quiet "$$@" -- $(TIDY_CFLAGS)' sh
 	for mutant in tests/mutants/*.patch; do \
@@ -724,15 +724,16 @@ lint:
 	mandoc -T lint -W warning \
 	    $(shell grep -L '^\.so ' $(filter-out $(BUILD)/%,$(MAN_PAGES)) \
 		$(GROUP_PAGE) $(DELIVER_PAGE))
-	shellcheck -x -P SCRIPTDIR -e SC2119,SC2120,SC2317 \
-	    $(shell grep -sl '^\#!.*sh$$' scripts/*) .ci/run \
+	printf '%s\n' $(shell grep -sl '^\#!.*sh$$' scripts/*) .ci/run \
 	    client/completion/refd.bash client/hooks/forward.sh \
 	    $(addprefix scripts/distro/,APKBUILD before-removal refd.initd \
 	    refd.pre-deinstall refd.pre-install \
 	    image/build image/init-primary.sh image/serve-node image/serve-ssh) \
 	    $(wildcard tests/lib/*.sh tests/scenario/*.sh tests/long/*.sh \
 		tests/stacks/*.sh tests/fuzz/*/*.sh \
-		tests/golden/*.sh tests/soak/*.sh tests/git-shim/*)
+		tests/golden/*.sh tests/soak/*.sh tests/git-shim/*) | \
+	    xargs -n 16 -P $(shell nproc) \
+	    shellcheck -x -P SCRIPTDIR -e SC2119,SC2120,SC2317
 
 -include $(OBJS:.o=.d) $(FUZZED_OBJS:.o=.d) $(FUZZ_OBJS:.o=.d) \
 	$(PRELOAD_LIB:.so=.d)

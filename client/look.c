@@ -35,9 +35,10 @@
 /* A git that goes on for longer writes many refs, and none waits for a look. */
 #define AFTER_MS 1000
 #define NAP_MS   10
-/* With --after: the tries, and the pause after the first, which doubles: 15
- * seconds in all. No longer, because a script that deletes thousands of
- * branches one by one leaves a process for each, at the user's cost. */
+/* With --after: the number of tries, and the pause after the first try. Each
+ * further pause is twice as long, so all pauses together take 15 seconds. A
+ * script that deletes thousands of branches one by one leaves a process for
+ * each, at the user's cost, so there are no more tries. */
 #define TRIES    5
 #define PAUSE_MS 1000
 /* With --after: the time for an answer, and for the daemon to come back. */

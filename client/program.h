@@ -4,8 +4,8 @@
 
 #include "proto/lib/command.h"
 
-/* The file of refd has this mark, its version and a NUL, so that doctor can
- * recognise refd without running it. */
+/* The program refd contains this mark, its version and a NUL. So doctor can
+ * recognise refd without running an unknown program. */
 #define PROGRAM_MARK "\\@(#)refd version "
 
 /* The path of the program NAME of refd, which need not exist. Owned. */

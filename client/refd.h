@@ -21,9 +21,10 @@
  * the answer's outcome is "unknown", which must never be treated as a failure.
  *
  * After "unknown", or an error of refd_wait() or refd_call(), the same request
- * may be submitted again, also to another struct refd. The library keeps in
- * maybe_sent of the request that it must ask first. A program that fills in the
- * request again after a restart, with the old txid, sets maybe_sent itself.
+ * may be submitted again, also to another struct refd. The library must then
+ * ask for the outcome first, and remembers this in maybe_sent of the request. A
+ * program that fills in the request again after a restart, with the old txid,
+ * sets maybe_sent itself.
  *
  * A session holds its locks between two requests:
  *
@@ -36,17 +37,23 @@
  * A session does not outlive its connection, or the daemon's limit for
  * sessions: its locks are removed, and nothing was done. The answer to the
  * session or to its end is then REFUSED with REFD_ABORTED. A session is never
- * sent again, and neither is a commit on another connection. If the connection
- * is lost after all of a commit was sent, the library asks for the outcome by
- * the id, as for a transaction; never-seen then also becomes REFD_ABORTED. An
- * earlier commit may have come through, so the library also asks for a commit
- * or abort after a commit, and for one of a session that is not prepared on
- * this connection. A commit that the daemon REFUSED did nothing, unless the
- * status is REFD_UNKNOWN, so the session is still prepared, and takes another
- * commit or abort. But an end that was submitted beside this commit asks, so it
- * waits until the session is over. For a commit or abort, only the txid is
- * sent, so the updates in the copy only serve to return a result for each of
- * them.
+ * sent again, and neither is a commit on another connection.
+ *
+ * If the connection is lost after all of a commit was sent, the library asks
+ * for the outcome by the id, as for a transaction. If the daemon has never seen
+ * the id, the answer is REFUSED with REFD_ABORTED here, too. The library also
+ * asks, and does not send, if a commit for the same session was sent before, or
+ * if the session is not prepared on this connection. In both cases an earlier
+ * commit may have arrived.
+ *
+ * A commit that the daemon REFUSED did nothing, unless the status is
+ * REFD_UNKNOWN. So the session is still prepared, and the program may send a
+ * commit or abort again. But if the program had submitted a second end beside
+ * the refused commit, this second end only asks for the outcome, so it waits
+ * until the session is over.
+ *
+ * For a commit or abort, only the txid is sent. The updates in the copy of the
+ * session only serve to return a result for each of them.
  */
 #ifndef CLIENT_REFD_H
 #define CLIENT_REFD_H
@@ -109,9 +116,10 @@ int refd_submit(struct refd *r, struct refd_request *req);
  * daemon denies this peer, the status is REFD_DENIED, and the error -EPERM, at
  * once.
  *
- * Lack of memory, or another request that does not fit the protocol, makes no
- * failure of what may be done: the answer is unknown, as for a daemon that went
- * away. If there is no memory for results, it is REFUSED with REFD_UNKNOWN.
+ * A request that the daemon may have done never looks like a failure. So if
+ * memory is lacking, or another request does not fit the protocol, the answer
+ * is unknown, as for a daemon that went away. If there is no memory for
+ * results, the answer is REFUSED with REFD_UNKNOWN.
  *
  * -ETIMEDOUT: connected, but no answer yet; wait again, or ask by the id later.
  * -EPROTO: the daemon's answer can't be understood; the outcome of a

@@ -5,9 +5,9 @@
  * options.h has the order of the sources.
  *
  * For the main thread, or the thread of a reload, never the loop; every call
- * may block. Calls return 0 or -1. *WHY is NULL before the first call. An
- * administrator corrects all errors at once, so after -1 it has a line for each
- * error so far, to be freed. It is NULL when out of memory.
+ * may block. Calls return 0 or -1. An administrator corrects all errors at
+ * once, so *WHY collects a line for each error. *WHY is NULL before the first
+ * call. After -1, *WHY is to be freed, or is NULL when out of memory.
  */
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H
@@ -102,8 +102,8 @@ void config_done(struct config *cfg);
 int config_defaults(struct config *cfg, char **why);
 
 /* Values of the file replace values in CFG. An error names the file and the
- * line, and the values of other lines count. A missing file is an error. CFG
- * has the name of a file that was read to its end. */
+ * line, and the values of other lines count all the same. A missing file is an
+ * error. CFG has the name of the file if the file was read to its end. */
 int config_read_file(struct config *cfg, const struct sys *sys,
     const char *path, char **why);
 /* 1: the file PATH has KEY. 0: no. Otherwise a negative errno. Any thread;
@@ -119,7 +119,8 @@ int config_set(struct config *cfg, enum config_source source, const char *name,
 
 /* Sets default paths, makes all paths absolute, resolves roots and fills in the
  * sections. Errors: a missing root, no root, or a section outside of the roots.
- * Also for a CFG with errors, so that *WHY has the further ones. */
+ * Call this even if CFG has errors already, so that *WHY gets all errors at
+ * once. */
 int config_finish(struct config *cfg, const struct sys *sys, char **why);
 
 /* ---- the values in force, as text ---- */

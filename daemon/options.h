@@ -1,7 +1,8 @@
 /*
  * The command lines of refd-daemon and of refd check-config. An option is
- * stronger than REFD_SOCKET and REFD_STATE in the environment, then come the
- * file and the defaults. Before the loop runs; blocks.
+ * stronger than REFD_SOCKET and REFD_STATE in the environment, the environment
+ * is stronger than the file, and the file is stronger than the defaults. Before
+ * the loop runs; blocks.
  */
 #ifndef DAEMON_OPTIONS_H
 #define DAEMON_OPTIONS_H

@@ -6,10 +6,10 @@
  *	6 bytes		the LSN of the last shared row, little-endian
  *	8 bytes		random
  *
- * The journal shares no rows as long as it has no later row. `refd group
- * create` can begin a new log with this uuid, and with this LSN as its first
- * one. So no other log takes the node, and the new log takes no node without a
- * copy of this one.
+ * The journal shares no rows until a later row comes. `refd group create` can
+ * begin a new log with this uuid, and with this LSN as the first LSN. The uuid
+ * and the LSN bind journal and log to each other. So no other log takes the
+ * node, and the new log takes no node without a copy of this node.
  *
  * Pure functions over bytes; any thread.
  */

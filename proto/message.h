@@ -50,8 +50,8 @@ enum refd_durability {
 const char *refd_durability_name(enum refd_durability d);
 int refd_durability_from_name(const char *name, enum refd_durability *d);
 
-/* How far a transaction must be before it is answered. Each level includes the
- * promises of the levels before it. */
+/* The level of acknowledgement: how far a transaction must be before the daemon
+ * answers. Each level includes the promises of all levels before it. */
 enum refd_level_kind {
 	REFD_LEVEL_DEFAULT, /* the daemon's own */
 	REFD_LEVEL_LOCAL,   /* durable on the daemon's machine */

@@ -19,7 +19,8 @@ static bool ends_with_lock(const char *at, size_t len)
 	return len >= 5 && memcmp(at + len - 5, ".lock", 5) == 0;
 }
 
-/* Most bytes need no look, so this table has those that do. */
+/* Most bytes need no look, so this table marks only the bytes that need a
+ * look. */
 enum byte_class { NO_LOOK, FORBIDDEN, AFTER_DOT, AFTER_AT };
 
 static const unsigned char looks[256] = {

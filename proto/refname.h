@@ -72,9 +72,10 @@ enum refd_place {
 	REFD_PLACE_LINKED  /* worktrees/<id>/HEAD */
 };
 
-/* *BARE is the name below the directory. For LINKED, the ID_LEN bytes at *ID
- * name the worktree. A prefix before a name that is not per worktree does not
- * count: the place is COMMON, where git would use the whole name as a path. */
+/* Finds the directory of NAME. *BARE is the name below this directory. For
+ * LINKED, the ID_LEN bytes at *ID name the worktree. If the name behind a
+ * prefix is not per worktree, the prefix does not count. The place is then
+ * COMMON, where git would use the whole name as a path. */
 enum refd_place refd_refname_place(const char *name, const char **id,
     size_t *id_len, const char **bare);
 

@@ -442,7 +442,7 @@ void page_ask(struct page *p, const char *socket)
 		p->host[0] = '\0';
 	r = question_try(socket, &p->why[PAGE_STATUS]);
 	deadline = clock_deadline_ms(QUESTION_MS);
-	/* History may take all the time that is left, so it comes last. */
+	/* History may take all the time that is left, so history comes last. */
 	for (part = PAGE_STATUS; part < PAGE_PARTS; part++)
 		if (!is_missing(p, PAGE_STATUS))
 			ask(p, r, part, deadline);

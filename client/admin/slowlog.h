@@ -1,4 +1,4 @@
-/* Parts of the slow log that other views have, too. One thread. */
+/* The parts of the slow log that other views show, too. One thread. */
 #ifndef CLIENT_ADMIN_SLOWLOG_H
 #define CLIENT_ADMIN_SLOWLOG_H
 

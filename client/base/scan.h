@@ -20,9 +20,10 @@ char *scan_around(const char *dir);
  * a directory below was not searched, and a message says why. */
 bool scan_repositories(const char *root,
     void (*each)(const char *dir, void *data), void *data);
-/* The same, except that anybody who may write below ROOT cannot make the search
- * fail: *NR_BEYOND gets the number of the directories that were not searched as
- * a whole because of too many levels or of long names. */
+/* Like scan_repositories(), but for a search below directories of other users.
+ * Anybody who may write below ROOT must not make the search fail. So
+ * directories that have too many levels or long names are not searched as a
+ * whole, and *NR_BEYOND gets their number. */
 bool scan_all_but_beyond(const char *root,
     void (*each)(const char *dir, void *data), void *data, size_t *nr_beyond);
 

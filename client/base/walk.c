@@ -19,7 +19,8 @@ struct walking {
 
 static enum walk_next show(struct walking *w, struct walk_at *at);
 
-/* ENTRY may have become another kind of file since it was read. */
+/* The file may have become another kind of file since ENTRY was read, so
+ * ENOTDIR is no error. */
 static enum walk_next show_entry(struct walking *w, const struct dirent *entry,
     int dir, int level)
 {

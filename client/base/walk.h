@@ -1,8 +1,9 @@
 /*
  * All names below a directory, in no order. The walk keeps one name of each
  * level in memory, because anybody may fill a directory with millions of names.
- * It goes from descriptor to descriptor and follows no link, so nobody leads it
- * elsewhere by an exchange of names. Blocking; one thread.
+ * The walk opens each directory below the descriptor of the one above, and
+ * follows no link. So nobody can lead the walk elsewhere by an exchange of
+ * names. Blocking; one thread.
  */
 #ifndef CLIENT_BASE_WALK_H
 #define CLIENT_BASE_WALK_H

@@ -299,9 +299,8 @@ static void load(struct deliverer *d)
 	outbox_each_stream(d->outbox, load_stream, d);
 }
 
-/* On a full disk the success of a delivery could not be recorded, so the
- * positions are written again, and a full disk is noticed before the first
- * delivery. */
+/* Writes all positions again, only to notice a full disk before the first
+ * delivery. On a full disk the success of a delivery could not be recorded. */
 static void open_receivers(struct deliverer *d)
 {
 	struct receiver *to;
@@ -385,7 +384,7 @@ static void record_failure(struct deliverer *d, const struct delivery *a)
 		    now + delivery_pause_ms(failures, random_number()));
 }
 
-/* The transaction that contains the result is committed before the stream
+/* Records the result of A. The transaction is committed before the stream
  * begins its next attempt, so a crash repeats at most one change of the
  * stream. */
 static void record(struct deliverer *d, struct delivery *a)
@@ -479,10 +478,10 @@ static void write_down(struct deliverer *d)
 	if (!look_after(d) && !has_answer)
 		return;
 	outbox_begin(d->outbox);
-	/* A command of the administrator may have put a dead letter in front of
-	 * the change that the stream was known to begin with. An attempt of
+	/* A command of the administrator may have put a dead letter back into
+	 * its stream, in front of the change that was the first. An attempt of
 	 * this letter may be recorded below, so the letter has to be counted
-	 * first. */
+	 * before. */
 	if (outbox_changed(d->outbox))
 		load(d);
 	if (has_answer) {

@@ -55,10 +55,10 @@ void delivery_free(struct delivery *a);
 char *delivery_sign(const void *key, size_t key_len, const void *body,
     size_t len, char text[SIGNATURE_LEN + 1]);
 /*
- * The pause after FAILURES failures of a change, at least 1: 1 s, 2 s, 4 s ...
- * up to 5 min, each between half of this and all of it. Streams that failed
- * together would otherwise try together, so the pause depends on RANDOM, any
- * number. Pure.
+ * The pause after FAILURES failures of a change, at least 1. The full pause is
+ * 1 s, 2 s, 4 s ... up to 5 min. Streams that failed together would otherwise
+ * try together, so the result lies between half of the full pause and the full
+ * pause, as RANDOM decides, which is any number. Pure.
  */
 uint64_t delivery_pause_ms(uint64_t failures, uint32_t random);
 

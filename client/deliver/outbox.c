@@ -9,12 +9,12 @@
 #define BUSY_MS 30000
 #define VERSION "1"
 
-/* A row is a dead letter if died_ms is set. Positions in the feed: lsn and nr
- * of PROTOCOL.md, "History". A million rows must not delay the start, so the
- * service then reads the index "waiting" and no rows. */
-/* A service that still has an endpoint adds changes after the endpoint was
- * forgotten, so no other endpoint gets its number, and the next start of a
- * service drops these changes. */
+/* A row of `change` is a dead letter if died_ms is set. Positions in the feed
+ * are lsn and nr of PROTOCOL.md, "History". A million rows must not delay the
+ * start, so the service then reads only the index "waiting". */
+/* Deletes the changes of forgotten endpoints, when a service starts. An older
+ * service may still know a forgotten endpoint and add changes for it. So no new
+ * endpoint ever gets the number of a forgotten endpoint. */
 static const char unowned[] =
     "DELETE FROM change WHERE seq IN (SELECT seq FROM change WHERE"
     " died_ms IS NULL AND endpoint NOT IN (SELECT id FROM endpoint));"

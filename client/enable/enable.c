@@ -75,9 +75,10 @@ static const struct command_option enable_options[] = {
 
 static const struct command_option disable_options[] = { WHAT, { 0 } };
 
-/* A slash at the end, owned. Root enables all repositories below, so the rule
- * of owned.h counts. A directory that is gone, or that others could exchange,
- * can be disabled by its name. */
+/* Returns the real path of DIR with a slash at the end, owned. To enable, DIR
+ * has to obey the rule of owned.h, because root then enables all repositories
+ * below DIR. To disable, the name is enough, because the directory may be gone,
+ * or other users may be able to exchange the directory. */
 static char *resolve_root(const char *dir, bool enables)
 {
 	struct text why = { 0 };
@@ -330,9 +331,9 @@ static int run(const struct command *c, int argc, char **argv)
 	roots = xcalloc(rq.roots.nr, sizeof(*roots));
 	for (i = 0; i < rq.roots.nr; i++)
 		roots[i] = resolve_root(rq.roots.items[i], enables);
-	/* A repair, also by the doctor, changes no socket, and the repositories
-	 * below a root are not the user's alone, so REFD_SOCKET counts only for
-	 * named repositories. */
+	/* REFD_SOCKET counts only for repositories that the user names. A
+	 * repair changes no socket, and the repositories below a root may
+	 * belong to other users. */
 	if (!rq.socket && rq.what == REPOSITORIES)
 		rq.socket = getenv("REFD_SOCKET");
 	needs_list = rq.what != LIST;

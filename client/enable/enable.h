@@ -29,10 +29,10 @@ struct wishes {
 extern const char *const enable_refs[2];
 /* Keys and values that make git durable beside refd, where they are unset. */
 extern const char *const enable_fsync[2][2];
-/* Keys that are set to false, where they are unset, because `git pack-refs
- * --auto` can take updates of refd back, and the daemon packs refs (decision
- * 023). Git runs it for `git maintenance` by the first, and for `git gc --auto`
- * by the second. */
+/* Keys that are set to false where they are unset. Git would otherwise run `git
+ * pack-refs --auto`, which can take updates of refd back, and the daemon packs
+ * refs anyway (decision 023). The first key keeps `git maintenance` from
+ * packing, and the second key keeps `git gc --auto` from packing. */
 extern const char *const enable_no_packing[2];
 
 /* ---- repositories ---- */
@@ -52,8 +52,8 @@ bool enable_checked(const char *dir, const struct stat *was,
 bool enable_is_true(const struct gitconfig *config, const char *key);
 /* False: pushes would go wrong. */
 bool enable_check_pushes(const struct site *site, const struct gitconfig *all);
-/* Do values outside of the repository, such as those of enable_system(), send
- * its pushes to refd? HOOKS: core.hooksPath; NULL: unset. */
+/* Do values outside of the repository, such as the values of enable_system(),
+ * send the repository's pushes to refd? HOOKS: core.hooksPath; NULL: unset. */
 bool enable_is_above(const struct gitconfig *all, const char *hooks);
 
 /* ---- all repositories below a directory (enable_system.c) ---- */

@@ -1,12 +1,13 @@
 /*
- * One repository.
+ * Enables or disables one repository.
  *
- * Normal path: the work is done with the rights of the owner (owner.h), who
- * finds the repository again. The list belongs to another user, so the work
- * asks this process for changes there, between its own changes.
+ * Normal path: a worker has the rights of the owner of the repository
+ * (owner.h), so the worker finds the repository again and changes it. The list
+ * of repositories may belong to another user, so the worker cannot change the
+ * list. Between its changes, the worker asks this process to do so.
  *
- * Failures: whatever happens to the work, the list names each repository in
- * which something was changed.
+ * Failures: however the worker ends, the list names each repository in which
+ * something was changed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,23 +41,26 @@
 
 /*
  * Releases a repository from the journal of its daemon, so that a daemon with
- * another journal can take it: for example after the package was purged. The
- * uuid stays, so the same journal finds the history again.
+ * another journal can take the repository: for example after the package was
+ * purged. The uuid stays, so the same journal finds the history again.
  *
- * Blocking; one thread; a part of the work of an owner that forks, because a
- * failure ends the program.
+ * Blocking; one thread. A failure ends the process, so the work of the owner
+ * must run in a process of its own (always_forks).
  */
 
 /*
- * The daemon is held back (client/request/hold.h): it has closed the repository
- * and forgotten all records of it. Then the journal in refd/id becomes zeros,
- * which is an id that no journal has claimed (daemon/store/repos/repo_id.h).
- * The new file is one that daemons believe. So nobody else may write it,
- * whatever the umask, and an id that others may have written is only removed. A
- * default ACL of the directory can still give the right: then the next daemon
- * takes the repository for a copy.
+ * The daemon must not use the old id meanwhile, so the daemon is held back
+ * (client/request/hold.h): the repository is closed, and no record of the
+ * repository waits. Then the journal in refd/id becomes zeros, which is an id
+ * that no journal has claimed (daemon/store/repos/repo_id.h).
  *
- * Failures: updates or records wait, and the id stays as it is.
+ * Daemons believe the new refd/id, so nobody else may write the file, whatever
+ * the umask is. If others may have written the old refd/id, the file is only
+ * removed, because its content proves nothing. A default ACL of the directory
+ * can still let others write the new file. The next daemon then takes the
+ * repository for a copy.
+ *
+ * Failures: if updates or records wait, refd/id stays as it is.
  */
 
 /* Hexadecimal digits of a journal. */
@@ -152,8 +156,8 @@ struct enabling {
  * DAEMON. */
 enum request_for { LISTING = 'l', UNLISTING, IMPORT, DAEMON };
 
-/* A worker could have been tricked by the files that it read, so this process
- * looks at PATH itself. */
+/* The files of the repository could have tricked the worker that read the
+ * files, so this process looks at PATH itself. */
 static bool may_name(const struct enabling *e, const char *path)
 {
 	struct text why = { 0 };
@@ -190,8 +194,10 @@ static int hear(void *arg, const char *data, size_t len)
 	return true;
 }
 
-/* refd-group makes a repository under such a name, for which nobody asks the
- * daemon, and which the list would not find later. */
+/* Has a repository been put aside under this name? refd-group makes such a
+ * repository, and a later row of the group moves it to its place. So nobody
+ * asks the daemon about the name, and the list does not get a path that will be
+ * gone. */
 static bool is_aside(const char *dir)
 {
 	const char *slash = strrchr(dir, '/');
@@ -211,8 +217,8 @@ static bool request(enum request_for what, const char *path)
 /* ---- enabling ---- */
 
 /* After a power loss, recovery takes `reference` in core.fsync for a proof that
- * no block of a reftable is missing, so older tables are durable before the
- * setting is there. */
+ * no reftable lacks a block. So the older tables must be durable before
+ * `reference` is set. */
 static bool sync_tables(const struct enable_plan *p)
 {
 	const char *key = enable_fsync[0][0];
@@ -230,9 +236,9 @@ static bool sync_tables(const struct enable_plan *p)
 	return err == 0;
 }
 
-/* The record precedes each other change, so that disable knows of the change
- * after a kill. The settings of an included record count at once, so there the
- * hooks come first. */
+/* The record is written before any other change, so that disable knows of the
+ * change after a kill. But if the configuration already includes the record,
+ * its settings count at once, so then the hooks come first. */
 static bool write_record(const struct enable_plan *p, bool is_first)
 {
 	return is_first == (p->site.lines.nr != 0) || site_save(&p->site);
@@ -294,9 +300,10 @@ static bool ask_daemon(const struct enable_plan *p)
 	return !is_refused;
 }
 
-/* A look finds only what has changed since an earlier one, so the first rename
- * behind a new gate needs a look before. Without an answer in time, only this
- * one is not found. */
+/* A look records only what has changed since an earlier look. So a look is
+ * needed right after the gate is made: otherwise the first rename behind the
+ * gate would not be recorded. If this look does not end in time, only the first
+ * rename is lost. */
 static void look_first(const struct gitdir *gd, const char *socket)
 {
 	char *refd = program_refd();
@@ -367,8 +374,9 @@ struct undoing {
 	bool has_hook, has_gate; /* refd's, in the site's directory */
 };
 
-/* Another program may have written refd's values of receive.procReceiveRefs
- * into the configuration itself. */
+/* Removes refd's values of receive.procReceiveRefs from the configuration
+ * itself, because another program may have copied the values from the
+ * record. */
 static bool unset_values(const struct undoing *u)
 {
 	struct gitconfig own = { 0 };

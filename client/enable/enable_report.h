@@ -9,9 +9,10 @@
 
 #include "proto/lib/cli.h"
 
-/* From now on: whether anything is printed. The doctor looks again, and more
- * than ENABLE_REPORT_REPOSITORIES get a sentence in the end, because nobody
- * would read a line for each change. */
+/* Decides whether reports are printed from now on. The doctor prints its own
+ * findings instead. With more than ENABLE_REPORT_REPOSITORIES repositories, the
+ * command prints one sentence in the end, because nobody would read a line for
+ * each change. */
 #define ENABLE_REPORT_REPOSITORIES 10
 void enable_report_quietly(bool is_quiet);
 /* "PATH: TEXT", or TEXT alone if PATH is NULL. */

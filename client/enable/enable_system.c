@@ -1,7 +1,7 @@
 /*
- * All repositories below a directory, without a change in any repository: an
- * includeIf in git's system configuration leads to a file of refd, and the file
- * to the shared hooks.
+ * Enables all repositories below a directory without a change in any
+ * repository. An includeIf in git's system configuration leads to a file of
+ * refd, and core.hooksPath in this file names the shared hooks.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /*
- * A member of the group can exchange the directory of hooks at any time, so all
- * changes are made beneath a descriptor of the directory.
+ * A member of the repository's Unix group can exchange the directory of hooks
+ * at any time, so all changes are made beneath a descriptor of the directory.
  *
- * Failure modes: a kill leaves the new link under a name of its own, or the
- * user's hook with both of its names. The next change begins there.
+ * Failure modes: a kill can leave the new link under its temporary name, or the
+ * user's hook under both of its names. The next call for this hook recognizes
+ * both cases and continues there.
  */
 #include "client/enable/hook_link.h"
 

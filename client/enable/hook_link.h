@@ -1,9 +1,10 @@
 /*
  * A hook that is a link to refd, in a directory of hooks.
  *
- * A user's proc-receive stays, and refd's cannot be beside it. A user's
- * reference-transaction gets a second name, and the gate, which is refd's link,
- * runs it (client/hooks/gate_link.h).
+ * Git knows only one proc-receive hook, so refd makes none beside a user's
+ * proc-receive hook. A user's reference-transaction hook gets a second name
+ * instead, because the gate, which is refd's link, can run the user's hook
+ * (client/hooks/gate_link.h).
  *
  * Blocking; one thread. Actions are printed on standard output, failures on
  * standard error and returned as false.

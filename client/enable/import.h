@@ -13,10 +13,10 @@ bool import_is_due(const struct gitdir *gd);
 /* Notes the common dir DIR for import_due(). */
 void import_later(const char *dir);
 /*
- * Gives all refs of the noted repositories to the other nodes, each repository
- * in one transaction, with the rights of the owner. Waits up to ten minutes for
- * each, while the other nodes fetch the objects. SOCKET: --socket, or NULL.
- * False: an error was printed. May be repeated.
+ * Gives all refs of the noted repositories to the other nodes. Each repository
+ * is one transaction, with the rights of the owner. The other nodes must fetch
+ * the objects first, so each transaction waits up to ten minutes. SOCKET:
+ * --socket, or NULL. False: an error was printed. May be repeated.
  */
 bool import_due(const char *socket);
 

@@ -2,8 +2,9 @@
  * The list of enabled repositories, in refd's state directory.
  *
  * Root and the user of the daemon use the state directory of the daemon. Root
- * reads and writes there as the owner, who may have put any file there. So the
- * list is bounded, and leads root only to repositories of the owner of the
+ * reads and writes there with the rights of the owner of the directory. The
+ * owner may have put any file there, so the length of the list is bounded. For
+ * the same reason, the list leads root only to repositories of the owner of the
  * list. Blocking; one thread.
  */
 #ifndef CLIENT_ENABLE_REGISTRY_H

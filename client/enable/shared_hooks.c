@@ -6,8 +6,8 @@
 #include "client/hooks/forward.h"
 #include "proto/lib/cli.h"
 
-/* A refd that runs where it was built, or from a copy of the tree, has its
- * hooks beside it. */
+/* If refd runs where refd was built, or from a copy of the tree, the hooks are
+ * in the same tree. */
 char *shared_hooks_place(const char *self)
 {
 	const char *slash = strrchr(self, '/');

@@ -74,8 +74,9 @@ static int keep_rights(int fd, const struct stat *st)
 
 /* ---- locks ---- */
 
-/* A file that is being replaced, under git's lock. The lock is a link to the
- * stage, so the lock of a killed refd differs from a lock of git. Root and the
+/* A file that is being replaced, under git's lock. A killed refd leaves the
+ * lock, which must not be confused with a lock of git. So the lock is a hard
+ * link to the stage, the new content, and git's locks are not. Root and the
  * owner may work at the same time, so a running refd holds flock(2) on the
  * stage. */
 struct site_edit {

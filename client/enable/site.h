@@ -2,16 +2,17 @@
  * Where refd enable works: a repository, or git's system configuration. All
  * settings of refd are in a file of their own, the record, and one line of
  * git's configuration includes this file. So the settings count all at once,
- * other tools that rewrite the configuration do not touch the record, and
- * settings in the configuration itself overrule refd's, because the line is the
- * first.
+ * and other tools that rewrite the configuration do not touch the record. The
+ * line is the first of the configuration, so settings in the configuration
+ * itself overrule refd's settings.
  *
  *	record	before any other change, and removed after all others
  *	hook	before the line, and removed after the line
  *	line	from now on git calls the hook
  *
- * The owner of a repository and a group choose the files. So none is followed
- * through a link of another user, none is waited for, and reading is bounded.
+ * The owner of a repository and its Unix group can exchange these files at any
+ * time, and root reads the files. So no link of another user is followed,
+ * opening a file never waits, and the length of a file is bounded.
  *
  * Blocking; one thread. Failures are said on standard error and returned as
  * false.
@@ -72,9 +73,9 @@ bool site_include(const struct site *site, const char *key);
 bool site_exclude(const struct site *site, const char *key);
 /* Removes VALUE of KEY from the configuration, by git. */
 bool site_unset(const struct site *site, const char *key, const char *value);
-/* The key of the line of a repository. The condition is always true, because
- * every repository is below "/". Without it, "git config include.path FILE" of
- * a user would replace the line. */
+/* The key of the line of a repository. Every repository is below "/", so the
+ * condition is always true. A plain include.path would do the same, but "git
+ * config include.path FILE" of a user would replace refd's line. */
 #define SITE_LINE "includeIf.gitdir:/.path"
 
 /* All values in the configuration, without refd's; a missing file has none. */

@@ -5,8 +5,9 @@
 
 #include "client/base/child.h"
 
-/* git knows where its system configuration is, and tells only an editor. On a
- * terminal, git would say that it waits. */
+/* Only git knows where its system configuration is, and git gives the path only
+ * to an editor, so the editor is "echo". Without the -c option, git would tell
+ * a terminal that git waits for the editor. */
 static char *ask_git(void)
 {
 	static const char *const argv[] = { "env", "GIT_EDITOR=echo", "git",

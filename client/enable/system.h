@@ -1,6 +1,6 @@
 /*
- * git's system configuration, with the record in refd/ beside it. Blocking; one
- * thread.
+ * git's system configuration. The record is the file gitconfig in the directory
+ * refd/ beside the configuration. Blocking; one thread.
  */
 #ifndef CLIENT_ENABLE_SYSTEM_H
 #define CLIENT_ENABLE_SYSTEM_H

@@ -639,8 +639,8 @@ static void look_later(const struct gate_call *g, const struct text *lines)
 		.dir = "/" };
 	struct launched c;
 
-	/* The look outlives this process. If it fails, the next one finds the
-	 * new name. */
+	/* The look outlives this process, and nobody sees its failure. After a
+	 * failure, the next look finds the new name. */
 	if (is_lone_deletion(g, lines))
 		launch_start(&c, &l);
 	free(refd);

@@ -99,10 +99,10 @@ static bool note_format(struct git_format *own, const char *key,
 	return true;
 }
 
-/* The version may follow the extensions in the file, so they are checked at the
- * end. Git prints no settings of a repository with an extension that git does
- * not know. For a served extension this happens only if git is older than the
- * repository. */
+/* Does refd serve the format? The version may follow the extensions in the
+ * file, so all extensions are checked at the end. Git prints no settings of a
+ * repository with an extension that git does not know. If refd serves the
+ * extension, git must be older than the repository. */
 static bool is_served(const struct git_format *own)
 {
 	char why[FORMAT_WHY_MAX];
@@ -266,13 +266,14 @@ static char *find_git(void)
 }
 
 /*
- * The path of the file is a decision of git's build (ETC_GITCONFIG). With the
- * prefix /usr, as in distributions, it is /etc/gitconfig. With /usr/local it is
- * one of two. Any other build may have any path, so git is asked.
+ * Adds the system's file, if its path is certain. The path is a decision of
+ * git's build (ETC_GITCONFIG). With the prefix /usr, as in distributions, the
+ * path is /etc/gitconfig. With /usr/local there are two possible paths. Any
+ * other build may have any path, so then the result is false, and git is asked.
  *
- * A build for one prefix can be copied to the other, and a build that can be
- * moved (RUNTIME_PREFIX) has its file below its prefix. So a second file, at
- * one of these places, is left to git.
+ * A build for one prefix can be copied to the other prefix, and a build that
+ * can be moved (RUNTIME_PREFIX) has its file below its prefix. So if a second
+ * file exists at one of these places, git is asked, too.
  */
 static bool add_system(const struct config_file *r)
 {

@@ -23,9 +23,10 @@ static void clear(struct gitconfig *config)
 	config->is_from_files = false;
 }
 
-/* OUT is a scope, NUL, an entry, NUL, and so on. The repository's files follow
- * each other, so their entries are one part of the list. With IN_REPO false,
- * their entries are left out. */
+/* Takes the entries of OUT, in which each entry follows its scope, and each of
+ * both ends with a NUL. The repository's files follow each other, so their
+ * entries are one part of the list. With IN_REPO false, the entries of the
+ * repository are left out. */
 static void take_scoped(struct gitconfig *config, const struct text *out,
     bool in_repo)
 {

@@ -39,9 +39,9 @@ int gitconfig_read(struct gitconfig *config, const char *git_dir);
 int gitconfig_read_own(struct gitconfig *config, const char *git_dir);
 /* The same; FILE alone, without included files. */
 int gitconfig_read_file(struct gitconfig *config, const char *file);
-/* The entries of FILE, a repository's own file, alone. Git takes the format of
- * a repository from there, without includes. A malformed FILE ends the program.
- */
+/* The entries of FILE alone, without includes. FILE is a repository's own file,
+ * from which git takes the format of the repository. A malformed FILE ends the
+ * program. */
 void gitconfig_parse(struct gitconfig *config, const struct text *file);
 void gitconfig_done(struct gitconfig *config);
 
@@ -55,10 +55,10 @@ const char *gitconfig_get(const struct gitconfig *config, const char *key);
  * begins in the directory in which git runs hooks. Runs git for "~". */
 char *gitconfig_hooks_path(const struct gitconfig *config,
     const struct gitdir *gd);
-/* The command, owned, that removes the values of KEY from the file with the
- * last value; all values, or with PATTERN those that match this regular
- * expression. If the value is in no file, a command that shows where the values
- * are. Runs git. */
+/* The command, owned, that removes values of KEY from the file with the last
+ * value. PATTERN is a regular expression for these values; NULL: all values. If
+ * no file has a value, the command shows where the values are instead. Runs
+ * git. */
 char *gitconfig_unset_command(const struct gitdir *gd, const char *key,
     const char *pattern);
 /* Whether WANTED is a value of KEY outside of the repository's own files. */
@@ -76,9 +76,9 @@ bool gitconfig_has(const struct gitconfig *config, const char *key,
 bool gitconfig_bool(const struct gitconfig *config, const char *key,
     bool unset);
 /* The object format of the repository GD with CONFIG. Git reads extensions only
- * from the repository's own file, and a CONFIG by git has the entries of all
- * files, so git is asked if such a CONFIG names a format. Without an answer:
- * SHA-1. */
+ * from the repository's own file. If git has printed CONFIG, its entries are
+ * from all files. So if such a CONFIG names a format, git itself is asked.
+ * Without an answer, the format is SHA-1. */
 enum refd_object_format gitconfig_object_format(const struct gitconfig *config,
     const struct gitdir *gd);
 /* Are the refs of the repository with CONFIG in reftables? */

@@ -39,10 +39,10 @@ void gitdir_require(struct gitdir *gd, const char *dir);
  * are not searched. As "git -C DIR", but a bare repository is named here, so
  * safe.bareRepository does not matter. */
 bool gitdir_at(struct gitdir *gd, const char *dir, struct text *why);
-/* The same, or with NULL the search of gitdir_find(), without git's rules. The
- * owner decides about settings and hooks, so only callers that use neither, or
- * become the owner before, may call it (scripts/check-layers has their
- * names). */
+/* Like gitdir_at(), or like gitdir_find() if DIR is NULL, but without git's
+ * rules about owners. The owner of the repository then decides about settings
+ * and hooks. So a caller must use neither, or must have become the owner before
+ * (scripts/check-layers has the names of such callers). */
 bool gitdir_locate(struct gitdir *gd, const char *dir, struct text *why);
 void gitdir_done(struct gitdir *gd);
 

@@ -17,10 +17,11 @@
  */
 
 /*
- * The updates as prepared. A symbolic ref is replaced by its target, at the end
- * of the list. The daemon names only the final ref, so the links are read here,
- * one by one, while the locks are held. git 2.39 lists all links, and HEAD
- * behind the branch to which HEAD points.
+ * The updates as prepared, in the form in which git lists them. A symbolic ref
+ * is replaced by its target, at the end of the list. The daemon names only the
+ * final ref of a chain of links, so the links between are read here, one by
+ * one, while the locks are held. git 2.39 lists all links, too, and appends
+ * HEAD if HEAD points to a listed branch.
  */
 struct reftx_list {
 	struct reftx_entry *entries; /* owned */
@@ -99,9 +100,10 @@ static void append_asked(struct reftx_list *list, const struct refd_update *u,
 		e->leads_to = res->text;
 }
 
-/* The target of E, or the final ref if the link can't be read. The daemon names
- * no final ref for a rejected update, so the links of such an update are read
- * alone. NULL: not symbolic. */
+/* The next link after E, or NULL if E is not symbolic. If the link can't be
+ * read, the final ref is returned, as the daemon names it. The daemon names no
+ * final ref for a rejected update, so the links of such an update can only be
+ * read. */
 static char *next_link(const struct gitdir *gd, const struct reftx_entry *e)
 {
 	bool may_read = e->links < SYMREF_LINKS_MAX;
@@ -135,9 +137,9 @@ static void append_next(struct reftx_list *list, const struct gitdir *gd,
 	e->is_rejected = from.is_rejected;
 }
 
-/* Blocks. ANS has a result for each of CHANGES, and the list borrows from both.
- * The list grows during the walk, as in git, because the target of an entry,
- * and the HEAD that points to an entry, are appended at the end. */
+/* Blocks. ANS has a result for each of CHANGES, and the list borrows from ANS
+ * and CHANGES. As in git, the list grows during the walk: the target of an
+ * entry is appended at the end, and so is HEAD, if HEAD points to the entry. */
 static void reftx_list_make(struct reftx_list *list, const struct gitdir *gd,
     enum refd_object_format format, const struct changes *changes,
     const struct refd_answer *ans, bool as_2_39)
@@ -289,9 +291,9 @@ bool reftx_preparing(struct reftx *tx, const struct changes *changes)
 	return ok;
 }
 
-/* packed-refs' own transaction, if there is any. If packed-refs need not be
- * rewritten, git aborts this transaction, so the hook is called with
- * "aborted". */
+/* Calls the hook for the inner transaction in which git rewrites packed-refs,
+ * if refs are deleted. If packed-refs need not be rewritten, git aborts the
+ * inner transaction, so the hook is called with "aborted". */
 static bool prepare_packed(struct reftx *tx)
 {
 	if (tx->deleted.len && !tx->rewrites_packed)

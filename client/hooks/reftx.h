@@ -8,10 +8,11 @@
  *	committed	when the transaction is durable
  *	aborted		after any failure
  *
- * For deletions, git rewrites packed-refs in a separate transaction, and also
- * calls the hook for this transaction, in between. Here these calls come right
- * before the calls for the whole transaction, because packed-refs.new then
- * already exists, or the locks are gone. Reftables have no such calls.
+ * For deletions, git rewrites packed-refs in a transaction of its own, and
+ * calls the hook for this inner transaction, too. Git makes these calls in
+ * between. Here each of these calls comes right before the same call for the
+ * whole transaction. At "prepared", packed-refs.new already exists then, and at
+ * the end, the locks are gone. Reftables have no such calls.
  *
  * One thread; blocks while the hook runs.
  */

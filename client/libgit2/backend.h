@@ -24,8 +24,8 @@ struct lock;
 struct backend {
 	git_refdb_backend parent; /* first */
 	git_repository *repo;     /* borrowed; lives longer */
-	/* libgit2's own backend, for everything that reads, which its database
-	 * owns. */
+	/* libgit2's own backend, for everything that only reads, and the
+	 * database FILES_DB, which owns this backend. */
 	git_refdb *files_db;
 	git_refdb_backend *files;
 	char *socket, *git_dir;

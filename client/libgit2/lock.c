@@ -252,8 +252,8 @@ static bool is_locked(struct backend *be, const char *name)
 	return l != NULL;
 }
 
-/* A git_transaction writes the log of a ref that it has locked, so a ref with a
- * lock gets no second one. */
+/* A git_transaction writes the log of a ref while it has locked the ref. So the
+ * log of a locked ref is written without a second lock. */
 int lock_reflog_write(git_refdb_backend *parent, git_reflog *reflog)
 {
 	const char *name = ((struct reflog_head *)reflog)->ref_name;

@@ -73,9 +73,10 @@ static bool is_acceptable(const struct refd *r, uid_t uid)
 	return uid == 0 || uid == geteuid() || uid == r->owner;
 }
 
-/* The file may have been exchanged since the connection was made, and the
- * kernel knows who listens. The file counts, too, because a program of root
- * may listen on a socket of another user. */
+/* Both the process that listens and the owner of the socket's file must be
+ * acceptable. The kernel knows the process, even if the file was exchanged
+ * after the connection was made. But the process alone proves too little,
+ * because a program of root may listen on a socket of another user. */
 static int check_owner(struct refd *r)
 {
 	struct ucred peer;
@@ -156,9 +157,9 @@ int refd_connect(struct refd *r, int timeout_ms)
 	return err;
 }
 
-/* Temporary errors: a daemon that restarts and has not set the mode of its
- * socket yet; an overloaded daemon; a daemon that cannot start until its
- * configuration is corrected. */
+/* Can a later attempt succeed? A daemon that restarts may not have set the mode
+ * of its socket yet, a daemon may be overloaded, and a daemon cannot start
+ * until its configuration is corrected. */
 static bool is_passing(int err)
 {
 	return err == -ENOENT || err == -ECONNREFUSED || err == -ECONNRESET ||

@@ -12,9 +12,10 @@
 #define ASK_MIN_MS 10
 #define ASK_MAX_MS 250
 
-/* May the daemon have the request, or do it later by a commit? Only an answer
- * that settles the outcome denies this. A session that is prepared already may
- * be committed whatever becomes of its second request. */
+/* May the daemon have the request, or do the request later because of a commit?
+ * The answer is no only if an answer has settled the outcome. With is_again, a
+ * session of this id is prepared already, and may be committed whatever becomes
+ * of its second request. */
 static bool is_open(const struct flight *f)
 {
 	switch (f->state) {
@@ -210,7 +211,8 @@ static bool is_by_id(const struct refd_request *req)
 	    refd_verbs[req->verb].class == REFD_CLASS_TXID;
 }
 
-/* A request that names a transaction by its id may lack the updates. */
+/* A request that names a transaction by its id may lack the updates, so the
+ * answer may have any number of results. */
 size_t refd_flight_answer_max(const struct flight *f)
 {
 	size_t nr = f->req->nr_updates;
@@ -285,9 +287,9 @@ static void settle(struct flight *f, const struct refd_answer *ans)
 	move(f, FLIGHT_ANSWERED);
 }
 
-/* A result for each update, if the request names its updates. A caller would
- * take an error for a failure, so this answer needs no memory if there is
- * none. */
+/* Makes an answer with the outcome "unknown". The answer has a result for each
+ * update if the request names its updates. A caller would take an error for a
+ * failure, so without memory the answer is REFUSED, which needs none. */
 static void unknown(const struct refd_request *req, struct refd_answer *ans)
 {
 	int err;

@@ -67,12 +67,13 @@ struct flight *refd_flight_new(struct refd_request *req,
 void refd_flight_free(struct flight *f);
 
 /* Queues the request on a new connection, or the query for its outcome. An
- * error means that the daemon does not have the request. refd_flight_take()
- * returns it, too, because other requests must not end with it. */
+ * error means that the daemon does not have the request. Other requests must
+ * not end with this error, so refd_flight_take() returns the error, too. */
 int refd_flight_send(struct flight *f, struct refd_conn *conn);
-/* The connection is lost. WRITTEN: bytes sent on the connection, or 0 if the
- * server is known to have read none. IS_HELD: a session with the id is prepared
- * there, and no commit of it is under way. */
+/* The connection is lost. WRITTEN is the number of bytes that were sent on the
+ * connection, or 0 if the server is known to have read none. IS_HELD: a session
+ * with the id was prepared on the connection, and no commit of this session is
+ * under way. */
 void refd_flight_lost(struct flight *f, uint64_t written, bool is_held);
 bool refd_flight_awaits(const struct flight *f, uint32_t request_id);
 /* The longest answer to the request or to its query, in bytes. */
@@ -84,10 +85,11 @@ int refd_flight_answered(struct flight *f, struct refd_answer *ans,
  * to this time. Errors as of refd_flight_send(). */
 int refd_flight_ask_again(struct flight *f, struct refd_conn *conn,
     uint64_t *until);
-/* Makes the final answer if nothing more is done to learn it, because of ERR:
- * if the request may have arrived, the outcome is unknown. Otherwise, if the
- * daemon is lost (-ECONNRESET) or denies this peer (-EPERM), the answer is a
- * refusal with the text WHY. Else returns ERR, and always for -EPROTO. */
+/* Makes the final answer, because nothing more will be learnt, for the reason
+ * ERR. If the request may have arrived, the outcome is unknown. Otherwise, if
+ * the daemon is lost (-ECONNRESET) or denies this peer (-EPERM), the answer is
+ * a refusal with the text WHY. Both results are 0. The result is ERR for any
+ * other reason, and always for -EPROTO and for a request without an outcome. */
 int refd_flight_abandon(const struct flight *f, int err, const char *why,
     struct refd_answer *ans);
 /* Is it an answered session that holds its locks? */

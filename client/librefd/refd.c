@@ -116,9 +116,11 @@ struct known_session *refd_find_session(const struct refd *r,
 	return NULL;
 }
 
-/* The daemon may have the transaction already, or a commit of the session, so
- * the library asks for the outcome. An end is sent without a question only if
- * the session is here, and no commit of it was sent, or each was refused. */
+/* The state in which a request begins. The daemon may have the transaction
+ * already, or a commit of the session, so the library usually asks for the
+ * outcome. An end is sent without a question only if the session is prepared on
+ * this connection, and the daemon has refused each earlier commit of the
+ * session. */
 static enum flight_state first_state(const struct refd_request *req,
     const struct known_session *s)
 {

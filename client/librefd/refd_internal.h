@@ -32,10 +32,11 @@ struct refd {
 	struct refd_hello hello;
 	bool has_hello;
 	enum refd_status refusal; /* of the last connection; REFD_OK: none */
-	/* Owned; the sessions that are prepared on this connection. They end
-	 * with the connection, so a commit must never be sent on another.
-	 * Another struct refd may have prepared and committed the session since
-	 * then, so the end of a session that is not here has to ask. */
+	/* Owned; the sessions that are prepared on this connection. A session
+	 * ends with its connection, so a commit must never be sent on another
+	 * connection. The end of a session that is not in this list asks for
+	 * the outcome first, because another struct refd may have prepared and
+	 * committed the session. */
 	struct known_session *sessions;
 	size_t nr_sessions, sessions_size;
 	struct flight *flights[REFD_REQUESTS_MAX];

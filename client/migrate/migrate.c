@@ -49,7 +49,8 @@ static const char *const names[] = { "files", "reftable" };
 
 /* Of other programs that write refs meanwhile. */
 #define ATTEMPTS 30
-/* Of an attempt: the refs have the new format, or another one may help. */
+/* The exit status of an attempt: the refs have the new format already, or
+ * another attempt may succeed. */
 #define STATUS_AGAIN 2
 /* More than the clock of a file system needs to go on. */
 #define NAP_MS 20
@@ -188,18 +189,18 @@ static void enter_private(struct migration *m)
 /*
  * $1 is the new format, $2 the present one, $3 the format of objects, $4 the
  * repository, $5 an entry of a log. The present directory has a copy of the
- * refs, and "next", a copy of the configuration. Makes "new", a git directory
- * with the new refs, and changes "next". Prints why the result is of no use:
- * each difference, and all messages of git. No hook of the repository or of the
- * user gets the updates of the copy, because the configuration names the
- * formats alone.
+ * refs, and "next", a copy of the configuration. The script makes "new", a git
+ * directory with the new refs, and changes "next". It prints why the result is
+ * of no use: each difference, and all messages of git. No hook of the
+ * repository or of the user gets the updates of the copy, because the
+ * configuration names the formats alone.
  *
- * Git 2.55 has faults that matter here. It ends at a broken ref, without all
- * later refs and without an error, but the list gives a warning. It drops a log
- * without entries, so such a log gets an entry, which then expires. It promises
- * the peeled values of tags in packed-refs, writes none, and keeps the promise
- * in later versions of the file, so older versions of git then take a tag for
- * an object that cannot be peeled.
+ * Git 2.55 has faults that matter here. Git ends at a broken ref, without all
+ * later refs and without an error, but the list gives a warning. Git drops a
+ * log without entries, so such a log gets an entry, which then expires. In
+ * packed-refs, git promises the peeled values of tags, writes none, and keeps
+ * the promise in later versions of the file, so older versions of git then take
+ * a tag for an object that cannot be peeled.
  */
 static const char script[] =
     "set -e\n"
@@ -337,7 +338,8 @@ static void check_turn(struct migration *m)
 	tree_sync(m->dir);
 }
 
-/* Each step is on the disk before the next one removes the way back. */
+/* Each step destroys a part of the way back, so each step is on the disk before
+ * the next step begins. */
 static void tidy(struct migration *m)
 {
 	struct tree all = { .task = TREE_REMOVE };

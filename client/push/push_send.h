@@ -51,9 +51,10 @@ enum push_writer {
 };
 
 /*
- * Takes the commands of PUSH that are not for a chained hook. HAS_RULES: a hook
- * sees the order of the commands. *WHY is static; it is set for PUSH_BY_GIT
- * unless the pusher was told.
+ * Takes the commands of PUSH that are not for a chained hook, and decides
+ * whether the daemon or git does these commands, or nobody. HAS_RULES: some
+ * hook sees the order of the commands. For PUSH_BY_GIT, *WHY is set to a static
+ * text, unless the pusher was told the reason already.
  */
 enum push_writer push_send_open(struct push_send *d, struct push *push,
     const struct gitdir *gd, const struct gitconfig *config, bool has_rules,

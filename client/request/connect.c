@@ -40,9 +40,10 @@ static bool is_own(const char *path)
 	return lstat(path, &st) == 0 && (!st.st_uid || st.st_uid == geteuid());
 }
 
-/* The path of a user's own daemon, or NULL. su(1) leaves the directory of the
- * calling user in the environment, and this user's daemon could say anything to
- * root, so directory and socket must belong to this user or to root. */
+/* The path of a user's own daemon, or NULL. su(1) leaves XDG_RUNTIME_DIR of the
+ * calling user in the environment, so root could meet the daemon of this user,
+ * which could say anything. So directory and socket must belong to the account
+ * of this process, or to root. */
 static char *own_socket(void)
 {
 	const char *run = getenv("XDG_RUNTIME_DIR");

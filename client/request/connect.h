@@ -36,9 +36,10 @@ struct daemon_socket {
  */
 void connect_choose(struct daemon_socket *s, const char *option,
     const struct gitconfig *config, const struct gitdir *gd);
-/* Guards S, which the repository GD with CONFIG names, or is about to name. A
- * name that the user or the system has, too, is no choice of the repository.
- * Neither is the socket that needs no name, because only root can make
+/* Sets the guard of S, for a socket that the repository GD with CONFIG names or
+ * is about to name. Only the repository's own choice needs a guard. The user or
+ * the system may name the same socket, and then the choice is theirs. The
+ * socket that needs no name is not guarded either, because only root can make
  * /run/refd. */
 void connect_guard(struct daemon_socket *s, const struct gitconfig *config,
     const struct gitdir *gd);
@@ -46,11 +47,13 @@ void connect_guard(struct daemon_socket *s, const struct gitconfig *config,
 struct refd *connect_new(const struct daemon_socket *s);
 
 /*
- * The sockets of the daemons that a question may concern: PATH. But if PATH is
- * /run/refd/refd.sock and does not exist, the sockets of the daemons of
- * accounts, /run/refd-ACCOUNT/refd.sock. Without refd.socket a repository
- * belongs to the system's daemon, so this is not for updates. Returns their
- * number, at least 1. The caller owns the array and the strings.
+ * The sockets of the daemons that a question may concern. Usually PATH is the
+ * only one. But if PATH is /run/refd/refd.sock and does not exist, the sockets
+ * are those of the daemons of accounts, /run/refd-ACCOUNT/refd.sock.
+ *
+ * Updates must not use this function, because a repository without refd.socket
+ * belongs to the system's daemon. Returns the number of sockets, at least 1.
+ * The caller owns the array and the strings.
  */
 size_t connect_running_sockets(const char *path, char ***sockets);
 /* Puts the only one of these sockets into S. Several end the program with a
@@ -66,9 +69,9 @@ enum fallback connect_fallback(const struct gitconfig *config,
  * The daemon and refd-group make <common-dir>/refd/group. */
 bool connect_is_in_group(const struct gitdir *gd);
 
-/* Has no daemon ever begun to serve the repository? Then a set-up is wrong if
- * the daemon refuses the repository or the user. Git may write, as before the
- * set-up, because there is nothing to be recovered. */
+/* Has no daemon ever begun to serve the repository? If a daemon then refuses
+ * the repository or the user, the set-up is wrong, and nothing has to be
+ * recovered. So git may write, as before the set-up. */
 bool connect_is_untouched(const struct gitdir *gd);
 
 /*
@@ -76,13 +79,15 @@ bool connect_is_untouched(const struct gitdir *gd);
  * await replay: git would compare stale values, and recovery would keep git's
  * writes.
  *
- * Git may write if the repository was never served, because the daemon makes
- * <common-dir>/refd/id before its first batch there. Git may also write after
- * recovery: <socket>.replayed is in a tmpfs or names this boot, and does not
- * list the uuid of the repository. A listed repository has records that could
- * not be redone yet. See docs/decisions/008-replayed-marker.md.
+ * The daemon makes <common-dir>/refd/id before its first batch there, so
+ * without this file the repository was never served, and git may write. Git may
+ * also write after recovery, which a marker proves: <socket>.replayed. A marker
+ * counts only for this boot, so the file is in a tmpfs, or names the boot. The
+ * marker lists the uuids of repositories with records that could not be redone
+ * yet, and there git may not write. See docs/decisions/008-replayed-marker.md.
  *
- * Git may never write a repository that other nodes have.
+ * Git may never write to a repository that other nodes have, too, because the
+ * other nodes would not learn of the change.
  */
 bool connect_may_bypass(const char *socket, const struct gitdir *gd);
 
@@ -105,12 +110,15 @@ enum connect_result connect_daemon(struct refd *r, const char *socket,
     struct text *why);
 
 /*
- * May git do what refd cannot do for REASON? All that is left to git asks here.
- * Git may do it if connect_may_bypass(), or if a daemon serves by DEADLINE, and
- * its marker does not list the repository. Without a marker that the client
- * accepts, the daemon must say that no repository awaits recovery. OPTION and
- * CONFIG are those of connect_choose(). The result is CONNECT_USE_GIT,
- * CONNECT_FAILED or CONNECT_DENIED; *WHY has the reason, too.
+ * May git do what refd cannot do for REASON? Every caller that leaves work to
+ * git asks here. Git may do the work if connect_may_bypass(). Otherwise a
+ * daemon has to serve by DEADLINE, and its marker must not list the repository.
+ * If the client accepts no marker, the daemon itself must say that no
+ * repository awaits recovery.
+ *
+ * OPTION and CONFIG are those of connect_choose(). The result is
+ * CONNECT_USE_GIT, CONNECT_FAILED or CONNECT_DENIED. After the last two, *WHY
+ * has the reason, too.
  */
 enum connect_result connect_may_leave(const char *option,
     const struct gitconfig *config, const struct gitdir *gd, uint64_t deadline,
@@ -119,11 +127,13 @@ enum connect_result connect_may_leave(const char *option,
 /*
  * Sends REQ through the connected R. If the daemon is busy or stops, REQ is
  * sent again under its id until shortly before DEADLINE: after 50 ms, and then
- * after longer pauses, up to 800 ms. A node that follows is not asked again,
- * because its answer names the leader: the client looks each two seconds. The
- * daemon has to finish by then, and the answer is awaited for GRACE_MS longer.
- * *ANS is always filled in: the outcome is "unknown" without an answer; a
- * session without an answer has REFD_DEADLINE.
+ * after longer pauses, up to 800 ms. Every two seconds the client also asks
+ * whether the daemon follows another node. A follower is not asked again,
+ * because its answer names the leader.
+ *
+ * The daemon has to finish by DEADLINE, and the client awaits the answer for
+ * GRACE_MS longer. *ANS is always filled in. Without an answer, the outcome is
+ * "unknown", but a session has REFD_DEADLINE.
  */
 void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
     int grace_ms, struct refd_answer *ans);
@@ -133,9 +143,10 @@ void connect_call(struct refd *r, struct refd_request *req, uint64_t deadline,
 char *connect_leader(struct refd *r, int timeout_ms);
 
 /* Ends SESSION with COMMIT or ABORT. A refused end leaves the locks, so a busy
- * daemon gets it again, as in connect_call(), until shortly before DEADLINE.
- * The daemon does what it was told even if nobody waits, so the answer is
- * awaited for GRACE_MS longer. Without it, *ANS is "unknown". */
+ * daemon gets the end again, as in connect_call(), until shortly before
+ * DEADLINE. The daemon does what it was told even if nobody waits, so the
+ * client awaits the answer for GRACE_MS longer. Without an answer, *ANS is
+ * "unknown". */
 void connect_end_session(struct refd *r, const struct refd_request *session,
     enum refd_verb verb, uint64_t deadline, int grace_ms,
     struct refd_answer *ans);

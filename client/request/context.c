@@ -184,9 +184,9 @@ void context_request(struct refd_request *req, const struct gitdir *gd,
 	    "core.filesreflocktimeout", &req->ref_lock_timeout_ms);
 	req->has_packed_refs_timeout = lock_timeout(config,
 	    "core.packedrefstimeout", &req->packed_refs_timeout_ms);
-	/* The variable grows with each program in the chain, and is only for
-	 * people, so a value that is too long is left out. The slow log has the
-	 * whole value; history has the identity of this name. */
+	/* A value that is too long is left out, because the variable grows with
+	 * each program in the chain, and is only for people. The slow log has
+	 * the whole value, and history has the identity with this name. */
 	req->trace2_sid = getenv("GIT_TRACE2_PARENT_SID");
 	if (req->trace2_sid && strlen(req->trace2_sid) > REFD_IDENT_MAX)
 		req->trace2_sid = NULL;

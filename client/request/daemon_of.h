@@ -11,11 +11,11 @@
 #include "client/request/connect.h"
 
 /*
- * connect_choose() with the configuration of the repository DIR. Root reads it
- * with the rights of the owner. A repository that is gone, or that git would
- * not use for this user, has no say: then the configuration of the user and of
- * the system counts alone. False: the configuration cannot be read, and *WHY
- * says so; it may hide the name of the socket.
+ * connect_choose() with the configuration of the repository DIR. Root reads the
+ * configuration with the rights of the owner. A repository that is gone, or
+ * that git would not use for this user, has no say, so then the configuration
+ * of the user and of the system counts alone. False: the configuration cannot
+ * be read, and may hide the name of the socket; *WHY says so.
  */
 bool daemon_of(struct daemon_socket *s, const char *option, const char *dir,
     struct text *why);

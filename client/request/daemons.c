@@ -251,7 +251,8 @@ static void add(struct daemons *all, const char *socket, bool is_of_root)
 		read_roots(known);
 }
 
-/* SOCKET is that of the file that the pattern found, from BEGIN to END. */
+/* Adds the daemon of each file that PATTERN finds. The name of the daemon
+ * stands between BEGIN and END in the path, and tells its socket. */
 static void add_found(struct daemons *all, const char *pattern,
     const char *begin, const char *end)
 {

@@ -35,7 +35,8 @@ struct daemons {
 
 /* SOCKET, which may be NULL, is asked, too. */
 void daemons_find(struct daemons *all, const char *socket);
-/* Adds the daemons of users, who can let root wait for some seconds each. */
+/* Adds the daemons of users. Each of these users can let root wait for some
+ * seconds. */
 void daemons_find_users(struct daemons *all);
 void daemons_done(struct daemons *all);
 /* Appends "SOCKET (unit UNIT, account ACCOUNT, roots ROOT...)". */

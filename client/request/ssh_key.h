@@ -16,9 +16,10 @@
 /* "SHA256:", and 43 digits to the base 64. */
 #define SSH_KEY_NAME_MAX 50
 
-/* Writes the fingerprint of the first key in the file PATH, as `ssh-keygen -l`
- * prints it, to NAME. False: no such file, or no key in it. A certificate is
- * none, because its fingerprint is that of the key within. */
+/* Writes the fingerprint of the first key in the file PATH to NAME, as
+ * `ssh-keygen -l` prints it. False: there is no such file, or no key in the
+ * file. A certificate does not count as a key, because its fingerprint is that
+ * of the key within. */
 bool ssh_key_name(const char *path, char name[SSH_KEY_NAME_MAX + 1]);
 
 #endif

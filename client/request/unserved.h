@@ -27,10 +27,10 @@ const char *unserved_update(const struct refd_update *u);
 /* Why the daemon does not serve a transaction, and so has done nothing of it,
  * or NULL if ANS says otherwise. Borrowed from ANS, or static. */
 const char *unserved_answer(const struct refd_answer *ans);
-/* The same for writers who have git in place of refd: git alone would take what
- * a daemon refuses that has never served the repository GD, because its root or
- * owner is wrong. So a wrong set-up costs no push, unless refd.fallback in
- * CONFIG is "refuse". */
+/* Like unserved_answer(), for writers that could let git do the work, such as
+ * pushes. If the daemon has never served the repository GD and refuses GD, its
+ * root or its owner is wrong, and git alone would take the push. So a wrong
+ * set-up costs no push, unless refd.fallback in CONFIG is "refuse". */
 const char *unserved_push(const struct refd_answer *ans,
     const struct gitdir *gd, const struct gitconfig *config);
 

@@ -137,9 +137,9 @@ static void check_time(const struct point_in_time *m, struct refd *r)
 	die_forgotten(m);
 }
 
-/* Clocks may be set back, and an update undone by mistake is worse than an
- * update that stays, so the point is after the last record of the repository up
- * to the time. */
+/* The point is after the last record of the repository up to the time. Clocks
+ * may be set back, so records after the point can have earlier times. But an
+ * update that is undone by mistake is worse than an update that stays. */
 static void find_time(struct point_in_time *m, struct refd *r,
     const struct gitdir *gd)
 {

@@ -84,10 +84,11 @@ struct updater {
  * git replaces this program. */
 void updater_open(struct updater *up, const struct update_options *opt);
 /*
- * exec_git(), if connect_may_leave(). Otherwise the program ends. It ends with
- * STATUS on a node of several, and, without a wait, if git could not do it
- * anyway; with EXIT_FATAL if the daemon denies; with EXIT_AWAY while refs may
- * await recovery.
+ * Lets git do the update by exec_git(), if connect_may_leave(). Otherwise the
+ * program ends. On a node of several, the status is STATUS. Elsewhere the
+ * status is STATUS, without a wait, if git could not do the update anyway;
+ * EXIT_FATAL if the daemon denies the user; and EXIT_AWAY while refs may await
+ * recovery.
  */
 void updater_leave_to_git(const struct updater *up, const char *why, int status,
     const struct text *read) __attribute__((noreturn));
@@ -95,8 +96,8 @@ void updater_close(struct updater *up);
 
 /*
  * A transaction, from "prepare" (if given) to "commit" or "abort". Reports as
- * the options say. Returns the exit status: 0, or the status with which the
- * program has to end. Then no transaction is prepared.
+ * the options say. Returns 0, or the status with which the program has to end.
+ * Before such a status is returned, a prepared transaction is over.
  */
 int updater_prepare(struct updater *up, const struct changes *changes);
 int updater_commit(struct updater *up, const struct changes *changes);

@@ -488,9 +488,10 @@ static bool may_hide_outcome(const struct refd_answer *ans)
 	return false;
 }
 
-/* Only "never-seen" denies it. Whatever else the daemon says may be of other
- * updates: a query has no more than the id, and root's query finds the ids of
- * all users. So no answer here is an outcome. */
+/* May an earlier call with the id of --txid have been done? Only the answer
+ * "never-seen" denies this. All other answers may concern other updates: a
+ * query has nothing but the id, and root's query finds the ids of all users. So
+ * no answer here is an outcome. */
 static bool may_be_done(const struct updater *up, const struct refd_txid *id)
 {
 	struct refd_request query = { .verb = REFD_VERB_QUERY, .txid = *id };
@@ -592,9 +593,10 @@ static void held_done(struct held *h)
 	memset(h, 0, sizeof(*h));
 }
 
-/* A batch may have no ref to hold. Such a batch is prepared, because its
- * rejections are reported at the commit. All other results are of an earlier
- * call with the id, because an update needs a lock to be done. */
+/* Has the answer prepared the transaction? A batch may have no ref to hold, and
+ * is prepared all the same, because its rejections are reported at the commit.
+ * All other results belong to an earlier call with the same id, because an
+ * update cannot be done without a lock. */
 static bool is_prepared(const struct updater *up, const struct held *h)
 {
 	switch (h->ans.kind) {
@@ -636,8 +638,8 @@ static int hold(struct updater *up, const struct changes *changes)
 	return rc;
 }
 
-/* A refusal, for whatever reason, shows only that this COMMIT or ABORT did
- * nothing. */
+/* Whatever its reason, a refusal shows only that this COMMIT or ABORT did
+ * nothing, so the outcome stays in doubt. */
 static void end_session(struct updater *up, enum refd_verb verb,
     struct refd_answer *ans)
 {
@@ -680,9 +682,10 @@ static void __attribute__((noreturn)) declined_by_hook(const struct updater *up)
 	die("%s", why.data);
 }
 
-/* The hook declines before the daemon is asked for a lock. Returns the exit
- * status if an earlier call with the id may have done what the hook declines.
- * Otherwise the program ends. */
+/* The hook declines before the daemon is asked for a lock. Normally the program
+ * ends. But an earlier call with the id of --txid may have done what the hook
+ * declines. Then the function reports an unknown outcome, and returns the exit
+ * status. */
 static int declined_early(struct updater *up, const struct changes *changes)
 {
 	struct refd_request req;

@@ -481,8 +481,9 @@ static int begin_repository(struct copies *v, const char *uuid,
 	return v->path != NULL ? 0 : -ENOMEM;
 }
 
-/* 1: a value; 0: another record, or a ref that refd never writes because its
- * name is too long; or negative errno. */
+/* 1: the record is a value, which is in *TO. 0: the record is of a different
+ * kind, or the name of its ref is so long that refd never writes the ref.
+ * Otherwise negative errno. */
 static int take_record(struct copies *v, char *rest, struct journal_given *to)
 {
 	const char *first = strsep(&rest, " "), *second = strsep(&rest, " ");
@@ -597,10 +598,10 @@ static int leave(struct store *store, const struct recover_options *opt)
 	return 0;
 }
 
-/* Without this check, store_open() would make a new journal after a typing
- * error or the loss of the journal. A clean stop leaves an empty WAL, so an
- * empty WAL alone is no journal. A journal that cannot be read is left to
- * store_open(). */
+/* Is there no journal? store_open() would then make a new journal, although the
+ * path may be mistyped, or the journal may be lost. A clean stop leaves an
+ * empty WAL beside journal.db, so an empty WAL alone is no journal. A journal
+ * that cannot be read is left to store_open(). */
 static bool is_journal_missing(const char *state)
 {
 	const struct sys *sys = &sys_kernel;

@@ -37,11 +37,11 @@ struct sys_stat {
 };
 
 /*
- * When was the file written? A tool can set the mtime to the future, but every
- * change sets the ctime to the clock, so a later mtime is no proof of a write.
- * An earlier mtime counts, because another name or mode is no write. After a
- * power loss both are of the same moment, unlike the times that a program read
- * before.
+ * When was the file written? The earlier of mtime and ctime counts. A tool can
+ * set the mtime to the future, but every change sets the ctime to the clock, so
+ * a later mtime is no proof of a write. An earlier mtime counts, because a new
+ * name or a new mode is no write. After a power loss both times are of the same
+ * moment, unlike the times that a program read before.
  */
 static inline int64_t sys_stat_written_ns(const struct sys_stat *st)
 {
@@ -58,9 +58,9 @@ struct sys_dirent {
 struct sys_dir;
 
 /*
- * Instead of a descriptor, for a path that is followed without these rules.
- * Only for files that only root and the daemon's account can change:
- * configuration, state directory, sockets, roots and /proc.
+ * SYS_TRUSTED takes the place of a descriptor, for a path that is resolved as
+ * usual, without these rules. Only root and the daemon's account may be able to
+ * change such a file: configuration, state directory, sockets, roots and /proc.
  * scripts/check-layers lists the permitted files.
  */
 #define SYS_TRUSTED AT_FDCWD
@@ -98,9 +98,10 @@ struct sys {
 	 * PATH consists of plain names, and no name on the way is a link. */
 	int (*open_below)(const struct sys *, int dirfd, const char *path,
 	    bool *is_plain);
-	/* Finds the reason for an -ELOOP of other calls. 0: PATH is a directory
-	 * below DIRFD, without links on the way. -EXDEV: a link leads out.
-	 * -ELOOP: a link leads to a place below DIRFD. */
+	/* Tells why another call failed with -ELOOP. 0: PATH is a directory
+	 * below DIRFD, without links on the way. -EXDEV: a link on the way
+	 * leads out of DIRFD. -ELOOP: a link on the way leads to a place below
+	 * DIRFD. */
 	int (*stays_below)(const struct sys *, int dirfd, const char *path);
 	int (*linkat)(const struct sys *, int olddirfd, const char *oldpath,
 	    int newdirfd, const char *newpath);

@@ -6,10 +6,9 @@
  * a single name.
  *
  * A kept directory may be removed and created again meanwhile. A call that
- * creates a name is then tried again in the new directory. A call that only
- * reads answers for the kept directory, so read under a lock file in the
- * directory, which then cannot be removed, or where a later name does not
- * matter.
+ * creates a name is then tried again in the new directory. But a call that only
+ * reads answers for the kept directory. So read only where a stale answer does
+ * no harm, or under a lock file in the directory, which then cannot be removed.
  *
  * One thread for the calls with a path, because the kept directories have no
  * lock; any thread for the other calls. The descriptors passed with paths must
@@ -20,9 +19,9 @@
 
 #include "daemon/base/sys.h"
 
-/* A directory of refs, a directory of logs, the directories above both, which
- * are checked after a removal empties a directory, and the directory of HEAD's
- * log. */
+/* How many directories are kept. An update needs the directory of the ref, the
+ * directory of its log, the directories above both, because a removal may leave
+ * these empty, and the directory of HEAD's log. */
 #define SYS_DIRS_KEPT 6
 
 struct sys_dirs {

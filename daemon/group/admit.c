@@ -38,9 +38,9 @@ bool group_admit(struct replica *r, struct txn *txn)
 	return false;
 }
 
-/* A follower must do the same as the leader. So values that another writer has
- * written are refused, and worktrees, because both are on the disk of one node
- * only. */
+/* Why a node of a group refuses TXN; NULL: it does not. A follower must do the
+ * same as the leader. But values that another program has written, and
+ * worktrees, are on the disk of one node only. */
 static const char *not_in_group(const struct txn *txn)
 {
 	const struct repo *repo = txn->repo;
@@ -177,9 +177,9 @@ static void collect_objects(struct group *g, struct txn *txn)
 		group_txn_drop_objects(kept);
 }
 
-/* TXN is a row with objects, and all its objects were read. Something that
- * these objects name can be missing, because git can have pruned it while the
- * row waited. Then the updates of TXN are decided. */
+/* Looks for the objects that the objects of the row TXN name. Git can have
+ * pruned them while the row waited. If one is missing, the updates of TXN are
+ * decided. The row's own objects were all read. */
 static void is_whole(struct txn *txn)
 {
 	const struct group_txn *kept = group_txn_of(txn);

@@ -23,9 +23,9 @@
 #include "proto/lib/shell_word.h"
 #include "proto/refname.h"
 
-/* Refs and directories that need not be in an import. Beyond this number
- * nothing is looked at, so the work depends on the size of the request, and not
- * on the repository. */
+/* How many refs and directories that are not in an import are looked at. Beyond
+ * this number the search ends, so the work depends on the size of the request,
+ * and not on the repository. */
 #define OTHERS_MAX 1000
 #define LINKS_MAX  5 /* git's SYMREF_MAXDEPTH */
 

@@ -144,9 +144,10 @@ static int compare(const void *va, const void *vb)
 	return strcmp(a->name, b->name);
 }
 
-/* Nodes may find different values behind the old and the new target of a
- * symbolic ref, which has no value of its own. So the values are not compared
- * here: check_old_value() has seen a value in its place. */
+/* The values of a symbolic ref are not compared here. A symbolic ref has no
+ * value of its own, and nodes may find different values behind its old and its
+ * new target. Before, check_old_value() has checked that the ref has its old
+ * target, or a value. */
 static bool are_same_values(const struct record_member *a,
     const struct record_member *b)
 {
@@ -260,9 +261,10 @@ static bool fits(struct slice *s)
 	return false;
 }
 
-/* False: the journal cannot be read, so all updates of S wait. A wrong mark in
- * the log would hold up every other node until somebody copies the repository.
- */
+/* Notes whether the record continues the past of the repository. A wrong note
+ * in the log would hold up every other node until somebody copies the
+ * repository. So if the journal cannot be read, the result is false, and all
+ * updates of S wait. */
 static bool note_past(const struct group *g, struct slice *s)
 {
 	int r = 0;

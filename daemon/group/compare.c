@@ -19,10 +19,11 @@
 
 /* ---- what no node may do alone ---- */
 
-/* Values of other programs are kept below REFD_DIVERGED on one node. A ref with
- * a name above would leave no name for them, so no client makes such a ref. Nor
- * does a client delete it, because the other nodes would need the ref first,
- * beside their kept values. */
+/* Values of other programs are kept below REFD_DIVERGED, on one node alone. A
+ * ref whose name is a part of this path would leave no room for the kept
+ * values, so no client makes such a ref. Nor does a client delete a kept value,
+ * because the other nodes would first need the same ref, beside their own kept
+ * values. */
 static void check_kept(struct change *c)
 {
 	const char *name = c->edit.name;
@@ -65,10 +66,10 @@ static void check_outside(struct change *c)
 		    c->u->ask->name, c->edit.name);
 }
 
-/* A row can't be taken back after its commit, and the scheduler orders only the
- * names that it knows. So the new ref C, at the end of a symbolic ref, first
- * gets its place among the others: otherwise its name could clash with another
- * name after the commit. */
+/* A row can't be taken back after its commit, so a clash of names must be found
+ * before. But the scheduler orders only the names that it knows. So the new ref
+ * C, at the end of a symbolic ref, goes back first, and gets its place among
+ * the other names. */
 static void check_place(struct change *c)
 {
 	char **final = &c->u->final_name;
@@ -161,9 +162,10 @@ static bool gives_value_of_group(const struct refd_update *ask,
 	return ask->action == REFD_DELETE || ask->action == REFD_SYMREF_DELETE;
 }
 
-/* A row has the old values of the group, so rows are not compared. Only mending
- * has values that can be older than the journal's (mend.h). A brief value needs
- * no comparison, because a row of the group replaces it at once. */
+/* Is C compared with the journal? A row has the old values of the group, so
+ * rows are not compared. Of this node's own transactions, only those that mend
+ * have values that can be older than the journal's (mend.h). A brief value
+ * needs no comparison, because a row of the group replaces it at once. */
 static bool is_compared(const struct change *c)
 {
 	const struct txn *txn = c->slice->txn;
@@ -181,14 +183,15 @@ static void journal_unreadable(struct change *c)
 }
 
 /*
- * On the leader, too, the value of the group counts, and not the value on disk,
- * because the disk can be an older copy. An update from its value would take
- * acknowledged updates back. A ref without a value in the journal has its base
- * line on disk. The rows of a follower have the old value of the group.
+ * Compares C with the value of the group. On the leader, too, this value
+ * counts, and not the value on disk, because the disk can be an older copy. An
+ * update that begins at the older value would take acknowledged updates back.
+ * If the journal has no value of the ref, the value on disk counts. The rows of
+ * a follower have the old value of the group already.
  *
  * A transaction that mends a ref is compared, too, because another update may
- * have ended since the value was read. Without the comparison this update would
- * be taken back for a while.
+ * have ended since the value was read. Without the comparison, this other
+ * update would be taken back for a while.
  */
 static void compare(struct group *g, struct journal *j, struct change *c)
 {
@@ -233,9 +236,9 @@ void group_permit(struct replica *r, struct pass *p, struct change *c)
 }
 
 /*
- * A ref above or below that only this disk lacks was acknowledged, and the
- * other nodes would remove this ref to make room for the row. So the ref comes
- * back first, and then the names conflict.
+ * If only this disk lacks a ref above or below the name of C, the ref was
+ * acknowledged, and the other nodes would remove the ref to make room for the
+ * row. So the ref comes back first, and then the names conflict.
  */
 void group_compare_around(struct replica *replica, struct pass *p,
     struct change *c)

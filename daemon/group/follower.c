@@ -17,9 +17,9 @@
 /* A row that can't be applied in this time is put off, because the rows of all
  * repositories wait for the attempt. */
 #define SOON_NS (1000 * 1000000LL)
-/* No row gets this time if a repository has begun to wait so recently.
- * Otherwise many repositories that begin to wait would cost the others a second
- * each. */
+/* A row gets the time SOON_NS only if no repository has begun to wait for so
+ * long. Otherwise many repositories that begin to wait would each cost the
+ * other repositories a second. */
 #define HURRY_NS (60 * 1000000000LL)
 /* A reported row that still waits is reported again after this time. */
 #define REPEAT_NS (60 * 1000000000LL)
@@ -163,9 +163,10 @@ static bool is_cause(const struct txn_update *u)
 	return u->status != REFD_OK && u->status != REFD_ABORTED;
 }
 
-/* Before the batch, no update of TXN is decided; after it, all are OK. An
- * update that differs counts more than an update that waits, because only the
- * former can be mended. */
+/* Looks why TXN cannot be applied, or was not. Before the batch, no update of
+ * TXN should be decided; after the batch, all updates should be OK. An update
+ * that differs counts more than an update that waits, because only a difference
+ * can be mended. */
 static enum result look_at_updates(struct attempt *a, const struct own_txn *rt,
     bool is_applied)
 {
@@ -260,9 +261,9 @@ static void fetch_missing(struct follower *f, struct attempt *a,
 
 	if (SYS(f->host->sys, now_mono) < a->fetch_ns)
 		return;
-	/* The question is asked again, because refd-group drops a question
-	 * while it fetches for another row of the repository, and the lead may
-	 * change during a fetch. */
+	/* The question is repeated after a pause, because it can be lost:
+	 * refd-group drops a question while a fetch for another row of the
+	 * repository runs, and the leader may change during a fetch. */
 	a->fetch_pause_ns =
 	    a->fetch_pause_ns > 0 ? 2 * a->fetch_pause_ns : FETCH_NS;
 	if (a->fetch_pause_ns > f->patience_ns)

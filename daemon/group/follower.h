@@ -8,11 +8,12 @@
  * The happy path: admit, apply, tell refd-group.
  *
  * Failures: no repository may hold up the others, so after a second the row is
- * put off. The journal keeps it, with all later rows of its repository, and the
- * rows of other repositories go on (waiting.c). The first row is tried again
- * until it succeeds, and the log says why it waits. Meanwhile this node counts
- * as a node without the row, so it cannot lead with old refs. A value that
- * another program has written is kept under a different name (mend.h).
+ * put off. The journal keeps this row and all later rows of its repository, and
+ * the rows of other repositories go on (waiting.c). The first row that was put
+ * off is tried again until it succeeds, and the log says why the row waits.
+ * Meanwhile this node counts as a node without the row, so it cannot lead with
+ * old refs. A value that another program has written is kept under a different
+ * name (mend.h).
  */
 #ifndef GROUP_FOLLOWER_H
 #define GROUP_FOLLOWER_H

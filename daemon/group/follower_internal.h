@@ -89,9 +89,9 @@ void attempt_report(struct follower *f, struct attempt *a);
  * or NULL, if this must be looked at. False: RT is empty. */
 bool attempt_prepare(struct follower *f, struct attempt *a, const char *path,
     struct own_txn *rt);
-/* Writes the objects of the same row, with the record REC, before admission
- * gets the row, because admission looks for the objects. Then the caller lets
- * the repository go. */
+/* Writes the objects of A's row, whose record is REC. Admission looks for the
+ * objects, so this call comes before admission gets the row. Afterwards the
+ * caller lets the repository go. */
 bool attempt_write_objects(struct follower *f, struct attempt *a,
     const struct record *rec);
 /* RT has come back from admission. DONE: it may be applied. */
@@ -131,10 +131,10 @@ bool together_apply(struct follower *f, const struct group_input *in,
 int waiting_load(struct follower *f);
 void waiting_free(struct follower *f);
 bool waiting_has(const struct follower *f, const uint8_t uuid[16]);
-/* The row of A is the next one in the order of the group. The repositories that
- * wait leave its place, because the row may put a different repository there.
- * Called before the row is applied, or put off. False: the link is lost, or the
- * daemon ends. */
+/* Takes the place of A's row away from the repositories that wait. The row is
+ * the next one in the order of the group, and may put a different repository
+ * there. Called before the row is applied, or put off. False: the link is lost,
+ * or the daemon ends. */
 bool waiting_leave(struct follower *f, struct attempt *a);
 /* Puts the row IN off, after the attempts A. group_flush_postponed() follows.
  * False: as above. */

@@ -396,9 +396,10 @@ void group_wake(struct group *g)
 	mutex_unlock(&g->mutex);
 }
 
-/* After several starts nobody knows the row from which a ref is missing. A
- * repository that has come back must not stop a leader, because its owner would
- * move the lead. But the node does not take the lead again. */
+/* After several starts nobody knows from which row on a ref is missing. So a
+ * node that lacks refs says that no row is applied, and does not take the lead.
+ * But a leader goes on (epoch > 0): a repository that comes back must not stop
+ * a leader, because its owner could then move the lead. */
 uint64_t group_applied_lsn(const struct group *g)
 {
 	if (g->epoch == 0 && deferred_lacking(g->base.host->deferred, NULL) > 0)

@@ -80,12 +80,14 @@ void group_look(struct group *g, struct replica_state *state);
 /* ---- objects ---- */
 
 /* Are enough other nodes alive, and have they applied nearly all rows? Only
- * then can a row take the place of HOLD: otherwise a group without a second
- * node would have one copy of the older objects for days. Any thread. */
+ * then may a row with the objects replace the question HOLD. Otherwise a group
+ * without a second node would have only one copy of the older objects for days.
+ * Any thread. */
 bool group_is_near(struct group *g);
-/* Have other nodes OID, and all that it reaches, as soon as they have applied
- * all rows? OID null: the repository with the uuid REPO. False: perhaps not.
- * Any thread; these do not block. */
+/* Will other nodes have OID, and all that OID reaches, as soon as they have
+ * applied all rows? If OID is null: will they have the repository with the uuid
+ * REPO? False: perhaps not. The calls from here to group_forget() do not block.
+ * Any thread. */
 bool group_knows(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],
     const struct refd_oid *oid);
 /* This node has committed a row with the new value OID, as the leader in EPOCH.
@@ -112,10 +114,11 @@ void group_fetch_here(struct group *g, const struct repo *repo,
 
 /* ---- repositories (group_repo.c) ---- */
 
-/* Has REPO refs by the values in the journal? For the leader. May REPO get such
- * a row, because the journal has values, or somebody has copied refs? For other
- * nodes. Both return 1, 0, or a negative errno, and block on the disk until the
- * answer was 1. Any thread. */
+/* Two questions about a row whose repository had refs before the row. For the
+ * leader: has REPO refs by the values in the journal, so that its next row is
+ * such a row? For other nodes: may REPO get such a row, because the journal has
+ * values, or because somebody has copied refs? Both return 1, 0, or a negative
+ * errno, and block on the disk until the answer was 1. Any thread. */
 int group_repo_continues(const struct store_parts *host,
     const struct repo *repo);
 int group_repo_may_continue(const struct store_parts *host,
@@ -150,18 +153,19 @@ struct group_waiting {
 	int64_t since_ns; /* monotonic */
 	size_t nr_repos;
 };
-/* Other nodes and the lease count the rows before WAITING->lsn as applied, and
- * no later row, because a node with waiting rows must not count as a whole
- * copy. Nothing changes once the daemon ends. */
+/* Sets the rows that wait. Other nodes and the lease count only the rows before
+ * WAITING->lsn as applied, because a node with waiting rows must not count as a
+ * whole copy. Nothing changes once the daemon ends. */
 void group_set_waiting(struct group *g, const struct group_waiting *waiting);
-/* Puts the row IN into the journal as a row that waits, in its turn. A power
- * loss can take the row, so nobody hears of it or of later rows before
- * group_flush_postponed(). 0; negative errno: nothing was done;
+/* Puts the row IN into the journal, in its turn, as a row that waits. A power
+ * loss can still take the row. So nobody hears of this row or of later rows
+ * before group_flush_postponed(). 0; negative errno: nothing was done;
  * JOURNAL_UNKNOWN: the daemon ends. */
 int group_postpone(struct group *g, const struct group_input *in);
-/* Makes all such rows durable, with one flush. The group knows before that they
- * wait (group_set_waiting()), and their inputs are not freed yet. 0, or
- * JOURNAL_UNKNOWN: the daemon ends. */
+/* Makes all postponed rows durable, with one flush. Before this call,
+ * group_set_waiting() must have told the group that the rows wait, and the
+ * inputs of the rows must not be freed. 0, or JOURNAL_UNKNOWN: the daemon
+ * ends. */
 int group_flush_postponed(struct group *g);
 /* The rows up to LSN are applied, or wait. Does not count rows that were put
  * off and not flushed, nor any row once the daemon ends. For any thread. */

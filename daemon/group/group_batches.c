@@ -275,9 +275,9 @@ static void set_unflushed(struct group *g, uint64_t lsn)
 	mutex_unlock(&g->mutex);
 }
 
-/* The mark of the last row is enough. If the journal was opened again since an
- * earlier row, it has lost no row before the last one: otherwise it would not
- * have taken the last one. */
+/* Waiting for the mark of the last row is enough, because the journal takes no
+ * row after it has lost an earlier row. So even if the journal was opened again
+ * in between, all rows before the last row are there. */
 int group_flush_postponed(struct group *g)
 {
 	if (g->put_mark.nr > 0 &&
@@ -289,10 +289,11 @@ int group_flush_postponed(struct group *g)
 	return 0;
 }
 
-/* A batch that ends on another thread counts the row as soon as the journal has
- * it (pipeline.c), so the row gets its limit before. After a failure, and with
- * a doubt, the rows before are flushed at once: if the journal has lost them,
- * it never takes a row again. */
+/* Another thread that ends a batch counts the row as durable as soon as the
+ * journal has the row (pipeline.c). So set_unflushed() excludes the row before
+ * the journal gets the row. If the append fails or its outcome is unknown, the
+ * earlier rows are flushed at once: if the journal has lost earlier rows, it
+ * never takes a row again, and only the flush would tell. */
 int group_postpone(struct group *g, const struct group_input *in)
 {
 	struct journal_row row = { .kind = JOURNAL_WAITING,

@@ -30,8 +30,8 @@ struct group_batch {
 struct group_hold {
 	struct txn *txn;
 	/* The number of the frame HOLD. If the row contains the objects, no
-	 * frame was sent, because TXN only waits behind others of its
-	 * repository. */
+	 * frame was sent, and TXN waits only because other transactions of its
+	 * repository come first. */
 	uint64_t number;
 	bool is_done; /* goes back as soon as it is the first */
 	TAILQ_ENTRY(group_hold) link;
@@ -120,9 +120,9 @@ struct group {
 	struct group_waiting waiting;
 	uint64_t near_lsn; /* of the last NEAR */
 	int64_t near_ns;   /* when NEAR came (now_boot); 0: none */
-	/* HELD_LSN: of the last row whose objects are not in the log.
-	 * AWAITED_LSN: of such a row that NEAR has not reached since
-	 * AWAITED_NS. */
+	/* HELD_LSN: the last row whose objects are not in the log. AWAITED_LSN:
+	 * a row of this kind that the other nodes have not reached since
+	 * AWAITED_NS, by their frames NEAR. */
 	uint64_t held_lsn, awaited_lsn;
 	int64_t awaited_ns;
 	LIST_HEAD(, group_batch) batches;

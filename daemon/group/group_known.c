@@ -113,9 +113,10 @@ void group_take_near(struct group *g, uint64_t lsn)
 	}
 }
 
-/* Only the nodes that answered HELD have the objects of a row until others have
- * applied the row. This must not last, because the group could lose the objects
- * with these nodes. */
+/* Are enough other nodes near, and have they applied the rows with held objects
+ * soon enough? Until other nodes have applied such a row, only the nodes that
+ * answered HELD have its objects. If this lasted, the group could lose the
+ * objects together with these nodes. */
 bool group_are_near(const struct group *g)
 {
 	const int64_t now_ns = SYS(g->base.host->sys, now_boot);

@@ -7,8 +7,9 @@
  *
  * Failures: after a wrong frame or a lost connection, the connection is closed.
  * If a batch has no outcome, the daemon ends, because only the log has the
- * outcome. Otherwise the next connection begins anew, once the thread that
- * follows has done its row: HELLO must have the last row.
+ * outcome. If no batch lacks an outcome, the next connection begins anew. The
+ * next connection waits until the thread that follows has done its present row,
+ * because HELLO must have the last row.
  */
 #include <errno.h>
 #include <poll.h>

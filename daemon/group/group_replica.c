@@ -14,10 +14,9 @@
 
 /* ---- opening and closing ---- */
 
-/* completions.hold, after admission and barrier. The follower waits for a
- * transaction of the store's own, so this transaction goes back there. A
- * transaction of a client may have to wait until other nodes have its
- * objects. */
+/* completions.hold, after admission and barrier. A transaction of the store's
+ * own goes back to the follower, which waits for it. A transaction of a client
+ * may have to wait until other nodes have its objects. */
 static bool hold(void *group, struct txn *txn)
 {
 	struct group *g = group;

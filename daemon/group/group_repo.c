@@ -107,9 +107,10 @@ static int make_mark(const struct sys *sys, const struct repo *repo,
 	return 0;
 }
 
-/* The rows of a repository with a new uuid have all its refs, because the refs
- * of the moment are imported first. So another node may make the repository,
- * and the version of the uuid says this (8: RFC 9562, "custom"). */
+/* The refs of a new repository are imported before any other row, so the rows
+ * of the repository bring all its refs. So another node may make the repository
+ * when a row comes, without a copy. The version of the uuid tells the other
+ * nodes that the repository is new (8: RFC 9562, "custom"). */
 static int begin(const struct sys *sys, const struct repo *repo, uint8_t *uuid)
 {
 	int r = has_refs(sys, repo);

@@ -1,24 +1,25 @@
 /*
- * Mends a ref of this node that has another value than the group gave it: a
- * program without refd's hook has written the ref, or the repository was
+ * Mends a ref of this node whose value is not the value that the group gave the
+ * ref. A program without refd's hook has written the ref, or the repository was
  * replaced by an older copy. The group's value comes back, because the group
  * has acknowledged it, and nothing is thrown away:
  *
  *	a value			kept as refs/refd/diverged/<LSN of the row>/...,
- *				with the same transaction
+ *				by the transaction that mends the ref
  *	a value in the way	kept, and removed
  *	a symbolic ref		replaced; the log has its target
  *	no ref			nothing to keep
- *	a value of a later row	not kept: the row comes, and brings it back
+ *	a value of a later row	not kept, because the later row will bring
+ *				the value back
  *
- * A transaction of this node alone does so, because only this node has the
- * other value. It has the locks and the comparisons of any other transaction.
- * The journal has this transaction, and the log of the group has not. The
- * caller then tries its update again, which meets the group's value, so no
- * batch needs to know about values of other programs.
+ * Only this node has the other value, so the transaction that mends is of this
+ * node alone. The journal has this transaction, and the log of the group has
+ * not. Its locks and comparisons are those of any other transaction. The caller
+ * then tries its update again, which meets the group's value, so no batch needs
+ * to know about values of other programs.
  *
- * A crash in between leaves the found value, which the next attempt finds kept
- * already; or the group's value.
+ * A crash in between leaves the group's value, or the found value, which the
+ * next attempt finds kept already.
  *
  * Each ref costs a flush, and a row can have very many refs, or refs in the
  * way. The rows of all repositories wait meanwhile, so an attempt mends a part,
@@ -454,9 +455,10 @@ enum result mend_ref(struct follower *f, struct attempt *a,
 	return mend_name(&k, name, want);
 }
 
-/* The leader has compared the old value of its row with the group's. So the old
- * value of the row is the group's, whatever this node takes for the group's
- * value. */
+/* Mends the ref of M, which gets the old value of the row. The leader has
+ * compared this old value with the group's value. So the old value of the row
+ * is the group's value, even if this node takes another value for the
+ * group's. */
 static enum result mend_member(struct row_mending *k,
     const struct record_member *m)
 {
@@ -470,9 +472,9 @@ static enum result mend_member(struct row_mending *k,
 	return mend_name(k, m->name, &want);
 }
 
-/* Each attempt at a large row takes its time before it can mend. So it mends
- * for as long: otherwise most of the time would go to the attempts, and the row
- * would wait for hours. */
+/* Each attempt at a large row needs much time before mending can begin. So
+ * mending may take as long as the attempt has taken: otherwise most of the time
+ * would go to the attempts, and the row would wait for hours. */
 static int64_t end_of_mending(const struct follower *f, const struct attempt *a)
 {
 	const int64_t now_ns = SYS(f->host->sys, now_mono);
@@ -482,8 +484,9 @@ static int64_t end_of_mending(const struct follower *f, const struct attempt *a)
 }
 
 /* Once a part of the refs is mended, the row fits only in part, and then all
- * its updates fail (append.c). So the next attempt begins with the ref that was
- * mended last: otherwise its time would go to refs that have their values. */
+ * its updates fail (append.c). So the failed updates do not tell which refs are
+ * mended already. The next attempt begins with the ref that was mended last:
+ * otherwise its time would go to refs that have their values. */
 enum result mend_row(struct follower *f, struct attempt *a,
     const struct own_txn *rt)
 {

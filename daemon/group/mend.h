@@ -13,11 +13,11 @@
 
 /*
  * NAME of REPO gets the value WANT. A is the attempt, with the LSN for the name
- * of a kept value. If A has a row, this row replaces WANT at once, so the
- * objects of WANT are not looked for. NEXT: the value behind WANT, which the
- * ref gets next and which is not kept; or NULL. AGAIN: mended, or, with
- * A->is_part, only a part of the refs in the way is gone, because many would
- * take too long; DIFFERS: the ref has the value; WAITS: A has the reason.
+ * of a kept value. If A has a row, the row replaces WANT at once, so nobody
+ * looks for the objects of WANT. NEXT: the value that the ref gets after WANT,
+ * or NULL; a value NEXT that the ref has already is not kept. AGAIN: mended,
+ * or, with A->is_part, only a part of the refs in the way is gone, because many
+ * would take too long; DIFFERS: the ref has the value; WAITS: A has the reason.
  */
 enum result mend_ref(struct follower *f, struct attempt *a,
     const struct repo *repo, const char *name, const struct journal_value *want,

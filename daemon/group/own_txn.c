@@ -92,9 +92,9 @@ static int take_outcome(struct txn_update *u, const struct record_member *m)
 	return 0;
 }
 
-/* M changes the ref of U. If another member has had the answer, that name is of
- * a symbolic ref, which this node need not have. So M has the name of the
- * ref. */
+/* M changes the ref of U. If another member of U has given the answer, the name
+ * in the request is that of a symbolic ref, which this node need not have. Then
+ * final_name is the name of M, which is the ref at the end. */
 static int take_change(struct txn_update *u, const struct record_member *m,
     struct refd_update *ask)
 {

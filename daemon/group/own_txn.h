@@ -34,9 +34,9 @@ struct own_txn {
  * record; -ENOTSUP: the record has a ref of a worktree, or of a reftable. */
 int own_txn_of_row(struct own_txn *ot, const struct group_row *row,
     uint64_t lsn, const char *path);
-/* Copies UPDATES. IS_BRIEF: a row replaces the new values at once, so their
- * objects are not looked for, except of kept values. 0; -ENOMEM; -EIO: there
- * are no random numbers. */
+/* Copies UPDATES. IS_BRIEF: a row replaces the new values at once, so nobody
+ * looks for the objects of these values, except for the objects of kept values.
+ * 0; -ENOMEM; -EIO: there are no random numbers. */
 int own_txn_of_node(struct own_txn *ot, const struct repo *repo,
     const struct refd_update *updates, size_t nr, bool is_brief);
 /* The reference to the repository must have been given back. */

@@ -13,13 +13,16 @@
 
 /*
  * Writes the objects of ROW, with the record REC, into the repository PATH.
- * *REPO: the repository of the call before, or NULL; afterwards the one of this
- * call, which the caller puts. A replaced object would make its directory count
- * as new, and each batch would wait for a sync. So an object that is there
- * stays, unless the barrier could not know that the object is in memory only.
- * The barrier of admission syncs the new objects, so nothing is synced here. 0;
- * 1: the repository can't be opened, or is a different one, and admission says
- * so; or negative errno: some objects may be there.
+ * *REPO is the repository of the call before, or NULL, and afterwards the
+ * repository of this call, which the caller puts.
+ *
+ * A replaced object would make its directory count as new, and each batch would
+ * wait for a sync. So an object that is there stays, unless the barrier could
+ * not know that the object is in memory only. The barrier of admission syncs
+ * the new objects, so nothing is synced here.
+ *
+ * 0; 1: the repository can't be opened, or is a different one, so admission
+ * will refuse it; or negative errno: some objects may be there.
  */
 int row_objects_write(struct repos *repos, struct repo **repo, const char *path,
     const struct group_row *row, const struct record *rec);

@@ -124,9 +124,10 @@ static void open_again(const struct put *p, const struct spot *spot)
 	repo_put(p->repos, repo);
 }
 
-/* If others may write ID, of SPOT, it does not count behind a move, because the
- * journal has the former path. So an opening before the move replaces the id:
- * by the same one if the journal has the repository here, or by a new one
+/* After a move, the journal still has the former path, so it cannot confirm an
+ * id at the new path. An ID at SPOT that others may write would then not count.
+ * So the repository is opened before the move, which replaces the id: by the
+ * same id if the journal has the repository here, or by a new one
  * (repo_claim.c). As spot_id(). */
 static int settle_id(const struct put *p, const struct spot *spot,
     struct repo_id *id)
@@ -361,7 +362,8 @@ static int clear_place(const struct put *p, const char *root)
 		r = spot_id(p, &spot, &id);
 	if (r == 0)
 		r = settle_id(p, &spot, &id);
-	/* A forged uuid would take the name from the repository that has it. */
+	/* A forged uuid would take the name aside from the repository that
+	 * really has this uuid. */
 	if (r == 0 && id.whose == OWN_FILE_OPEN) {
 		r = clear_other(p, &spot);
 	} else if (r == 0) {

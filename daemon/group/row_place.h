@@ -55,10 +55,10 @@ struct row_place {
 	bool has_left; /* the place has another repository in a later row */
 };
 
-/* Sets PATH, in which the repository of ROW is, or should be. 0; -ENOENT: this
- * node does not have the repository, or has it where only a search finds it;
- * -EAGAIN: it must be moved, and PLACE only looks; another negative errno. WHY
- * is the reason of a failure. */
+/* Sets PATH to the path where the repository of ROW is, or should be. 0;
+ * -ENOENT: this node does not have the repository, or only a search would find
+ * the repository; -EAGAIN: the repository must be moved, but PLACE only looks;
+ * another negative errno. WHY is the reason of a failure. */
 int row_place_put(const struct row_place *place, const struct group_row *row,
     char path[REFD_PATH_MAX], char *why, size_t why_size);
 

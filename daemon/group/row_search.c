@@ -32,8 +32,8 @@ static bool is_repository(const struct uuid_search *s, int fd)
 
 static bool search_below(struct uuid_search *s, int fd, unsigned depth);
 
-/* The directory FD, whose path is s->path. Nothing confirms a path that was
- * searched, so an id that others may write does not count. */
+/* Looks at the directory FD, whose path is s->path. No row confirms a path that
+ * only a search has found, so an id that others may write does not count. */
 static bool search_in(struct uuid_search *s, int fd, unsigned depth)
 {
 	struct repo_id id;

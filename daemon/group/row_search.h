@@ -9,9 +9,10 @@
  * blocks.
  *
  * An old copy that refd group join has moved to .refd-way-<uuid>-<seconds> is
- * not found, because its refs are old. But .refd-way-<LSN> is searched: a row
- * moves any directory there that is in its way (row_place.h), also one with
- * repositories of the group, whose next rows must find them.
+ * not found, because its refs are old. But .refd-way-<LSN> is searched, because
+ * a row moves any directory there that is in its way (row_place.h). Such a
+ * directory may have repositories of the group, and their next rows must find
+ * the repositories.
  */
 #ifndef GROUP_ROW_SEARCH_H
 #define GROUP_ROW_SEARCH_H

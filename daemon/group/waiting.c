@@ -190,11 +190,12 @@ bool waiting_put(struct follower *f, const struct group_input *in,
 
 /* ---- trying again ---- */
 
-/* An attempt began at BEGAN_NS. A pause follows that is a multiple of its time,
- * because an attempt that takes long must not take the time of other
- * repositories. An attempt that has mended refs was not in vain, and the next
- * one goes on, so the time of all repositories is pause enough. But another
- * program may write the refs again and again, so the least pause grows. */
+/* Sets the pauses after an attempt that began at BEGAN_NS. An attempt that
+ * takes long must not take the time of other repositories, so the pause is a
+ * multiple of this time. After an attempt that has mended refs, the next
+ * attempt goes on where it ended, so only the pause of all repositories
+ * follows. But another program may write the refs again and again, so the least
+ * pause grows each time. */
 static void pause_after(struct follower *f, struct waiting_repo *w,
     int64_t began_ns, enum result result)
 {

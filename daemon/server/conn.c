@@ -370,9 +370,10 @@ static bool lacks_room(struct conn *c)
 	return c->shared_bytes > before && c->host->decoding_bytes > max;
 }
 
-/* Decodes the kept bytes and MORE bytes behind them in the scratch buffer. The
- * limit is checked after decoding, when the size is known, so one read at most
- * exceeds it. */
+/* Decodes the kept bytes, and MORE new bytes behind the kept bytes in the
+ * scratch buffer. The size of the input is known only after decoding, so the
+ * limit is checked then. So the memory exceeds the limit by one read at
+ * most. */
 static void take_input(struct conn *c, size_t more)
 {
 	char *scratch = c->host->scratch, *kept = NULL;

@@ -12,12 +12,12 @@
  * - Half-sent requests, decoded or not, share DECODING_MAX allocated bytes. A
  *   user who has half of them cannot use the last eighth.
  * - Answers that wait to be sent share CONN_OUT_MAX bytes in the same way. This
- *   limit matters for short questions with long answers. A client that takes no
- *   answers, or has half of the bytes, is hung up on.
+ *   limit matters for short questions with long answers. The daemon hangs up on
+ *   a client that takes no answers, or whose user has half of the bytes.
  *
  * A client that takes no answer, or sends half a request and then nothing,
- * holds memory, so it is hung up on after CONN_STALL_NS. A client that is idle
- * between requests may stay forever.
+ * holds memory, so the daemon hangs up on this client after CONN_STALL_NS. A
+ * client that is idle between requests may stay forever.
  *
  * Loop thread; nothing blocks. Callbacks of libevent read, decode, and put the
  * connection on the host's list. For a whole request the calls are
@@ -85,9 +85,9 @@ struct conn_host {
 /* 0 or -ENOMEM. The fields above touched_conns are the caller's. */
 int conn_host_init(struct conn_host *host);
 void conn_host_done(struct conn_host *host);
-/* A turn of the loop, of which each user has a share: serves connections with
- * work, for a limited time. True: work is left, and must be served after the
- * loop has read other input. */
+/* Serves connections with work, for a limited time, because each turn of the
+ * loop must also read other input. Each user has a share of the time. True:
+ * work is left, and must be served in the next turn. */
 bool conn_host_serve(struct conn_host *host);
 
 /* Shared by the connections of one user. */
@@ -141,9 +141,10 @@ struct conn *conn_new(struct conn_host *host, int fd, struct txn_peer *peer,
 /* Hangs up. conn_answer() must not be called any more. */
 void conn_free(struct conn *conn);
 
-/* Queues the answer to a request in flight, or a part of the answer. Only one
- * answer at a time may come in parts, unless all its parts come at once. OPAQUE
- * is a struct conn, which the scheduler does not know. */
+/* Queues the answer to a request in flight, or a part of the answer. The parts
+ * of two answers must not mix. So while an answer has parts to come, every
+ * other answer must come whole, or all its parts at once. OPAQUE is a struct
+ * conn, whose type the scheduler does not know. */
 void conn_answer(void *opaque, const struct refd_answer *ans);
 /* Answers the request REQUEST_ID with KV, and empties KV. If KV lacks pairs for
  * want of memory, the answer is a refusal. */

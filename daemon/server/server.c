@@ -63,9 +63,10 @@ int64_t server_wall_ms(const struct server *server)
 
 /* ---- turns ---- */
 
-/* Ends the server when all transactions are answered and clients have taken the
- * answers, or too much time has passed; when hurrying, without waiting for
- * clients. Returns the time of the next call at the latest. */
+/* Ends the server when all transactions are answered and the clients have taken
+ * their answers. If a client takes too long, or the server is hurrying, the
+ * server does not wait for the clients. Returns the latest time for the next
+ * call. */
 static int64_t end_if_drained(struct server *server, int64_t now_ns)
 {
 	if (!scheduler_is_idle(server->scheduler)) {

@@ -1,7 +1,7 @@
 /*
  * The marker <socket>.replayed tells clients which repositories git may write
- * while the daemon is away. It holds the id of the boot in which recovery was
- * done, and the repositories that still await recovery:
+ * while the daemon is away. The marker has the id of the boot in which recovery
+ * was done, and the repositories that still await recovery:
  *
  *	<boot id>
  *	awaits <uuid, as in <common-dir>/refd/id>

@@ -27,8 +27,8 @@ static void note_path_of(struct stall *stall, int fd)
 		strcpy(stall->path, "?");
 }
 
-/* Notes path and kind of a flush that hangs. Returns its start; 0: none
- * hangs. */
+/* Finds the flush that hangs for the longest time. Notes its path and its kind,
+ * and returns the time of its begin; 0: no flush hangs. */
 static int64_t find_hanging_flush(struct stall *stall, struct store *store,
     int64_t now_ns, int64_t limit_ns)
 {

@@ -40,10 +40,11 @@ void completions_init(struct completions *c, const struct sys *sys,
 void completions_done(struct completions *c);
 
 void completions_put_batch(struct completions *c, struct batch *b);
-/* Takes all of TXNS. Exception: a transaction that was admitted unchanged and
- * goes the direct way (txn.direct), unless the check of its objects is too old.
- * The function returns its batch, and the caller then owns both, and calls
- * pipeline_apply_here() without a lock. NULL: there is no such transaction. */
+/* Takes all of TXNS, but one transaction may stay: a transaction that was
+ * admitted unchanged and goes the direct way (txn.direct), unless the check of
+ * its objects is too old. The function returns the batch of this transaction.
+ * The caller then owns batch and transaction, and calls pipeline_apply_here()
+ * without a lock. NULL: there is no such transaction. */
 struct batch *completions_put_txns(struct completions *c,
     struct txn_fifo *txns);
 /* Puts TXN, which was held and does not go the direct way. */

@@ -43,9 +43,9 @@ struct replica_state {
 	const char *doubt;
 	bool shares_rows;                /* and the members below are set */
 	char leader[GROUP_NAME_MAX + 1]; /* the last one known; or "" */
-	/* The time for which this machine has not had every row that existed.
-	 * If there was no moment with all rows since the start of the daemon,
-	 * the role is "waits", and the time counts from this start. */
+	/* How long ago this machine last had every row that existed. If there
+	 * was no such moment since the start of the daemon, the role is
+	 * "waits", and the time counts from this start. */
 	int64_t lag_ns;
 	bool is_connected; /* to the other machines */
 	/* How long the first row that waits, or the row in work, has taken; or
@@ -60,9 +60,9 @@ struct replica_state {
 };
 
 struct replica_ops {
-	/* A row is another machine's, too, and cannot be taken back, so what
-	 * the row needs is durable before the row. And only other machines may
-	 * know a given id. */
+	/* True: other machines have each row, too, so a row cannot be taken
+	 * back, and what the row needs is durable before the row. Other
+	 * machines may also know an id that this machine does not know. */
 	bool shares_rows;
 
 	/* ---- for the thread that opens and closes the store ---- */
@@ -78,11 +78,11 @@ struct replica_ops {
 	 * R is the null object. */
 	void (*free)(struct replica *r);
 
-	/* REPO, which is locked, is about to be served: makes or removes the
-	 * marks by which other programs know that other machines have it, and
-	 * may set repo->replica. UUID: a new one, which may be changed, because
-	 * it is in no file yet; NULL: REPO keeps the one that it has. 0 or
-	 * negative errno. Blocks. */
+	/* REPO, which is locked, is about to be served. Makes or removes the
+	 * marks that tell other programs whether other machines have REPO, and
+	 * may set repo->replica. UUID: a new uuid, which may still be changed,
+	 * because no file has it yet; NULL: REPO keeps its uuid. 0 or negative
+	 * errno. Blocks. */
 	int (*claim)(struct replica *r, const struct sys *sys,
 	    struct repo *repo, uint8_t *uuid);
 

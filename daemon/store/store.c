@@ -165,9 +165,9 @@ int store_stop(struct store *s)
 	if (s->started) {
 		end_threads(s);
 		r = checkpointer_once(s->checkpointer, true);
-		/* If only the last sync found that a file system failed, this
-		 * round has not deferred its records, so the next round
-		 * does. */
+		/* Perhaps only the last sync of this round found that a file
+		 * system failed. Then this round has not deferred the records
+		 * of this file system, so a second round defers them. */
 		if (r < 0)
 			r = checkpointer_once(s->checkpointer, true);
 	}

@@ -186,9 +186,10 @@ int store_find_known(struct store *store, const char *repo, uint64_t *id,
 /* Counts the deferred records of the repository ID, or of all (0), after
  * store_recover(). */
 int store_count_deferred(struct store *store, uint64_t id, uint64_t *nr);
-/* After store_recover(): drops the deferred records of the repository ID, which
- * will not come back. *NR: how many. -EBUSY: it is there, and other machines
- * have the records, too. */
+/* After store_recover(): drops the deferred records of the repository ID,
+ * because the repository will not come back. *NR: how many. -EBUSY: the
+ * repository lacks updates that other machines have, and would otherwise count
+ * as a whole copy with old refs. */
 int store_forget(struct store *store, uint64_t id, uint64_t *nr);
 
 /* Do other machines have the rows of the journal? *LSN: of its last shared
@@ -200,9 +201,9 @@ uint64_t store_joined_ms(struct store *store);
 int store_join(struct store *store, uint64_t lsn, uint64_t joined_ms,
     journal_given_fn *next, void *arg);
 /* After store_recover(), offline: the node leaves the others, and its
- * repositories are no longer marked. UUID: of the journal, to begin anew
- * (proto/left_log.h). 0; negative errno: the call may be repeated. -EBUSY: rows
- * wait, or a repository lacks refs of the others. */
+ * repositories are no longer marked. UUID is the uuid with which another group
+ * can begin (proto/left_log.h). 0; negative errno: the call may be repeated.
+ * -EBUSY: rows wait, or a repository lacks refs that other nodes have. */
 int store_leave(struct store *store, uint8_t uuid[GROUP_UUID_BYTES]);
 
 /* Call once after store_recover(). */
@@ -214,9 +215,9 @@ int store_start(struct store *store);
  * names and objects, makes the objects durable. Afterwards txn->refused, or
  * statuses on single updates, or all still PENDING. */
 void store_admit(struct store *store, struct txn *txn);
-/* TXN is cancelled or too late, so its admission shall end soon, and TXN comes
- * back, admitted or not. TXN comes back later only during the look-up of its
- * id, or if a worker has taken this transaction and hangs on the disk. */
+/* TXN is cancelled or too late, so its admission shall end soon. TXN comes
+ * back, admitted or not. This takes longer only during the look-up of the id of
+ * TXN, or if a worker has taken TXN and hangs on the disk. */
 void store_give_up(struct store *store, struct txn *txn);
 /* Locks, commits and publishes B by pipeline_apply(), and B comes back decided
  * (apply.h). */
@@ -230,14 +231,14 @@ const uint8_t *store_journal_id(const struct store *store);
 /* The log to which the LSNs of transactions belong (replica_token_log()). Any
  * thread. */
 void store_token_log(struct store *store, uint8_t id[REFD_JOURNAL_ID_BYTES]);
-/* Would a batch be prepared at once? If not, updates should gather, and the
- * batches that are taking locks hurry because of the question, so ask only with
- * a batch to form. WAKE is called when the answer becomes true. */
+/* Would a batch be prepared at once? If not, updates should gather. The
+ * question makes the batches that are taking locks hurry, so ask only with a
+ * batch to form. WAKE is called when the answer becomes true. */
 bool store_takes(struct store *store);
 
-/* Hands Q over. An answer about an id may contain rows of a transaction in
- * flight which are not durable yet, so the caller must know all transactions in
- * flight. */
+/* Hands Q over. If Q asks about an id, the answer may contain rows of a
+ * transaction in flight. Such rows are not durable yet, so the caller must know
+ * all transactions in flight. */
 void store_ask(struct store *store, struct store_question *q);
 /* From now on all questions about history come back at once. */
 void store_history_stop(struct store *store);
@@ -261,9 +262,9 @@ struct store_look {
 	enum { LOOK_READ, LOOK_COMPARE, LOOK_FREE } step;
 	/* A reference of the asker, only with LOOK_READ and LOOK_COMPARE. */
 	struct repo *repo;
-	/* No refs are known yet, so nothing counts as a change. If this is set
-	 * before LOOK_READ, known refs do not count, because history has lost
-	 * records. */
+	/* No refs are known yet, so nothing counts as a change. The asker sets
+	 * this before LOOK_READ if history has lost records, and then the known
+	 * refs do not count. */
 	bool is_first;
 	/* Filled in by each step. */
 	enum refd_status status;

@@ -320,9 +320,10 @@ struct claims {
 	int err; /* the first one */
 };
 
-/* A repository that is not there now is passed over, because its opening does
- * the same. An owner can make a claim fail, so an error is only noted, and the
- * repositories of others are claimed all the same. */
+/* Makes the marks of a repository anew. A repository that is not there now is
+ * passed over, because its next opening makes the marks, too. An owner can make
+ * a claim fail, so an error is only noted, and the repositories of other owners
+ * are claimed all the same. */
 static int claim_again(void *arg, const struct journal_repo *known)
 {
 	struct claims *claims = arg;

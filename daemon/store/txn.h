@@ -38,7 +38,8 @@ enum txn_again {
 	TXN_AGAIN_ALONE,
 	TXN_AGAIN_LOCKED, /* a different writer has the lock */
 	TXN_AGAIN_REOPEN, /* the path has a different repository now */
-	/* The ref has another value than all machines gave it (replica.h). */
+	/* The disk has a different value of the ref than the value that all
+	 * machines gave the ref (replica.h). */
 	TXN_AGAIN_DIVERGED
 };
 
@@ -86,9 +87,10 @@ struct txn_update {
 	void *ref_queue; /* the queue (scheduler/ref_queue.h) */
 };
 
-/* The name of the ref that U locks first: the name in the request. If this
- * machine applies a row of another machine, it need not have the symbolic ref,
- * so the name is that of the ref at the end (final_name). */
+/* The name of the ref that U locks first. Usually this is the name in the
+ * request. But if this machine applies a row of another machine, the symbolic
+ * ref in the request may not exist here, so the name is that of the ref at the
+ * end (final_name). */
 const char *txn_update_place(const struct txn_update *u);
 /* U, which is undecided, goes into a batch. */
 void txn_update_try(struct txn_update *u);
@@ -170,9 +172,9 @@ struct txn {
 	struct replica_txn *replica; /* owned; NULL: nothing */
 
 	/* For the token: the highest LSN of its recorded slices; 0: none. After
-	 * admission only for on_batch_done.c of the scheduler, which may answer
-	 * from here while a rejection is being recorded, so the store sets only
-	 * the LSN of the slice. */
+	 * admission only on_batch_done.c of the scheduler writes the member.
+	 * The scheduler may answer with this LSN while a rejection is being
+	 * recorded, so the store sets only the LSN of the slice. */
 	uint64_t lsn;
 
 	/* The batch that the store applies at once if it admits the
@@ -246,9 +248,10 @@ enum refd_durability txn_durability(const struct txn *txn,
 /* TXN->objects as bytes for the record; NULL: none. */
 const uint8_t *txn_objects(const struct txn *txn, size_t *len);
 void txn_drop_objects(struct txn *txn);
-/* Does the check of the objects of TXN still count? Not for long, because git
- * may have removed some of them since. The time runs from times.checked_ns,
- * before the check, so no wait since then is left out. */
+/* Does the check of the objects of TXN still count? The check counts only for a
+ * short time, because git may remove an object afterwards. The time runs from
+ * times.checked_ns, which was before the check, so that every wait after the
+ * check counts. */
 bool txn_is_fresh(const struct txn *txn, int64_t now_ns);
 /* The fan-out of the last new value, which a push has probably brought. */
 uint8_t txn_fanout(const struct txn *txn);

@@ -480,9 +480,10 @@ void findings_add_repaired(struct findings *f, const struct findings *before);
 /* Adds a line to the list of checked objects. Without -v, only a few lines with
  * IS_REPOSITORY are printed. */
 void findings_checked(struct findings *f, bool is_repository, const char *line);
-/* Takes what findings with TELL told. The teller may have been tricked by the
- * files that it read, so what it says of a repository is about REPO, unless
- * REPO is NULL. False: DATA is something else, or malformed. */
+/* Adds the findings that a teller (TELL) has sent as DATA. The files that the
+ * teller read may have tricked the teller. So its findings about a repository
+ * are taken as findings about REPO, unless REPO is NULL. False: DATA is
+ * something else, or malformed. */
 bool findings_hear(struct findings *f, const char *repo, const char *data,
     size_t len);
 /* Shows that NAME of REPO, which may be "", is being checked. */

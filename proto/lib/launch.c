@@ -165,9 +165,10 @@ static int or_errno(int r)
 	return r < 0 ? -errno : 0;
 }
 
-/* What this process ignores for itself, such as SIGPIPE, is no concern of the
- * child. The user decided about the others before this process began, so a
- * program of the user's terminal keeps them. */
+/* Sets the default actions for signals. This process may ignore a signal for
+ * its own purposes, such as SIGPIPE, which must not concern the child. The user
+ * decided about all other signals before this process began, so a program of
+ * the user's terminal keeps these decisions. */
 static void reset_signals(enum launch_kind kind)
 {
 	struct sigaction act = { .sa_handler = SIG_DFL };
@@ -195,10 +196,10 @@ static int become(const struct account *as)
 	return 0;
 }
 
-/* git does not start in a directory that is closed to its user, and root may
- * stand in such a directory, so the child then begins in the root directory. A
- * directory is a way to the files below, so another account gets no directory
- * that its own rights do not reach. */
+/* Root may stand in a directory that is closed to the account of the child. git
+ * does not start in such a directory, so the child then begins in the root
+ * directory. Also, whoever stands in a directory can reach the files below it.
+ * So another account keeps the directory only if its own rights lead there. */
 static int change_directory(const struct launch *l, bool is_other)
 {
 	char here[PATH_MAX];
@@ -226,9 +227,9 @@ static int move_up(int fd, int null_flags)
 	return moved;
 }
 
-/* A sandbox of containers may know no close_range(2). Another thread may have
- * locked the heap at the fork, so the directory is listed without memory of the
- * heap. */
+/* For sandboxes of containers that know no close_range(2). Another thread may
+ * have locked the heap at the fork, so the directory is listed into a buffer on
+ * the stack. */
 static int close_listed(int first, int last)
 {
 	struct {

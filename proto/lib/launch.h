@@ -106,9 +106,10 @@ void launch_kill(struct launched *c);
 /* After the end: the exit status, 128 + n after signal n; or -ETIME: late. */
 int launch_status(const struct launched *c);
 
-/* A file in memory with DATA, at its start, as input of a child: a child that
- * does not read cannot block this process, and each opening of /dev/stdin
- * begins at the start. Nobody can change it. Or a negative errno. */
+/* A file in memory with DATA, at its start, as input of a child. A pipe could
+ * block this process if the child does not read, and a file cannot. Each
+ * opening of /dev/stdin begins at the start of the file, and nobody can change
+ * the file. Or a negative errno. */
 int launch_file(const void *data, size_t len);
 
 /* This process becomes PROGRAM, with the arguments ARGV, which keeps everything

@@ -17,10 +17,10 @@ struct owned {
 };
 
 /*
- * Finds DIR. For root the result is also false if any user but the owner of
- * the directory decides where DIR leads, because the user made a link, or could
- * exchange a directory on the way. Else the path may be used again by the
- * owner, and means the same directory or another one of the same owner. On
+ * Finds DIR. For root, only the owner of DIR may decide where the path leads.
+ * So the result is false if another user made a link on the way, or could
+ * exchange a directory there. After true, the owner may use the path again, and
+ * it means the same directory, or another directory of the same owner. On
  * failure *WHY is an owned sentence, or NULL without memory.
  */
 bool owned_find(struct owned *o, const char *dir, char **why);

@@ -152,8 +152,9 @@ static void add(struct relay *r, const char *data, size_t len)
 	}
 }
 
-/* A process of the account may write without end, also after the worker, so
- * this reads what is there now, and a pipe holds no more. Returns the number of
+/* Reads only what is in the pipe now, which is at most what a pipe holds. A
+ * process of the account may write without end, even after the worker has
+ * ended, so waiting for the end would never end. Returns the number of
  * bytes. */
 static size_t relay_now(struct relay *r)
 {
@@ -254,7 +255,8 @@ static void count(const struct watched *w, bool has_failed)
 
 /* ---- what the worker says ---- */
 
-/* A worker that counts on has no more time than works of its own would. */
+/* Begins the next piece of a work. A piece has no more time than a separate
+ * work would have. */
 static int begin_next(struct watched *w)
 {
 	if (++w->nr_done >= w->work->pieces)

@@ -1,21 +1,22 @@
 /*
- * Work with the rights of another account, for a command of root. The worker
- * is a fork of this process which has become the account for good
+ * Work with the rights of another account, for a command of root. The worker is
+ * a fork of this process which has become the account for good
  * (proto/lib/launch.h): the account can kill the worker, but not read its
  * memory or reach root's terminal and files.
  *
  * Root's process hears what the worker tells, relays what the worker prints,
  * shows its progress, and asks the user its questions. Whatever happens to the
- * worker is a failure of this piece of work, never of the command. An account
- * whose workers failed repeatedly gets no further worker, because each can cost
- * root the whole limit of time. Works of an account that take longer than their
- * free time shorten the limit of its later works, down to the free time. The
- * files of this account can answer slowly, and otherwise other accounts would
- * wait for each of its works up to the limit.
+ * worker is a failure of this piece of work, never of the command.
  *
- * If the account is that of this process, the work runs here, unless it asks
- * for a fork. What hears may run other work. One thread, and no other thread
- * exists yet. Blocks until the end of the work.
+ * Each work can cost root the whole limit of time, so two rules keep the other
+ * accounts from waiting. An account whose workers failed repeatedly gets no
+ * further worker. The files of an account can also answer slowly: if its works
+ * take longer than their free time, the limit of its later works becomes
+ * shorter, down to the free time.
+ *
+ * If the account is that of this process, the work runs here, unless the work
+ * asks for a fork. The function that hears may run other work. One thread, and
+ * no other thread exists yet. Blocks until the end of the work.
  */
 #ifndef PROTO_LIB_WORKER_H
 #define PROTO_LIB_WORKER_H
@@ -41,14 +42,14 @@ struct work {
 	 * check them. */
 	int (*hear)(void *arg, const char *data, size_t len);
 	void *arg;
-	/* Open descriptors that RUN needs, up to the first 0. Each is below
-	 * LAUNCH_FD_MAX - 1. */
+	/* Open descriptors that RUN needs; the first 0 ends the list. Each
+	 * descriptor must be below LAUNCH_FD_MAX - 1. */
 	int keep[WORKER_KEEP_MAX];
 	/* Also for the account of this process, because the work may end the
 	 * process. */
 	bool always_forks;
-	/* RUN does so many works one after the other, with worker_next() after
-	 * each, and the limits count for each. 0: one. */
+	/* RUN does this many works, with a call of worker_next() after each
+	 * work, and the limits count for each work anew. 0: one work. */
 	size_t pieces;
 	int seconds;      /* the limit, without the time in HEAR */
 	int free_seconds; /* of SECONDS; 0: WORKER_FREE_S */

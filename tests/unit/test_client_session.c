@@ -1,8 +1,8 @@
 /*
  * Proves the work of librefd with a session and its end, which use one
  * connection. If the connection is lost before a commit may have arrived,
- * librefd reports the session as not done. Otherwise it asks for the outcome,
- * at a later end as well, and never sends the commit again.
+ * librefd reports the session as not done. Otherwise librefd asks for the
+ * outcome, at a later end as well, because a commit must never be sent again.
  */
 #include <check.h>
 #include <errno.h>

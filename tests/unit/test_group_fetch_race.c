@@ -1,8 +1,9 @@
 /*
- * Proves that refd-group finds a new repository although the row moves it to
- * its place between any two looks, and makes no second one. It finds a renamed
- * repository beside directories that the disk cannot read, and takes none for
- * missing because of them.
+ * Proves that refd-group finds a new repository although the row moves the
+ * repository to its place between any two looks, and that refd-group makes no
+ * second repository. It also finds a renamed repository beside directories that
+ * the disk cannot read, and takes no repository for missing because of such
+ * directories.
  */
 #include <check.h>
 #include <dirent.h>

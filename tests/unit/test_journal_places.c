@@ -1,6 +1,6 @@
 /*
- * Proves that rows which wait at a path do not make later rows slow: a follower
- * asks for the place of each row, in its only thread.
+ * Proves that rows which wait at a path do not make later rows slow, because a
+ * follower asks for the place of each row in its only thread.
  */
 #include <check.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /*
- * Proves that recovery gives up no acknowledged update for files in the way.
- * Git can leave a lock below the name of a ref, when it prunes a packed ref
- * that is deleted meanwhile. After a power loss this lock stands in the way of
- * a file. A directory in refd/stage/ is no hindrance.
+ * Proves that recovery gives up no acknowledged update because of files in the
+ * way. Git can leave a lock below the name of a ref, when git prunes a packed
+ * ref that is deleted meanwhile. After a power loss this lock stands in the way
+ * of a file. A directory in refd/stage/ is no hindrance.
  *
- * Git's lock of the boot before is removed, in whatever call recovery is
- * stopped. A lock that a living process may hold stays, and the report has the
- * command for it.
+ * If git's lock is from the boot before, recovery removes the lock, at whatever
+ * call recovery is stopped. A lock that a living process may hold stays, and
+ * the report names the command that can remove the lock.
  *
  * Git may also make and pack a ref while no daemon runs. Recovery makes no ref
  * of the journal below or above this ref.

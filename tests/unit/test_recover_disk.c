@@ -1,9 +1,9 @@
 /*
  * Proves that a repository with a failed or missing disk stops no start and
  * loses nothing. Its records are deferred. Once the repository is back, the
- * records are redone by the rule of the run that wrote them. The running daemon
- * does this, too, and touches no locks of living writers. Every deferred member
- * is finished by itself.
+ * records are redone by the rule of the run that wrote the records. The running
+ * daemon redoes records, too, and touches no locks of living writers. Every
+ * deferred member is finished by itself.
  */
 #include <check.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /*
- * Proves that a record that a start defers after a failed sync keeps its
- * evidence while the file system stays in memory: names are exact, contents are
- * not. So a later attempt undoes no foreign deletion, and still writes a value
- * that the disk lacks.
+ * Proves the evidence of a record that a start defers after a failed sync.
+ * While the file system stays in memory, its names are exact, and its contents
+ * are not. So a later attempt undoes no foreign deletion, and still writes a
+ * value that the disk lacks.
  */
 #include <check.h>
 #include <errno.h>

@@ -1,10 +1,11 @@
 /*
  * Proves that recovery in the journal of a group of nodes gives up no update on
  * this node alone. If an update would be left, dropped or deferred, the start
- * goes on, all updates of the repository wait, and this node counts as lacking
- * them, at each start and retry, until the cause is gone. The updates of a
- * missing repository wait for it. Ordinary recovery works as on a single
- * machine. A log line that can't be written makes no repository wait.
+ * goes on, and all updates of the repository wait. At each start and retry,
+ * this node counts as a node that lacks these updates, until the cause is gone.
+ * The updates of a missing repository wait until the repository is back.
+ * Ordinary recovery works as on a single machine. A log line that can't be
+ * written makes no repository wait.
  */
 #include <check.h>
 #include <errno.h>

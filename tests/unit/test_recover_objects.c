@@ -1,9 +1,9 @@
 /*
  * Proves that the objects of an acknowledged push survive a power loss when
- * only the record has them: whatever the disk kept of objects, refs and names,
- * also if recovery fails or the power fails again. A good file of another form
- * may be replaced, and nothing is restored after a crash. The journal keeps the
- * objects until no replay needs them, and no longer.
+ * only the record has the objects: whatever the disk kept of objects, refs and
+ * names, also if recovery fails or the power fails again. A good file of a
+ * different form may be replaced, and nothing is restored after a crash. The
+ * journal keeps the objects as long as a replay may need them, and no longer.
  */
 #include <check.h>
 #include <errno.h>

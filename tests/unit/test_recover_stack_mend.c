@@ -1,10 +1,10 @@
 /*
  * Proves that recovery mends tables by git that have lost their footer in a
  * power loss: with rows to redo and without, in a worktree, several tables, and
- * after a foreign lock has gone. A living daemon finds them when it opens the
- * repository again. Other damage stays as it is. A crash or a
- * failure at every point of the mending leaves a stack that the next start
- * mends. Proves that an empty list is served only if no table is there.
+ * after a foreign lock has gone. A living daemon finds such tables when it
+ * opens the repository again. Other damage stays as it is. A crash or a failure
+ * at every point of the mending leaves a stack that the next start mends.
+ * Proves also that an empty list is served only if no table is there.
  */
 #include <check.h>
 #include <errno.h>

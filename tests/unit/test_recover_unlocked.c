@@ -1,7 +1,7 @@
 /*
- * Proves recovery after a crash and a helping hand: all locks of refd were
- * removed before the daemon came back. Nothing that is ok by id is missing, and
- * no value is lost that git wrote meanwhile.
+ * Proves recovery after a crash if somebody has removed all locks of refd
+ * before the daemon came back, as git's message suggests. Every update that is
+ * `ok` by its id is there, and no value that git wrote meanwhile is lost.
  */
 #include <check.h>
 #include <errno.h>

@@ -1,10 +1,10 @@
 /*
  * Proves what a node of a group does while a repository waits that recovery
- * cannot redo. Retries find the end of the cause, and leave time and room to
- * others. Nobody gives the updates up, and a kill or a power loss at any moment
- * loses none. Such a repository is no older copy of itself; an older copy in
- * its place is noticed. The owner of one repository can't pass it off as an
- * older copy of all.
+ * cannot redo. Retries notice when the cause is gone, and leave time and room
+ * to other repositories. Nobody gives the updates up, and a kill or a power
+ * loss at any moment loses no update. A repository that waits does not count as
+ * an older copy, but an older copy in its place is noticed. The owner of one
+ * repository can't make refd believe that all repositories are an older copy.
  */
 #include <check.h>
 #include <errno.h>

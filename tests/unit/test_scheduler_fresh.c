@@ -1,9 +1,9 @@
 /*
- * Proves that no transaction goes long after the check of its objects: somebody
- * may have removed them while the transaction waited for a name, for a lock, or
- * for the end of a pause. Then the store checks them once more, the transaction
- * keeps its place at all names, and goes right afterwards. Updates without
- * their objects fail.
+ * Proves that no transaction goes long after the check of its objects, because
+ * somebody may have removed objects while the transaction waited for a name,
+ * for a lock, or for the end of a pause. The store then checks the objects once
+ * more. Meanwhile the transaction keeps its place at all names, and goes right
+ * after the check. Updates without their objects fail.
  */
 #include <check.h>
 

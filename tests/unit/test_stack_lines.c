@@ -1,7 +1,8 @@
 /*
- * Proves log entries from committer lines, and which lines of rows are missing
- * in the log of a reftable: the key decides, an entry of another writer takes
- * the place, and lines of an earlier life of the ref are left out.
+ * Proves two facts about log entries: how a committer line becomes an entry,
+ * and which lines of rows are missing in the log of a reftable. The key
+ * decides, so an entry of another writer takes the place of a line. Lines of an
+ * earlier life of the ref are left out.
  */
 #include <check.h>
 #include <string.h>

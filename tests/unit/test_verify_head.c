@@ -1,8 +1,9 @@
 /*
- * Proves the line of refd log --head: refd verify --head accepts the journal
- * that the line was made of, also later, trimmed, and with a new index. It
- * finds a changed, a damaged and a missing record, a shorter journal and
- * another one, and says when the line proves nothing any more.
+ * Proves the line of refd log --head. refd verify --head accepts the journal
+ * from which the line was made, also later, trimmed, and with a new index. The
+ * command finds a changed, a damaged and a missing record, a shorter journal
+ * and a different journal. The command says when the line proves nothing any
+ * more.
  */
 #include <check.h>
 #include <stdio.h>

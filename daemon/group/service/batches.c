@@ -113,7 +113,8 @@ static void take_frame(struct service *v, struct joined *j,
 	daemon_frame_free(frame);
 }
 
-/* Waits for the first frame alone, so no batch waits for another one. */
+/* Waits only for the first frame, because a batch that is there must not wait
+ * for further batches. */
 static void collect(struct service *v, struct joined *j, int wait_ms)
 {
 	struct daemon_frame *frame = daemon_link_next(&v->link, wait_ms);
@@ -235,9 +236,9 @@ static bool end_doubt(struct service *v, const struct joined *j)
 	return true;
 }
 
-/* No row was inserted, perhaps because the lease is over. While the standbys
- * are away, no renewal ends, so the lease is over although nobody can take it.
- * True: the lease is renewed. */
+/* Renews the lease after no row was inserted, perhaps because the lease is
+ * over. While the standbys are away, no renewal ends. The lease is then over,
+ * although no other node can take the lease. True: the lease is renewed. */
 static bool renew_lease(struct service *v)
 {
 	struct lease lease;

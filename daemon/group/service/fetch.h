@@ -4,10 +4,11 @@
  *
  *	1. The repository with the uuid is opened beneath a root: at its path,
  *	   aside (.refd-<uuid> beside its path), or wherever else it is. If this
- *	   node does not have it, it is made aside. Its first row puts it in its
- *	   place: a fetch comes out of the order of the rows, so the path can
- *	   belong to a different repository yet.
- *	   Without a guard against writes by git, it gets one (guard.h).
+ *	   node does not have the repository, the repository is made aside, and
+ *	   its first row puts it in its place. A fetch comes out of the order of
+ *	   the rows, so the path may still belong to a different repository.
+ *	   A repository without a guard against writes by git gets a guard
+ *	   (guard.h).
  *	2. The values of its refs, as far as their objects exist, and the bases
  *	   that are connected to them, become the refs of an own git-dir.
  *	3. git fetches the objects, and checks that everything which the objects

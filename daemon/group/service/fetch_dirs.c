@@ -1,6 +1,6 @@
 /*
- * Two git-dirs for each object format. git writes nothing there, and nothing in
- * them belongs to a repository, so all fetches share them:
+ * Two git-dirs for each object format. git writes nothing there, and no file
+ * there belongs to a repository, so all fetches share these git-dirs:
  *
  *	HEAD, config, refs/	files and a directory
  *	packed-refs		a link to the descriptor FETCH_FD_REFS
@@ -12,8 +12,8 @@
  *
  *	reftable		a link to the descriptor FETCH_FD_TABLES
  *
- * objects/info is missing: alternates of the repository would lead git to
- * others, whose configuration git would then read.
+ * objects/info is missing on purpose: alternates of the repository would lead
+ * git to other repositories, whose configuration git would then read.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -18,10 +18,11 @@ static bool is_repository(int fd)
 	return faccessat(fd, "objects", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Everybody who may write below the root can put anything into a directory. So
- * only a failure of the disk, or a lack of memory or descriptors, counts,
- * because then the repository can be there unseen. So does an id that others
- * may write, because it can be right. */
+/* Counts a failure, if it can hide the repository. Everybody who may write
+ * below the root can put anything into a directory, so most failures of a
+ * directory mean nothing. But a failure of the disk, and a lack of memory or
+ * descriptors, counts, because the repository can be there unseen. An id that
+ * others may write counts, too, because the id can be right. */
 static int or_none(int err)
 {
 	return err == -EIO || err == -EUCLEAN || err == -EBADMSG ||

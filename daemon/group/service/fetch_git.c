@@ -195,8 +195,9 @@ int fetch_git_objects(const struct fetch_git *g, const struct text *oids)
 
 int fetch_git_list(const struct fetch_git *g, struct text *out)
 {
-	/* The repository of a path is read here. The other node reads its own
-	 * by the settings of the machine (transfer.hideRefs), so these settings
+	/* If the source is a path, upload-pack runs here. On another node,
+	 * upload-pack would read its own repository by the settings of its
+	 * machine (transfer.hideRefs), so the settings of this machine must
 	 * count here, too. */
 	static const char upload[] = "--upload-pack=env -u GIT_CONFIG_NOSYSTEM"
 				     " -u GIT_CONFIG_GLOBAL git upload-pack";

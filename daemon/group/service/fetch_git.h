@@ -39,10 +39,10 @@ struct fetch_git {
  */
 int fetch_git_run(const struct fetch_git *g, const char *const argv[],
     const struct text *in, struct text *out);
-/* The same in the repository in the open directory DIR, which this program has
- * made, with its configuration and at most 1 GiB of output, and messages go
- * straight to standard error. Its hooks do not run, because the gate would
- * refuse git. */
+/* Like fetch_git_run(), in the repository in the open directory DIR. This
+ * program has made the repository, so its configuration counts. Its hooks do
+ * not run, because the gate would refuse git. The output may have 1 GiB, and
+ * messages go straight to standard error. */
 int fetch_git_here(const struct fetch_git *g, int dir, const char *const argv[],
     struct text *out);
 /* Makes the open directory DIR a bare repository, with the default branch and
@@ -60,7 +60,8 @@ void fetch_git_done(struct fetch_git *g);
 /* Appends the URL or the path of the repository on the source. */
 void fetch_git_url(struct text *url, const struct fetch_wish *wish);
 /* Both ask the source of the wish, and return as fetch_git_run(): */
-/* Fetches the ids of OIDS, a line each, and all that they need. */
+/* Fetches the objects OIDS, an id in each line, and all objects that these
+ * objects need. */
 int fetch_git_objects(const struct fetch_git *g, const struct text *oids);
 /* Appends the refs and their values, as git-ls-remote(1) prints them. */
 int fetch_git_list(const struct fetch_git *g, struct text *out);

@@ -21,8 +21,8 @@ enum own_file fetch_id_read(const char *dir, char hex[FETCH_ID_HEX + 1]);
 bool fetch_id_is_new(const struct fetch_wish *wish);
 
 /* 0: the directory REPO_FD has the uuid of WISH, in a file that is CLOSED or
- * OPEN (*WHOSE). -ESTALE: a different one, or no proper file. -ENOENT: none.
- * Otherwise the disk has failed. */
+ * OPEN (*WHOSE). -ESTALE: the directory has a different uuid, or no proper
+ * file. -ENOENT: there is no file. Otherwise the disk has failed. */
 int fetch_id_look(int repo_fd, const struct fetch_wish *wish,
     enum own_file *whose);
 
@@ -35,10 +35,10 @@ int fetch_id_mark(int repo_fd);
 
 /*
  * Checks that the repository REPO_FD has the uuid of WISH. A repository without
- * an id gets the uuid, without a journal, because the daemon adds its own.
- * Refused if the repository has refs, or if the leader's repository is older
- * than the group, because no row has those refs. The file is durable after the
- * next sync of the file system. False: WHY is the reason.
+ * an id gets the uuid, but no journal, because the daemon adds its own journal.
+ * The repository must then have no refs, and the leader's repository must not
+ * be older than the group, because no row has such refs. The file is durable
+ * after the next sync of the file system. False: WHY is the reason.
  */
 bool fetch_id_claim(int repo_fd, const struct fetch_site *site,
     const char *root, const struct fetch_wish *wish, struct text *why);

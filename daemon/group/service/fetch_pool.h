@@ -51,15 +51,16 @@ struct fetch_pool;
 
 /* WAKE, an eventfd(2), becomes readable when a job is done. */
 struct fetch_pool *fetch_pool_start(const struct fetch_site *site, int wake);
-/* The pool owns JOB until fetch_pool_done(). A job of the daemon is dropped if
- * another one for the same repository and epoch waits or is in work, since the
- * daemon asks again. */
+/* The pool owns JOB until fetch_pool_done(). The daemon repeats its questions.
+ * So a job of the daemon is dropped if a job for the same repository and epoch
+ * waits or is in work. */
 void fetch_pool_add(struct fetch_pool *pool, struct fetch_job *job);
 /* Would fetch_pool_add() drop JOB? */
 bool fetch_pool_has(struct fetch_pool *pool, const struct fetch_job *job);
-/* Ends the fetches of epochs before EPOCH, soon, because their source can be a
- * lost machine, and would keep the repository from a later leader. SOURCE, the
- * pointer in the jobs: only those from there; NULL: all. */
+/* Ends the fetches of epochs before EPOCH, soon. The source of such a fetch can
+ * be a lost machine, and the fetch would keep the repository from a later
+ * leader. SOURCE is the pointer in the jobs: only fetches from SOURCE end;
+ * NULL: all. */
 void fetch_pool_end_fetches(struct fetch_pool *pool, uint64_t epoch,
     const char *source);
 /* A job that is done, or NULL. The caller frees the job. */

@@ -91,9 +91,10 @@ static void enter_parents(int *dir, char *path)
 	}
 }
 
-/* A crash leaves the directory, and the next attempt goes on with it. But git
- * reads the files of a complete copy, so a copy gets a new directory. Nobody
- * else may have made it. */
+/* Makes or opens the directory of a repository aside. A crash leaves the
+ * directory, and the next attempt goes on there. But git reads the files of a
+ * complete copy, so a copy gets a new directory. The directory must belong to
+ * this account, because otherwise somebody else may have made it. */
 static int open_new(int parent, const char *name, bool copies)
 {
 	struct tree old = { .task = TREE_REMOVE };
@@ -280,9 +281,10 @@ static void note_failure(struct opening *o, int err)
 		o->err = -err;
 }
 
-/* Uses the repository at PATH if it has the uuid. IS_PLACE: PATH is its place.
- * After chmod -R g+w, others may write the id until the next row, so such an id
- * counts in the place. It does not count aside, where nothing confirms it. */
+/* Uses the repository at PATH if it has the uuid. IS_PLACE: PATH is the place
+ * of the repository. After chmod -R g+w, others may write the id until the next
+ * row comes, so an id that others may write counts in the place. Aside nothing
+ * confirms such an id, so it does not count there. */
 static bool is_at(struct opening *o, const char *root, const char *path,
     bool is_place)
 {
@@ -327,7 +329,8 @@ static bool is_elsewhere(struct opening *o, const char *root)
 	return o->repo->fd >= 0;
 }
 
-/* Uses the repository in its place if it has no uuid and no refs. */
+/* Uses the repository at the path of the wish, if this repository has no uuid
+ * and no refs. */
 static bool may_claim_place(struct opening *o, const char *root)
 {
 	int fd = beneath_root(root, o->wish->path);

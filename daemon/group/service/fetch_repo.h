@@ -15,9 +15,9 @@ struct fetch_repo {
 	int pack;
 };
 
-/* Opens the repository of WISH, or makes it, and checks or writes its uuid.
- * With wish->copies the repository is always made, aside, because git must read
- * none of the files that an old copy has. False: WHY is the reason.
+/* Opens the repository of WISH, or makes the repository, and checks or writes
+ * its uuid. With wish->copies git must read none of the files of an old copy,
+ * so the repository is always made, aside. False: WHY is the reason. Call
  * fetch_repo_close() in any case. */
 bool fetch_repo_open(struct fetch_repo *repo, const struct fetch_site *site,
     const struct fetch_wish *wish, struct text *why);
@@ -33,9 +33,10 @@ void fetch_repo_close(struct fetch_repo *repo);
 bool fetch_repo_place(const struct fetch_site *site,
     const struct fetch_wish *wish, struct text *why);
 
-/* Moves the repository of WISH to such directories, if it is at wish->path
- * below the first root, or aside there: an old copy, or a part of a new one.
- * False: it may still be there. Syncs nothing. */
+/* Moves an old copy, or a part of a new one, out of the way, to a directory
+ * FETCH_REPO_WAY. Looks for the repository of WISH at wish->path below the
+ * first root, and aside there. False: the repository may still be there. Syncs
+ * nothing. */
 bool fetch_repo_leave(const struct fetch_site *site,
     const struct fetch_wish *wish);
 

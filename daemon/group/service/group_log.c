@@ -45,7 +45,9 @@ static bool prepare(struct session *s, const char *name, const char *sql)
 	return r != NULL;
 }
 
-/* Of a node that has left a group, or whose group has begun so. */
+/* Adds a hint to the reason, if the uuid of the log is that of a left log
+ * (proto/left_log.h). Then this node has left its group, or its group was made
+ * by a node that had left. */
 static void add_origin(struct group_log *log)
 {
 	char origin[LEFT_LOG_TEXT_MAX];

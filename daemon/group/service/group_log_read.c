@@ -203,9 +203,10 @@ static bool find(struct session *s, const uint8_t (*ids)[GROUP_UUID_BYTES],
 	return true;
 }
 
-/* The epoch is lost. The takeover of the epoch LATER has waited for every
- * transaction before. So the reading must follow the sight of this epoch: then
- * a missing row will never come. */
+/* Settles a doubt after the loss of the epoch. The takeover of the epoch LATER
+ * has waited for every earlier transaction. So the epoch LATER must be seen
+ * first, and the rows are read after that: then a row that is missing will
+ * never come. */
 static enum group_settled settle_lost(struct group_log *log, uint64_t later,
     const uint8_t (*ids)[GROUP_UUID_BYTES], size_t nr, uint64_t *lsns)
 {

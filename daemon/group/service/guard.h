@@ -1,10 +1,12 @@
 /*
- * The guard of a repository against writes by git, which no other node would
- * get: "refd enable" makes hooks and settings, and its hook
- * reference-transaction refuses git. refd-group guards each repository that it
- * makes before the repository has its id, each one for which it fetches, and,
- * when it starts, all others of the group. So a push to this node gets to refd
- * as soon as this node leads.
+ * The guard of a repository against writes by git, because no other node would
+ * get such a write. "refd enable" makes hooks and settings, and its hook
+ * reference-transaction refuses git.
+ *
+ * refd-group guards a new repository before the repository has its id, and each
+ * repository for which refd-group fetches. When refd-group starts, it guards
+ * all other repositories of the group. So a push to this node gets to refd as
+ * soon as this node leads.
  *
  * Any thread; blocks.
  */

@@ -8,9 +8,10 @@
 #include "proto/lib/clock.h"
 
 #define WAIT_MS 60000
-/* A new start of refd-group on a follower takes less, so a follower that is
- * away for longer will not answer soon. A push gets the reason before the
- * pusher gives up. */
+/* How long a follower may be away. A new start of refd-group on a follower
+ * takes less, so a follower that is away for longer will not answer soon. Then
+ * the daemon gets NOT_HELD, so that a push gets the reason before the pusher
+ * gives up. */
 #define AWAY_MS 10000
 #define AWAY    "interval '10 s'"
 

@@ -1,13 +1,15 @@
 /*
- * Objects that this node fetches: for the HOLD of a leader, a row in refd.want,
- * and for a HOLD of its own daemon while another node leads.
+ * Objects that this node fetches for two kinds of HOLD. The HOLD of a leader
+ * comes as a row in refd.want. While another node leads, the daemon of this
+ * node sends a HOLD of its own, too.
  *
  *	a row in refd.want -> fetch_pool.h -> a row in refd.held
  *
- * Failures: refd.held has the reason. Only rows of the last minute count, which
- * this node has not answered, and which are of no earlier epoch. A lost session
- * delays the answer. A later epoch ends the fetches of an earlier one, because
- * the machine of the former leader can be lost.
+ * Failures: the row in refd.held has the reason. A row in refd.want counts for
+ * a minute, as long as this node has not answered it, and only if its epoch is
+ * not an earlier one. A lost session delays the answer. A later epoch ends the
+ * fetches of an earlier epoch, because the machine of the former leader can be
+ * lost.
  *
  * One thread; calls with a session block.
  */
@@ -33,9 +35,10 @@ struct hold_fetches {
 
 /* EPOCH has begun, for this node. */
 void hold_fetch_begin_epoch(struct hold_fetches *h, uint64_t epoch);
-/* A look at the lease: that of the leader NODE is over; NULL: it is not. After
- * two looks, its machine may be lost. If there are other sources, fetches from
- * there end, and the daemon gets its objects from there last. */
+/* Notes a look at the lease. NODE is the leader whose lease is over; NULL: the
+ * lease is not over. After two looks with the same NODE, the machine of NODE
+ * may be lost. If there are other sources, the fetches from NODE end, and the
+ * daemon's objects come from NODE last. */
 void hold_fetch_lose(struct hold_fetches *h, const char *node);
 /* Takes fetches that have ended. A failed fetch begins again with the next
  * source. */

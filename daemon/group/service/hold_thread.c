@@ -109,9 +109,9 @@ enum room {
 	ROOM_ENOUGH /* to lead: 64 MiB and 1000 inodes */
 };
 
-/* On the file system of PATH, for this account. A quota of one user is not
- * seen. LITTLE if the file system cannot be asked, so that a failed question
- * moves no lead. */
+/* How much room has the file system of PATH for this account? A quota of one
+ * user is not seen. If the file system cannot be asked, the result is LITTLE,
+ * so that a failed question does not move the lead. */
 static enum room look_at_room(const char *path)
 {
 	struct statvfs fs;
@@ -173,10 +173,11 @@ static void give_lead(struct hold_thread *t, uint64_t epoch, const char *path,
 			    "shall lead: run refd group verify --repair here");
 }
 
-/* Says that this node is alive. IS_LEADER: tells the daemon how far group.held
- * other nodes are that are alive, too. The daemon of a follower gets nothing,
- * because it may be busy with rows, and would keep this thread waiting. True:
- * this node has damaged objects, and another one is alive. */
+/* Says that this node is alive. If IS_LEADER, the daemon also hears up to which
+ * row group.held other living nodes have applied the log. The daemon of a
+ * follower gets no frame, because it may be busy with rows, and would keep this
+ * thread waiting. True: this node has damaged objects, and another node is
+ * alive. */
 static bool tell_near(struct hold_thread *t, bool is_leader, enum room room)
 {
 	const struct group_config *config = t->s.config;
@@ -229,8 +230,8 @@ static void tell_state(struct hold_thread *t, const struct lease *lease)
 		give_lead(t, lease->epoch, path, is_damaged);
 }
 
-/* A former primary that still accepts writes has no answers, so the session
- * leaves it. */
+/* Leaves the server if it is a former primary: such a server may still accept
+ * writes, but the answers of other nodes go to the present primary. */
 static void check_server(struct hold_thread *t)
 {
 	uint64_t now = clock_now_ms(), epoch;

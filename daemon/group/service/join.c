@@ -337,10 +337,10 @@ static bool has_journal(const struct joining *j)
 	return has;
 }
 
-/* The journal of another group, or of the machine before, has later values than
- * the copies, so it is moved aside. It does not matter whether all updates
- * could be replayed before, because the copies replace the repositories. The
- * move also proves that the daemon does not run. */
+/* Moves the former journal aside, because the journal of another group, or of
+ * the machine before, has later values than the copies. The copies replace the
+ * repositories, so no update of the former journal needs to be replayed before.
+ * The move also proves that the daemon does not run. */
 static void discard_journal(const struct joining *j)
 {
 	if (has_journal(j))
@@ -351,9 +351,10 @@ static void discard_journal(const struct joining *j)
 		    j->state);
 }
 
-/* Rows that came during the copies can have set values of the copies. These
- * rows are in the log now, because a row is in the log before the leader has it
- * in its refs. So the last LSN covers them all. */
+/* Makes the journal with the values of the copies. A value can be of any row
+ * that came during the copies. Such a row is in the log by now, because a row
+ * is in the log before the refs of the leader have the row. So the last LSN of
+ * the log covers all values. */
 static void make_journal(struct joining *j)
 {
 	char *lsn = xasprintf("%" PRIu64, j->lsn);
@@ -382,9 +383,10 @@ static void make_journal(struct joining *j)
 
 /* ---- the pin ---- */
 
-/* The leader has applied the row L, so its refs have the row. Without such a
- * row of the leader, old rows could be deleted before this node has its own
- * row. */
+/* Pins the row L, which the leader has applied, so its refs have the row. L is
+ * read from the row of the leader in refd.node, in the same statement:
+ * otherwise old rows could be deleted before this node has a row of its own
+ * there. */
 static const char pin_sql[] =
     "INSERT INTO refd.node (grp, node, applied, seen)"
     " SELECT grp, $2, applied, " CONSOLE_JOINS " FROM refd.node"
@@ -469,9 +471,10 @@ static void copy_all(struct joining *j)
 	}
 }
 
-/* Before L, a repository can be made, imported or renamed, and its rows behind
- * L do not bring all its refs, so the list comes again. Later, the failed ones
- * may have been renamed or removed on the leader. False: messages were
+/* Copies all repositories, and lists them again. A repository that is made,
+ * imported or renamed before L is not in the first list, and its rows behind L
+ * do not bring all its refs. Later lists serve failed copies, because the
+ * leader may have renamed or removed a repository. False: messages were
  * printed. */
 static bool copy(struct joining *j)
 {

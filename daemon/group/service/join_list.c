@@ -151,9 +151,10 @@ struct join_repo *join_list_find(const struct join_list *list, const char *hex)
 			  NULL;
 }
 
-/* If the path has changed, another repository may have been at the path while
- * git copied. If refs are hidden now, or the repository is shallow, then
- * perhaps since the time of the copy, which would lack refs. */
+/* Three changes make a copy doubtful. If the path has changed, another
+ * repository may have been at the path while git copied. If refs are hidden
+ * now, or if the repository is shallow now, this may have been so during the
+ * copy, too, which would then lack refs. */
 bool join_list_keeps_copy(const struct join_repo *repo,
     const struct join_repo *was)
 {
@@ -171,8 +172,9 @@ static void take_over(struct join_repo *repo, struct join_repo *was)
 }
 
 /* The search of the leader misses a repository that is renamed meanwhile, so
- * nobody knows whether this one is removed. It stays in the list, as it would
- * be late if it came again. Behind the NR that are sorted. */
+ * nobody knows whether WAS is removed. WAS stays in the list, because otherwise
+ * it would count as late if the leader named it again. The entry is added
+ * behind the NR sorted entries. */
 static void add_gone(struct join_list *list, size_t *nr, struct join_repo *was)
 {
 	struct join_repo gone = { .path = was->path,

@@ -11,8 +11,9 @@ struct join_repo {
 	char hex[FETCH_ID_HEX + 1];
 	enum refd_object_format format;
 	const char *fault; /* why it cannot be copied; NULL: it can be */
-	/* No list before the first copy has named it. So it was begun later,
-	 * and all its rows come, or the leader did not see it for a while. */
+	/* The first copy began before any list named the repository. So either
+	 * the repository was begun later, and all its rows come; or the leader
+	 * did not see it for a while. */
 	bool is_late;
 	bool is_gone; /* the leader does not name it any more; a fault, too */
 	bool is_copied;
@@ -41,10 +42,12 @@ struct join_repo *join_list_find(const struct join_list *list, const char *hex);
 /* Does the copy of WAS count for REPO, the same one in the next list? */
 bool join_list_keeps_copy(const struct join_repo *repo,
     const struct join_repo *was);
-/* Takes over from OLD, the list before, which repositories are copied, and all
- * that were named before the first copy. LEFT is called for each one of OLD
- * whose copy does not count any more. ARE_LATE: the new ones are. Returns how
- * many can be copied, and are not. */
+/* Copies can begin before the last list, so the results of OLD, the list
+ * before, are carried over. A repository of OLD stays copied if
+ * join_list_keeps_copy(), and otherwise LEFT is called for the lost copy. A
+ * repository that LIST does not name any more is added with a fault, unless it
+ * is late. ARE_LATE: repositories that only LIST names are late. Returns how
+ * many repositories are not copied yet, and have no fault. */
 size_t join_list_follow(struct join_list *list, struct join_list *old,
     bool are_late, void (*left)(void *arg, const struct join_repo *was),
     void *arg);

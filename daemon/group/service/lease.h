@@ -46,7 +46,7 @@ enum lease_result lease_renew(struct session *s, uint64_t epoch);
 enum lease_result lease_leave(struct session *s, uint64_t epoch);
 
 /*
- * If refd group promote has named a successor, gives the lease to this node,
+ * If refd group promote has named a successor, gives the successor the lease,
  * with the epoch EPOCH + 1, for group.lease. Waits for the transactions of
  * EPOCH. LOST: there is no wish, the successor lacks a repository (damage.h),
  * or the lease has another epoch or owner. The successor takes the lease, and
@@ -56,21 +56,25 @@ enum lease_result lease_hand(struct session *s, uint64_t epoch);
 
 /*
  * Wishes, as refd group promote does, that a node with room and with all rows
- * leads in place of this node, the leader in EPOCH. A node with damaged objects
- * is wished last, and only if this one IS_FULL, because a full disk stops all
- * repositories, and damage stops one. A node that lacks a repository (damage.h)
- * is never wished. DONE: there is a wish. LOST: there is no such node, another
- * wish was made in the last minute, or the lease has another epoch or owner.
+ * leads in place of this node, the leader in EPOCH. A node without damaged
+ * objects is preferred. A node with damaged objects is wished only if this node
+ * IS_FULL, because a full disk stops all repositories, and damage stops only
+ * one. A node that lacks a repository (damage.h) is never wished. DONE: there
+ * is a wish. LOST: there is no such node, another wish was made in the last
+ * minute, or the lease has another epoch or owner.
  */
 enum lease_result lease_wish(struct session *s, uint64_t epoch, bool is_full);
 
 /*
- * Takes the lease of FROM, if it is over or of this node, with the epoch
- * FROM + 1. A node with damaged objects waits two seconds behind the end, for
- * another node. A node that lacks a repository takes no lease, not even its
- * own, because a leader of an older version can have given it. Waits for the
- * transactions of FROM, and ends their sessions after a moment. DONE: no later
- * transaction of FROM can insert a row, and this is proven. FAILED: not known.
+ * Takes the lease after epoch FROM, if the lease is over or belongs to this
+ * node, with the epoch FROM + 1. A node with damaged objects waits two seconds
+ * after the end, so that another node can be first. A node that lacks a
+ * repository takes no lease. The node refuses even a lease in its own name,
+ * because a leader of an older version can have given it.
+ *
+ * Waits for the transactions of FROM, and ends their sessions after a moment.
+ * DONE: no later transaction of FROM can insert a row, and this is proven.
+ * FAILED: not known.
  */
 enum lease_result lease_take(struct session *s, uint64_t from);
 

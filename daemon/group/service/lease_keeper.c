@@ -1,8 +1,8 @@
 /*
  * The thread looks at the daemon's socket between two steps, and while a
  * statement waits for its answer, so that another node can lead soon after the
- * daemon has ended. Opening a session delays this by its timeout, and a cancel
- * by the time of the database.
+ * daemon has ended. The opening of a session delays the look by its timeout,
+ * and a cancel delays the look by the time of the database.
  */
 #include "daemon/group/service/lease_keeper.h"
 
@@ -53,9 +53,9 @@ static bool tick(void *arg)
 	return has_ended(arg, 0);
 }
 
-/* The lease of a silent daemon is not renewed, so another node can lead then.
- * But it is not ended early, because the daemon may go on at any moment, and
- * believes in the lease until its end. */
+/* Is the daemon silent? Then its lease is not renewed, so that another node can
+ * lead. But the lease is not ended early, because the daemon may go on at any
+ * moment, and believes in the lease until the lease is over. */
 static bool is_silent(struct lease_keeper *k, bool *was_silent)
 {
 	bool is = daemon_link_is_silent(k->link);

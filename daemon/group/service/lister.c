@@ -79,8 +79,8 @@ static bool is_shallow(const char *dir)
 	return is;
 }
 
-/* If others may write the id, a different repository could have it, and the new
- * node would take the refs for those of the right one. */
+/* If others may write the id of a repository, the id may be that of a different
+ * repository. The new node would then take the refs of the wrong repository. */
 static void tell_repository(struct lister *l, const char *dir, const char *uuid,
     enum own_file whose)
 {

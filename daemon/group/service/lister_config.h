@@ -1,5 +1,5 @@
 /*
- * The configuration of a repository, as refd-group tells of it to a node that
+ * The part of a repository's configuration that refd-group tells a node that
  * joins (lister.h). Any thread; nothing blocks.
  */
 #ifndef GROUP_SERVICE_LISTER_CONFIG_H

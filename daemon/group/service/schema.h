@@ -28,9 +28,9 @@
  * the group exists, or the tables have a newer version.
  *
  * ORIGIN: the uuid of a node that has left its group (proto/left_log.h), or
- * NULL. The group has this uuid, and goes on behind the last row of the node.
- * In place of row 0 is a row with this LSN. No row has the refs before, so
- * other nodes need a copy of the node.
+ * NULL. The new group gets this uuid, and goes on behind the last row of the
+ * node: the first row has the LSN of this last row, in place of 0. No row has
+ * the refs from before, so other nodes need a copy of the node.
  */
 enum session_result schema_create(struct session *s,
     const uint8_t origin[GROUP_UUID_BYTES]);

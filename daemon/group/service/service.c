@@ -210,9 +210,9 @@ static bool send_whole_log(struct service *v, uint64_t epoch)
 	    group_log_prove(&v->log, epoch, v->applied);
 }
 
-/* True: the lease is of this node, in the epoch that LEASE then has. A daemon
- * that hangs cannot lead, and would keep the lease from other nodes, so this
- * node takes no lease then. */
+/* True: this node has the lease now, in the epoch that LEASE then has. A daemon
+ * that hangs cannot lead, and its node would keep the lease from other nodes.
+ * So the result is false if the daemon is silent. */
 static bool take_lease(struct service *v, struct lease *lease)
 {
 	uint64_t until = lease_now_ms() + v->config->lease_ms;
@@ -246,9 +246,9 @@ static bool await_daemon(struct service *v)
 	return true;
 }
 
-/* The daemon gets the rest of the log, and then the role. False: not yet. The
- * epoch of LEASE can be one that was never proven, and that a failover takes
- * away. So the next turn begins with another look at the lease. */
+/* Sends the rest of the log to the daemon, and then the role. False: not yet.
+ * The epoch of LEASE may never have been proven, so a failover can take it
+ * away. So after false, the next turn begins with another look at the lease. */
 static bool begin_role(struct service *v, const struct lease *lease, bool leads)
 {
 	if (!send_whole_log(v, lease->epoch)) {
@@ -375,9 +375,10 @@ static bool is_wished(struct service *v, struct lease *lease)
 	    lease->is_wished;
 }
 
-/* The successor can take rows before the end of this lease, so the daemon must
- * know first. Otherwise it could say "never seen" for an id of the successor.
- * False: STOP. */
+/* Closes the daemon for updates before the lease goes to the successor. The
+ * successor can take rows before the lease of this node ends, and the daemon
+ * could then say "never seen" for an id of the successor. False: the service
+ * stops. */
 static bool close_daemon(struct service *v, const struct lease *lease)
 {
 	v->epoch = v->follows = 0;
@@ -416,9 +417,9 @@ static void turn_leader(struct service *v)
 		note_applied(v);
 }
 
-/* About once a second, because each proof is a commit, the daemon learns when
- * it had all rows. LOOK_MS is a time before the log was read to its end. False:
- * failed. */
+/* Proves a look at the log, and tells the daemon when it had all rows. Each
+ * proof is a commit, so this is done about once a second. LOOK_MS is a time
+ * before the log was read to its end. False: the proof failed. */
 static bool prove_look(struct service *v, uint64_t look_ms)
 {
 	bool is_due = look_ms - v->noted_ms >= NOTE_MS &&
@@ -506,9 +507,10 @@ static struct hold_thread *start_holds(struct service *v, const char *path)
 	return holds;
 }
 
-/* This boot and the state directory, in which PATH is. A copied machine has
- * both anew, but has the same id of the machine and the same journal, so these
- * would not tell two machines apart. */
+/* The name of this machine: its boot, and the state directory, in which PATH
+ * is. A copied machine has a new boot and a new directory. The id of the
+ * machine and the journal are the same in a copy, so they would not tell two
+ * machines apart. */
 static char *name_machine(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -223,9 +223,10 @@ static void *send_cancel(void *arg)
 	return NULL;
 }
 
-/* A COMMIT that waits for the standbys ends, and unlocks its rows. PQcancel()
- * opens a connection, and blocks for ten seconds if the machine of the server
- * is lost, so a separate thread calls it, and nobody waits. */
+/* Cancels a COMMIT that waits for the standbys, so that the server ends the
+ * COMMIT and unlocks its rows. PQcancel() opens a connection, and blocks for
+ * ten seconds if the machine of the server is lost. So a thread of its own
+ * calls PQcancel(), and nobody waits for this thread. */
 static void cancel(PGconn *conn)
 {
 	PGcancel *c = PQgetCancel(conn);

@@ -27,8 +27,8 @@ verb_fn console_status;
 verb_fn join_run;
 /* Moves the lead to the node, and waits until it leads. */
 verb_fn promote_run;
-/* Removes the node, which is stopped for ever, so that no row is kept for it,
- * and no update waits for its objects. */
+/* Removes a node that is stopped for ever. Otherwise the group would keep rows
+ * for the node, and updates would wait for objects on the node. */
 verb_fn leave_run;
 /* Operands: paths of repositories of this node; none: all below the root. */
 verb_fn verify_run;

@@ -16,10 +16,10 @@
 #define LINES_MOST  10
 #define HEX_IN_PATH 2 /* digits of the directory of a loose object */
 
-/* Of fsck's exit status: errors in what an object says, which git has taken all
- * the same, and in the refs of the git-dir, which are not those of the
- * repository. And in an index of all packs. From DIED on, git has not read all
- * objects. */
+/* Bits of fsck's exit status. CONTENT is an error in what an object says, and
+ * git has taken this object all the same. REFS is an error in the refs of the
+ * git-dir, which are not the refs of the repository. INDEX is an error in an
+ * index of all packs. From DIED on, git has not read all objects. */
 enum { FSCK_CONTENT = 1, FSCK_REFS = 8, FSCK_INDEX = 32, FSCK_DIED = 128 };
 
 static void set_limit(struct whole *w)

@@ -26,7 +26,8 @@
 
 /* The maximum of workers that admit at a time; the number of workers that other
  * work leaves to admissions; and the maximum of workers for paths that may hang
- * together, which must be smaller. */
+ * together. The last number must be smaller than the others, because a hanging
+ * disk would otherwise stop all admissions. */
 #define ADMISSION_WORKERS   6
 #define ADMISSION_RESERVED  3
 #define ADMISSION_PER_PLACE 2

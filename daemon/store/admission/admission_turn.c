@@ -46,7 +46,8 @@ static struct txn *take(struct admission_worker *w, uint64_t before)
 	return txn;
 }
 
-/* TXN continues with the next turn, unless its client gave it up meanwhile. */
+/* TXN continues with the next turn, unless its client has given up TXN
+ * meanwhile. */
 static void put_back(struct admission_worker *w, struct txn *txn)
 {
 	struct admissions *a = w->admissions;
@@ -72,9 +73,9 @@ struct asking {
 	struct txn *refused;
 };
 
-/* For repo_first. The first transaction is taken from its queue for the
- * question, because another thread may give up, and free, a transaction that is
- * still there. */
+/* Asks whether a repository may be served, for repo_first. Another thread may
+ * give up a transaction in the queue, and free the transaction. So the first
+ * transaction is taken from its queue for the question. */
 static enum refd_status may_be_served(void *arg, const struct repo *repo,
     char **why)
 {
@@ -93,10 +94,11 @@ static enum refd_status may_be_served(void *arg, const struct repo *repo,
 	return status;
 }
 
-/* False: a different worker is in the repository. *REFUSED: a transaction whose
- * refusal keeps the repository closed, taken from the queue; or NULL. First
- * closes failed file systems that nobody uses, because only then can they be
- * opened again, and the checkpointer may come much later. */
+/* Opens the repository of Q. False: a different worker is in the repository.
+ * *REFUSED: a transaction whose refusal keeps the repository closed, taken from
+ * the queue; or NULL. A failed file system can be opened again only after it
+ * was closed, and the checkpointer may come much later. So failed file systems
+ * that nobody uses are closed first. */
 static bool open_repo(struct admission_worker *w,
     const struct admission_queue *q, uint64_t before, struct txn **refused)
 {
@@ -245,9 +247,9 @@ static void split_by_barrier(struct admission_worker *w, struct repo *repo,
 			continue;
 		}
 		/* Transactions at the barrier go first. A weak mode may lose
-		 * the ref, or promises the ref only from the next syncfs on, so
-		 * the same holds for the objects. But no syncfs brings back
-		 * objects that an earlier syncfs lost. */
+		 * the ref, or promises the ref only from the next syncfs on,
+		 * and the objects need no stronger promise. But objects that an
+		 * earlier syncfs lost do not come back by a later syncfs. */
 		mode = txn_durability(txn, w->cfg->config->durability);
 		if (mode == REFD_DURABILITY_PERIODIC && !waits)
 			waits =

@@ -48,9 +48,9 @@ void admissions_admit(struct admissions *a, struct txn_fifo *txns);
 void admissions_give_up(struct admissions *a, struct txn *txn);
 /* Frees TXN. */
 void admissions_discard(struct admissions *a, struct txn *txn);
-/* QUERY comes back once, in the completions. The journal is read before any
- * later transaction is admitted, because rows of a later transaction may not be
- * durable yet. */
+/* QUERY comes back once, in the completions. The rows of a later transaction
+ * may not be durable yet, and the answer must not contain them. So the journal
+ * is read before any later transaction is admitted. */
 void admissions_look_up(struct admissions *a, struct store_question *query);
 /* After deferred_begin_turn(): a worker takes the turn. */
 void admissions_wake(struct admissions *a);

@@ -112,9 +112,9 @@ bool admit_objects_begin(const struct sys *sys, struct txn *txn, int err);
 /* Decides U, whose new value is OBJECT. A tag is peeled once. */
 void admit_object(struct txn_update *u, enum refd_object_format format,
     struct admission_object *object);
-/* TXN has waited since an earlier admission, so git may have pruned objects.
- * Does its repository still have all objects that were copied then? Otherwise
- * decides the updates. */
+/* TXN has waited since an earlier admission, so git may have pruned objects
+ * meanwhile. If the repository lacks an object that was copied at the earlier
+ * admission, decides the updates that need objects. */
 void admit_copies_exist(struct txn *txn);
 
 /* ---- lookup.c, for the worker that may use the reader ---- */
@@ -139,9 +139,9 @@ static inline bool admission_has_no_updates(const struct txn *txn)
 	return !refd_verb_has_updates(txn->req.verb);
 }
 
-/* The daemon itself looks at the repository, or has found the updates of a
- * different writer, or does what another machine did, so no peer asks for
- * anything. */
+/* Does no peer stand behind TXN, so that no rights have to be checked? The
+ * daemon itself looks at the repository, or has found the updates of a
+ * different writer, or does what another machine did. */
 static inline bool admission_is_own(const struct txn *txn)
 {
 	return txn->req.gate == REFD_GATE_SEEN || txn->is_own;

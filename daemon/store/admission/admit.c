@@ -50,9 +50,10 @@ static bool is_committer(const char *ident)
 	return end != NULL && end[2] != '\0';
 }
 
-/* refd did not read an included configuration file. May that file decide a
- * value, because neither the client nor a later line of the repository's files
- * sets the value? Packs and looks write no log, and go by the mode of refs/. */
+/* Is a value not known? An included configuration file that refd did not read
+ * may decide the value, unless the client sets the value, or a later line of
+ * the repository's files does. Packs and looks write no log, and go by the mode
+ * of refs/, so they need no such value. */
 static bool is_unsure(const struct txn *txn, const struct repo *repo)
 {
 	if (admission_has_no_updates(txn) || admission_is_own(txn))
@@ -111,8 +112,9 @@ static enum refd_status check_write(const struct admission_worker *w,
 	return REFD_DENIED;
 }
 
-/* What the repository must be for the request, and the peer for the
- * repository. *GIVEN is what its root gives the peer. */
+/* Checks what the request demands of the repository, and what the repository
+ * demands of the peer. *GIVEN gets the rights that the root of the repository
+ * gives the peer. */
 static enum refd_status check_use(const struct admission_worker *w,
     const struct txn *txn, const struct repo *repo, struct rights_given *given,
     char **why)
@@ -198,8 +200,8 @@ static bool check_repo(struct admission_worker *w, struct txn *txn)
 
 /* ---- names ---- */
 
-/* git deletes some names that it does not create, so their deletion is
- * permitted. */
+/* May refd write ASK's name, or delete it? The rules differ, because git
+ * deletes some names that git does not create. */
 static bool is_good_name(const struct refd_update *ask)
 {
 	if (ask->action == REFD_DELETE || ask->action == REFD_SYMREF_DELETE ||
@@ -439,9 +441,9 @@ static void peel(struct txn_update *u, struct admission_object *object)
 		*u->peeled = object->peeled;
 }
 
-/* Checks the type of the object against the name in the request, before all
- * other checks, as git does since 2.51. The target of a symbolic ref is known
- * later. */
+/* Checks that the type of the object fits the name in the request. As in git
+ * since 2.51, this check comes before all other checks. For a symbolic ref the
+ * name of its target is not known yet. */
 void admit_object(struct txn_update *u, enum refd_object_format format,
     struct admission_object *object)
 {
@@ -560,9 +562,10 @@ static bool retry_deferred(const struct store_parts *cfg, struct txn *txn)
 	return r == 0;
 }
 
-/* Git runs the hook for packed-refs too, with a line for each ref that is
- * packed: no ref changes, and none is locked or read. So the updates of a gate
- * whose value was there before are decided here. */
+/* Decides the updates of a gate whose value was there before. Git runs the hook
+ * for a transaction of packed-refs, too, with a line for each ref that is
+ * packed. Such a transaction changes no ref, so no ref is locked or read for
+ * these lines. */
 static void admit_gate(struct txn *txn)
 {
 	struct txn_update *u;

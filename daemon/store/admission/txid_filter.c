@@ -2,8 +2,9 @@
  * The happy path: the id is above the floor and in neither half of the set. A
  * few comparisons show that.
  *
- * Failure: without memory the floor rises over the id instead. An id of all
- * zeroes is never above the floor, so it is never new.
+ * Failure: without memory for an id, the floor rises above this id instead, so
+ * the id is not new any more. An id of all zeroes is never above the floor, so
+ * this id is never new.
  */
 #include "daemon/store/admission/txid_filter.h"
 

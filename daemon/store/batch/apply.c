@@ -305,9 +305,10 @@ static void session_prepare(struct applier *ap, struct batch *b)
 	free(p);
 }
 
-/* The locks are in the directory that was opened, so the path of the repository
- * may have changed. The configuration may have changed, for example by a hook
- * of git. But the repository must still have the same format. */
+/* Is the repository of the session still the same? The locks are in the
+ * directory that was opened, so the path of the repository may have changed.
+ * The configuration may have changed, too, for example by a hook of git, but
+ * the format of the refs must be the same. */
 static bool is_still_there(const struct pass *p)
 {
 	const struct repo *repo = p->slices[0].repo;
@@ -373,8 +374,8 @@ static void apply_session(struct applier *ap, struct batch *b)
  * value as `found`, and the status aborted, because the batch changes nothing.
  *
  * What fails:
- *	a value which cannot be read,	is not given: history then does not know
- *	the value of a symbolic ref	the value before
+ *	a value which cannot be read,	the value is not given, so history does
+ *	the value of a symbolic ref	not know the value before
  *	git packs a value that it has	the transaction is refused: packed-refs
  *	read before the ref changed	would bring the value back
  */

@@ -14,11 +14,11 @@
 #include "daemon/store/batch/pass.h"
 
 struct ref_backend {
-	/* A pass makes one file for all changes of a repository, so hold()
-	 * takes no lock, make() and seal() may ask for a new round, and a
-	 * failure tries every transaction alone. In the modes batch and fsync
-	 * publish() makes names durable. Only tables have rounds, so files have
-	 * no make(). */
+	/* True for tables, where a pass makes one file for all changes of a
+	 * repository. So hold() takes no lock, make() and seal() may ask for a
+	 * new round, and after a failure every transaction is tried alone. In
+	 * the modes batch and fsync publish() makes names durable. Files have
+	 * no rounds, so files have no make(). */
 	bool has_rounds;
 	/* The work before any lock, such as making the token if a change is
 	 * live. Files: also writes the new values into stage/. */
@@ -37,16 +37,16 @@ struct ref_backend {
 	 * values. */
 	void (*held)(struct pass *p, struct repo_slice *g);
 	/*
-	 * Reads a value without holding the ref. AT is a place: repo_slice,
-	 * worktree, and of EDIT the directory and the name. 0 or negative
-	 * errno.
+	 * Reads a value without holding the ref. AT names the place of the
+	 * ref: the members repo_slice and worktree, and of EDIT the directory
+	 * and the name. 0 or negative errno.
 	 */
 	int (*look)(struct pass *p, const struct change *at,
 	    struct loose_value *value);
-	/* For a gate: gives the changes of G the values that they have now
-	 * (change_glanced()), without a lock. Refuses the transaction if git
-	 * would pack a former value, because the line would bring that value
-	 * back. */
+	/* For a gate: gives the changes of G the values that the refs have now
+	 * (change_glanced()), without a lock. If git would pack a former value,
+	 * the line in packed-refs would bring this value back, so the
+	 * transaction is refused. */
 	void (*glance)(struct pass *p, struct repo_slice *g);
 	/* Has the ref at AT a log? 1, 0, or negative errno. */
 	int (*has_log)(struct pass *p, const struct change *at);
@@ -57,8 +57,8 @@ struct ref_backend {
 	 * log is to be created. */
 	void (*log)(struct pass *p, struct change *c, bool create);
 	/* Only with HAS_ROUNDS: makes and flushes everything large that seal()
-	 * needs. All repositories come before the first lock, so that no lock
-	 * stands during a flush. true: another writer came in between;
+	 * needs. All repositories come before the first lock, because no lock
+	 * may stand during a flush. true: another writer came in between, so
 	 * prepare.c begins a new round of all undecided changes at hold(). */
 	bool (*make)(struct pass *p, struct repo_slice *g);
 	/*

@@ -105,10 +105,11 @@ void change_fail_packed(struct change *c, int err, const char *doing)
 
 /* ---- files of other accounts ---- */
 
-/* Locks and staged files are this account's, so a sticky directory lets them
- * come and go. But the kernel refuses to replace or remove a file of another
- * account there, unless the directory is this account's. Behind the commit
- * nothing can be done about that, so the look comes before. */
+/* In a sticky directory, the kernel refuses to replace or remove a file of
+ * another account, unless the directory belongs to this account. Locks and
+ * staged files belong to this account, so they can come and go. But a ref file
+ * may be of another account, and after the commit it would be too late, so this
+ * is checked before. */
 bool pass_is_kept(const struct pass *p, int dirfd, const char *path)
 {
 	const uint32_t euid = (uint32_t)geteuid();

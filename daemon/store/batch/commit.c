@@ -60,9 +60,11 @@ static enum record_action action_of(const struct change *c)
 						    RECORD_NOTHING;
 }
 
-/* A ref of a different worktree has two names, and the end of a symbolic ref in
- * a shared row as well. The answer uses the name in the request, because the
- * client knows no other name, and the record uses the name of the place. */
+/* Does C have two names, so that the record needs a member for each? A ref of a
+ * different worktree has two names, and so has the end of a symbolic ref in a
+ * shared row. The member for the answer has the name in the request, because
+ * the client knows no other name. The member for the file has the name of the
+ * place. */
 static bool has_own_answer(const struct change *c)
 {
 	return c->is_asked && strcmp(c->edit.name, c->u->ask->name) != 0;
@@ -209,9 +211,9 @@ static void start_row(struct pass *p, const struct slice *slice,
 	row->time_us = SYS(p->sys, now_wall) / 1000;
 }
 
-/* ROW: the plan of SLICE as bytes, its new objects, the token and the time of
- * its locks. The body is owned by the caller. 1: the changes of SLICE have
- * failed, or are given back. */
+/* Makes ROW from SLICE: the plan as bytes, the new objects, the token and the
+ * time of the locks. The caller owns the body. 0 or -ENOMEM; 1: there is no
+ * row, because the changes of SLICE have failed, or are given back. */
 static int make_row(struct pass *p, struct slice *slice,
     struct journal_row *row)
 {
@@ -389,9 +391,10 @@ static void sync_first(struct pass *p)
 	pass_settle(p);
 }
 
-/* Gives all changes back if P has transactions of the store's own, and not all
- * of them are among the NR that can be committed. The log takes such rows in
- * their order, so a later row cannot go first. */
+/* Rows of other machines, which are transactions of the store's own, go into
+ * the log in their order, so a later row cannot go before an earlier one. If P
+ * has such transactions, and not all of them are among the NR that can be
+ * committed, gives all changes back. */
 static bool lacks_row(struct pass *p, size_t nr)
 {
 	size_t i;

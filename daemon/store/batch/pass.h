@@ -43,7 +43,7 @@ struct head {
 	char *target; /* owned; NULL: HEAD is not a symbolic ref */
 };
 
-/* A txn slice in the pass, from its plan to its journal row. */
+/* The pass's part of one transaction, from its plan to its journal row. */
 struct slice {
 	const struct repos *repos; /* borrowed */
 	struct txn_slice *txn_slice;
@@ -91,9 +91,9 @@ struct tables_slice {
 	unsigned nr_parts;         /* that were made, for names in stage/ */
 	unsigned rounds;           /* that another writer has spoiled */
 	struct tables_held *held;  /* names of a prepared session; owned */
-	/* Of all rounds. The budget goes beyond the share of a batch only with
-	 * a slot for much work, because otherwise the changes are given
-	 * back. */
+	/* For all rounds together. To read more than the share of a batch, the
+	 * repo slice needs a slot for much work. Without a slot the changes are
+	 * given back. */
 	struct reftable_budget budget;
 	bool may_read_much;
 	struct pass *pass; /* for the budget; borrowed */
@@ -141,10 +141,11 @@ struct change {
 	struct repo_slice *repo_slice;
 	struct change *next_in_repo;
 	const char *worktree; /* the id of EDIT's directory, or "" */
-	/* change_init() sets it by the request. Under the locks, find_head()
-	 * sets LOG for HEAD, and extend_chain() for a symbolic ref on the way.
-	 * read_value() sets NOTHING for a HEAD that has moved, and check() for
-	 * a ref that has the new value already. */
+	/* Four functions set the action. change_init() goes by the request.
+	 * Under the locks, find_head() sets LOG for HEAD, and extend_chain()
+	 * for a symbolic ref on the way. read_value() sets NOTHING for a HEAD
+	 * that has moved, and check() for a ref that has the new value
+	 * already. */
 	enum change_action action;
 	/* Its name is the refname. In reftables the edit has only the name and
 	 * the progress, because the real lock is tables_part.update.list. */
@@ -226,7 +227,8 @@ struct pass {
 	bool has_notes;  /* some updates were decided earlier: record them */
 	enum refd_durability strongest; /* the strongest mode of the slices */
 	struct flush flush;
-	/* When the first lock that stays was taken, and the last one went. */
+	/* The time at which the first lock that stays was taken, and the time
+	 * at which the last of these locks went. */
 	int64_t locked_ns, unlocked_ns;
 	int64_t in_log_ns; /* a part of it: in a log of other machines; or 0 */
 	size_t nr_tables;  /* of reftables: open in all rounds */
@@ -370,8 +372,9 @@ bool pass_enlist(struct pass *p, struct change *c);
 void pass_settle(struct pass *p);
 /* Sets the undecided changes of G up again, for a new round. */
 void pass_begin_again(struct pass *p, struct repo_slice *g);
-/* If the pass has several transactions with undecided changes, gives those of G
- * back, so that apply_batch() makes a pass for each transaction. */
+/* Gives the undecided changes of G back if the pass has several transactions
+ * with undecided changes. apply_batch() then makes a pass for each of these
+ * transactions. */
 bool pass_go_apart(struct pass *p, struct repo_slice *g);
 
 /* ---- place.c ---- */

@@ -7,11 +7,10 @@
  *	main-worktree/HEAD		common dir
  *	worktrees/<id>/HEAD		that worktree
  *
- * What fails: a removed worktree. The worktree is never recreated, and its
- * names never become names of the main worktree, because a removed worktree
- * must stay removed. A symbolic link to a directory, which git would follow:
- * the update is denied if the link leads out of the repository, and otherwise
- * unsupported.
+ * What fails: a worktree that was removed must stay removed. So the worktree is
+ * never recreated, and its names never become names of the main worktree. If a
+ * directory on the way is a symbolic link, which git would follow, the update
+ * is denied if the link leads out of the repository, and otherwise unsupported.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -329,9 +329,10 @@ static bool is_outdated(const struct change *c)
 	    c->slice->txn->seen_lsn;
 }
 
-/* Only the disk says which value the ref has. If another writer came in
- * between, the record confirms that value, and is no change in history, because
- * the other writer reports the change. */
+/* Checks an update of a gate, which git has made or not. Only the disk says
+ * which value the ref has now. If another writer came in between, the record
+ * only confirms the value on the disk. Such a record is no change in history,
+ * because the other writer reports the change. */
 static void check_gated(struct pass *p, struct change *c)
 {
 	struct txn_update *u = c->u;

@@ -122,9 +122,9 @@ int checkpointer_once(struct checkpointer *c, bool now)
 
 	deferred_fs_let_go(c->cfg->deferred);
 	lsn = ended = highest_ended(c);
-	/* Checked after the floor is known, because the store is fatal before a
-	 * batch ends whose unfinished update could not be noted for lack of
-	 * memory. */
+	/* Without memory, an unfinished update cannot be noted, and the floor
+	 * could then be too high. The store becomes fatal before such a batch
+	 * ends, so this check comes after the floor is known. */
 	if (c->cfg->is_fatal(c->cfg->store))
 		return -EIO;
 	/* The rows come first, because a repository must not note an LSN that a

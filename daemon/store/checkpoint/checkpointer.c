@@ -85,9 +85,10 @@ static void wait_for_batches(struct checkpointer *c)
 
 /* ---- the thread ---- */
 
-/* BATCHES: the number of ended batches at the begin of the last round. If no
- * batch has ended since, no commit could write the note of forgotten rows, so
- * this round writes the note itself. */
+/* Runs a round if it is time, or if somebody ASKED. *BATCHES is the number of
+ * ended batches at the begin of the last round. If no batch has ended since, no
+ * commit has written the note of forgotten rows, so this round writes the note
+ * itself. */
 static void run_round(struct checkpointer *c, bool asked, uint64_t *batches)
 {
 	uint64_t before = *batches;
@@ -105,8 +106,9 @@ static void run_round(struct checkpointer *c, bool asked, uint64_t *batches)
 		checkpoint_answer(c, r);
 	fs_sync_tell_unmarked(c->cfg->repos);
 	/* After a crash, the records of a failed file system may be lost. Until
-	 * the records are deferred, only the marks of sync_failures.h show
-	 * this, so deferring waits no longer. */
+	 * the records are deferred, only the marks of sync_failures.h show the
+	 * failure, so the records are deferred at once, and not at the next
+	 * round. */
 	if (r < 0)
 		deferred_fs_let_go(c->cfg->deferred);
 	checkpointer_set_work(c, &c->work, NULL);

@@ -1,12 +1,12 @@
 /*
  * The repositories in which redo is deferred.
  *
- * Happy path: there is none.
+ * Happy path: no redo is deferred.
  *
  * Failures:
- *	the search for locks does not end (-EUSERS)	it takes seconds. The
- *		error is remembered, and admissions are refused without a
- *		search: searches would keep all threads busy
+ *	the search for locks does not end (-EUSERS)	such a search takes
+ *		seconds. The error is remembered, and admissions are refused
+ *		without a search, because searches would keep all threads busy
  *	memory	a repository might be written before its redo, so the store
  *		cannot be used any more
  */
@@ -37,9 +37,9 @@ struct deferred_repo {
 	UT_hash_handle hh;
 };
 
-/* The least time before a search that did not end is repeated. Retries of the
- * checkpoint come first. An admission searches only if those retries could not,
- * because the repository was moved. */
+/* The least time before a search that did not end is repeated. The retries of
+ * the checkpoint search first. An admission waits longer, because it searches
+ * only if those retries could not, as after a move of the repository. */
 #define RETRY_SEARCHES_NS     (60 * INT64_C(1000000000))
 #define ADMISSION_SEARCHES_NS (10 * RETRY_SEARCHES_NS)
 /* A pause takes this multiple of the retry before. */

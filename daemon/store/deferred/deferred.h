@@ -1,18 +1,20 @@
 /*
  * Deferred redo: journal records that the refs on disk do not match yet, and
- * leftover locks of refd. One struct deferred belongs to one store. It has
+ * leftover locks of refd. One struct deferred belongs to one store, and
+ * contains
  *
  *	repositories	in which a retry has work to do (enum deferred_state)
  *	updates		that were answered `unknown`: only a retry or the next
  *			start can finish them
  *	lowest LSN	of the records of such updates: a retry or the next
  *			start needs the record, so the checkpoint keeps it
- *	lacking		of these repositories: those that are there, and lack
- *			refs that other machines have
+ *	lacking		the number of these repositories that are present, but
+ *			lack refs that other machines have
  *
- * Happy path: it is empty. A start redoes everything it can before the daemon
- * answers. An admission worker retries the rest before each write to the
- * repository (deferred_retry.h) and after each checkpoint.
+ * Happy path: the struct is empty, because a start redoes everything that can
+ * be redone before the daemon answers. An admission worker retries the rest
+ * before each write to the repository (deferred_retry.h) and after each
+ * checkpoint.
  *
  * Threads and locks: any thread may call any function here, unless the comment
  * of the function says otherwise. struct deferred has three mutexes:
@@ -28,8 +30,8 @@
  * deferred_publish() and the functions that call it block for as long as
  * store_config.awaiting does. No other function here blocks.
  *
- * Failure: only memory. A repository could then be written before its redo, or
- * an update be answered `ok` too early. So the store ends
+ * Failure: only a lack of memory. A repository could then be written before its
+ * redo, or an update be answered `ok` too early. So the store ends
  * (store_parts.fatal).
  */
 #ifndef STORE_DEFERRED_H
@@ -73,9 +75,11 @@ void deferred_free(struct deferred *d);
 
 /* ---- notes ---- */
 
-/* At a start: NR members of REPO are deferred. 0: none, but recovery could not
- * search REPO for locks of refd. ERR: the error of the search, or 0; -EUSERS
- * (the search does not end) is remembered. No callback is called. */
+/* At a start: NR members of REPO are deferred. NR is 0 if no member is
+ * deferred, but recovery could not search REPO for locks of refd. ERR is the
+ * error of the search, or 0. The error -EUSERS (the search does not end) is
+ * remembered, so that the search is not repeated too often. No callback is
+ * called. */
 void deferred_note(struct deferred *d, const struct journal_repo *repo,
     uint64_t nr, int err);
 /* REPO is noted with members, is there, and lacks refs that other machines
@@ -109,9 +113,10 @@ size_t deferred_lacking(struct deferred *d, int64_t *since_ns);
 /* Is update INDEX of ROW, or of the row that ROW copies, answered `unknown`? */
 bool deferred_has_update(struct deferred *d, const struct journal_row *row,
     uint32_t index);
-/* How many updates that were answered `unknown` have ended? If the number
- * changes while rows are read, deferred_has_update() may tell of an end, an
- * abort for example, that is not in these rows. */
+/* How many updates that were answered `unknown` have ended? A reader of rows
+ * asks deferred_has_update(), which knows the end of an update, for example an
+ * abort, before the reader has read the row of this end. So if the number has
+ * changed meanwhile, the rows must be read again. */
 uint64_t deferred_nr_ended(struct deferred *d);
 /* The lowest LSN that a retry or the next start needs. 0: none. */
 uint64_t deferred_lowest_lsn(struct deferred *d);

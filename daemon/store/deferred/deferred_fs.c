@@ -75,8 +75,8 @@ static bool is_open_elsewhere(struct repos *repos, const struct repo *repo)
 	return other != NULL;
 }
 
-/* Subvolumes of a btrfs are several struct fs with one life. Does KNOWN lie on
- * another one than FS, which is not gone? */
+/* Does KNOWN lie on a different subvolume than FS, in use at present? The
+ * subvolumes of a btrfs are several struct fs, but have one life. */
 static bool is_on_other_subvolume(struct repos *repos, const struct fs *fs,
     const struct journal_repo *known)
 {
@@ -99,9 +99,10 @@ static int defer_repo(void *arg, const struct journal_repo *known)
 
 	if (p->repo != NULL && p->repo->id != known->id)
 		return 0;
-	/* More of its records may come, and an earlier one alone must not be
-	 * redone, so the repository is skipped. A failure over there defers its
-	 * records. */
+	/* A repository in use on another subvolume may get more records, and an
+	 * earlier record must not be redone alone, so the repository is
+	 * skipped. If the other subvolume fails, its records are deferred
+	 * then. */
 	skip = p->fs != NULL &&
 	    is_on_other_subvolume(p->deferred->cfg->repos, p->fs, known);
 	for (row = recover_rows_of(&p->rows, known->id); row != NULL && r == 0;
@@ -154,9 +155,9 @@ uint64_t deferred_fs_first_batch(struct deferred *d, struct repo *repo)
 		repo->fs->first_batch = d->cfg->next_token(d->cfg->store);
 	first = repo->fs->first_batch;
 	mutex_unlock(&repos->mutex);
-	/* On some file systems only the mount tells two apart, and older
-	 * batches may still work in the same directories. So FIRST is unknown
-	 * if REPO is open by another path. */
+	/* Some file systems are told apart only by their mounts. So another
+	 * open path may lead to the same directories, where older batches may
+	 * still work. Then FIRST is unknown. */
 	return is_open_elsewhere(repos, repo) ? 0 : first;
 }
 

@@ -19,9 +19,10 @@ void deferred_fs_let_go(struct deferred *d);
  * of REPO that were written on a different mount. -EAGAIN: another thread still
  * uses the repository on the other mount. */
 int deferred_fs_check(struct deferred *d, struct repo *repo);
-/* The admission thread of REPO: the first batch that may have locks in REPO;
- * 0: any batch may. The first call takes the number for a file system, so a
- * call must precede every batch there. Blocks only for repos->mutex. */
+/* The admission thread of REPO: returns the first batch that may have locks in
+ * REPO; 0: any batch may have locks there. The first call for a file system
+ * takes its number, so a call must precede every batch there. Blocks only for
+ * repos->mutex. */
 uint64_t deferred_fs_first_batch(struct deferred *d, struct repo *repo);
 
 #endif

@@ -29,10 +29,10 @@ struct deferred {
  * does not repeat the search yet, because deferred_next() has its turn
  * first. */
 bool deferred_is_endless(struct deferred *d, uint64_t repo);
-/* A retry in REPO took TOOK_NS, is about to fail, and may fail for a long time.
- * So the next ones wait for a multiple of this time: otherwise an owner with
- * many records would keep a thread busy, and the rows of other machines
- * waiting. */
+/* A retry in REPO took TOOK_NS and is about to fail, as later retries may for a
+ * long time. So the next retries wait for a multiple of TOOK_NS. Otherwise an
+ * owner with many records would keep a thread busy, and the rows of other
+ * machines would have to wait. */
 void deferred_set_pause(struct deferred *d, uint64_t repo, int64_t took_ns);
 /* The error of the last retry in REPO, if the next one has to wait; or 0. */
 int deferred_paused(struct deferred *d, uint64_t repo);

@@ -18,8 +18,8 @@
 #include "daemon/base/mutex.h"
 #include "daemon/store/journal/journal_internal.h"
 
-/* Another sync may fail each time, so one wait opens a broken journal only so
- * often. */
+/* A broken journal is opened again before the next sync, and this sync may
+ * fail, too. So one wait opens the journal at most this many times. */
 #define MENDS_MAX 5
 
 struct commit_log {
@@ -198,9 +198,9 @@ static bool is_same(const struct journal_row *a, const struct journal_row *b)
 	    (a->len == 0 || memcmp(a->body, b->body, a->len) == 0);
 }
 
-/* Equal rows, of one transaction in two repositories, have ascending LSNs in
- * the order of the mark, so the first equal row without an LSN is the right
- * one. */
+/* Gives ROW's LSN to the row of the mark that is equal to ROW. One transaction
+ * in two repositories can have equal rows. Their LSNs ascend in the order of
+ * the mark, so the first equal row without an LSN is the right one. */
 static int match_row(void *arg, const struct journal_row *row)
 {
 	struct row_search *search = arg;
@@ -234,9 +234,10 @@ static int match_deferred(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-/* All rows of the mark are there, or none. JOURNAL_DEFERRED_END leaves no row,
- * so the list answers for a mark that has nothing else. A daemon that shares
- * rows ends after a failed sync, so a row that waits is not looked for. */
+/* Are the rows of the mark there? All of them are there, or none. A
+ * JOURNAL_DEFERRED_END leaves no row, so for a mark with nothing else the list
+ * of deferred rows answers. A daemon that shares rows ends after a failed sync,
+ * so nobody looks for a row that waits. */
 static int look_for(struct commit_log *log, struct row_search *search)
 {
 	const struct commit_log_mark *mark = search->mark;

@@ -95,13 +95,14 @@ struct journal_row {
 	uint64_t mount;
 	int64_t locked_at_ns; /* token_locked_at() */
 	int64_t time_us;      /* wall clock */
-	/* An LSN. ABORT: the row whose members are taken back. DEFERRED_END:
-	 * the deferred row. DEFERRED: the first row that was copied. The SQL
-	 * column has its older name, "voids". */
+	/* An LSN of another row. ABORT: the row whose members are taken back.
+	 * DEFERRED_END: the deferred row. DEFERRED: the first row that was
+	 * copied. The SQL column still has the older name "voids". */
 	uint64_t refers_to;
 	/* The LSN in the log of all machines; 0: only this machine has the row.
-	 * SLICE, WAITING: append refuses a number that is not the next one. A
-	 * SLICE can have the number of a row that waits. Any other kind: 0. */
+	 * For SLICE and WAITING, append refuses a number that is not the next
+	 * one, except that a SLICE can have the number of a row that waits. Any
+	 * other kind has 0. */
 	uint64_t shared_lsn;
 	/* WAITING: the uuid of the repository, and its path below the root;
 	 * borrowed. */
@@ -141,10 +142,10 @@ struct commit_log_config {
 int commit_log_open(const struct commit_log_config *cfg,
     struct commit_log **log, char **why);
 
-/* Registers this start of the daemon as the only writer, durably, and on
- * another machine's log (journal_config.adopt) this machine too. Call once,
- * before the first append, because each row has the number of the start.
- * Returns 0, or a negative errno and *WHY, a sentence to be freed. */
+/* Registers this start of the daemon as the only writer, durably. If the log is
+ * of another machine (journal_config.adopt), this machine is registered, too.
+ * Call once, before the first append, because each row has the number of the
+ * start. Returns 0, or a negative errno and *WHY, a sentence to be freed. */
 int commit_log_claim(struct commit_log *log, char **why);
 
 /* A position in a log, which only the log understands. */

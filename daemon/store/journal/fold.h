@@ -50,12 +50,12 @@ enum fold_want { FOLD_SKIP, FOLD_TAKE, FOLD_STOP };
 
 struct fold {
 	struct journal_reader *reader;
-	/* Is called for every row, and must take the abort records of a
-	 * repository, because otherwise the members that they take back seem to
-	 * stand. */
+	/* Called for every row. The callee must take the abort records of a
+	 * repository, because otherwise the members that were taken back seem
+	 * to stand. */
 	enum fold_want (*wants)(void *arg, const struct journal_row *row);
-	/* NULL, or is called for each member that stands, and no ref is kept.
-	 */
+	/* Called for each member that was not taken back; the fold then keeps
+	 * no ref. NULL: the fold keeps the refs. */
 	fold_member_fn *member;
 	void *arg;
 

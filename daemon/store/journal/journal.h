@@ -246,10 +246,10 @@ int journal_has_living_value(struct journal *j, uint64_t repo);
 int journal_find_value_around(struct journal *j, uint64_t repo, const char *ref,
     char found[REFD_REFNAME_MAX + 1]);
 
-/* The highest shared_lsn of a row, also of a row that waits, durable or not,
- * trimmed or not, and at first the LSN of journal_join(). 0 if the journal
- * never had a shared row. Any thread may call this function and the next
- * four. */
+/* The highest shared_lsn of all rows. Rows that wait, rows that are not durable
+ * yet, and trimmed rows count, too. After journal_join() and before the first
+ * row, the LSN of journal_join(). 0 if the journal never had a shared row. Any
+ * thread may call this function and the next four. */
 uint64_t journal_shared_lsn(struct journal *j);
 /* Do other machines have the rows, too? Also false after journal_leave(), until
  * a shared row follows. */
@@ -261,10 +261,11 @@ uint64_t journal_joined_ms(struct journal *j);
 /* UUID becomes the uuid of the shared log, or zeros before the first shared
  * row. */
 void journal_shared_uuid(struct journal *j, uint8_t uuid[16]);
-/* UUID, of a log, is written with the next shared row, so before this row
- * nothing is bound. Call again after each opening, because only the written
- * UUID stays. A journal never changes its shared log, so shared rows are
- * refused without UUID, or with a UUID that differs from the written UUID. */
+/* Binds the journal to the shared log UUID. UUID is written with the next
+ * shared row, so before this row nothing is bound. Only the written UUID
+ * outlives an opening, so call again after each opening. A journal never
+ * changes its shared log. So shared rows are refused without UUID, or if UUID
+ * differs from the written one. */
 void journal_set_shared(struct journal *j, const uint8_t uuid[16]);
 /* A value of a ref in a copy of another node. */
 struct journal_given {
@@ -350,7 +351,7 @@ int journal_read(struct journal_reader *reader, uint64_t after, uint64_t before,
  * there is none. */
 int journal_ends_between(struct journal_reader *reader, uint64_t after,
     uint64_t before, uint64_t *first, uint64_t *last);
-/* The rows that refer to LSN, or to a row that refers to LSN. */
+/* The rows that refer to LSN, and the rows that refer to one of these rows. */
 int journal_read_about(struct journal_reader *reader, uint64_t lsn,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
 /* The repository UUID, or, if UUID is NULL, number ID, whose path the caller

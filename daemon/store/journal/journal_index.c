@@ -11,7 +11,8 @@
  * Failure modes:
  *	missing, not a database, of another version or journal, ahead of the
  *	journal or with different rows	removed, begun anew
- *	damaged, found later		-EBADMSG: the same
+ *	damaged, found later		-EBADMSG, and then removed and begun
+ *					anew, too
  *	no room, an I/O error		the index stays behind; questions about
  *					the rows behind it fail
  * One connection writes and makes the checkpoints, so the rule about SQLite's
@@ -63,9 +64,9 @@ static const char settings[] = "PRAGMA journal_mode=WAL;"
 
 /* ---- opening ---- */
 
-/* Some old entries of a table, and the deletion of an entry. There are two
- * statements, because a single statement would read a whole segment each
- * time. */
+/* Two SQL texts for trimming. OLD() reads some old entries of a table, and
+ * DELETE() deletes one entry. A single statement for both would read a whole
+ * segment each time. */
 #define OLD(table, columns)                                                    \
 	"SELECT " columns " FROM " table                                       \
 	" NOT INDEXED WHERE segment < ? LIMIT 1000"

@@ -26,8 +26,9 @@ struct journal_index;
 #define JOURNAL_INDEX_SEGMENT      (UINT64_C(1) << JOURNAL_INDEX_SEGMENT_BITS)
 
 /*
- * DIR is the state directory with the journal J. The journal may be a restored
- * copy, so the last indexed row must be in J, by LSN and id.
+ * Opens the index in the state directory DIR, which has the journal J. The
+ * journal may be a restored copy, so the index counts only if J has the last
+ * indexed row, by LSN and id.
  */
 int journal_index_open(const struct sys *sys, const char *dir,
     struct journal *j, struct journal_index **index);
@@ -67,10 +68,12 @@ int journal_index_bytes(struct journal_index *index, uint64_t *bytes);
 
 /* ---- looking up ---- */
 
-/* Begins a search for the rows that SELECT names by ref, or else of REPO, or
- * else by user; with REPO, only for rows of REPO (0: of any repository). DOWN:
- * the newest first. SELECT is borrowed until journal_index_search_done(), which
- * follows every search. 1: the index has no such entries, read all rows. */
+/* Begins a search. If SELECT names refs, the rows with these refs are searched
+ * for, otherwise the rows of REPO, otherwise the rows of a user. REPO limits
+ * every search to its rows; 0: any repository. DOWN: the newest rows come
+ * first. SELECT is borrowed until journal_index_search_done(), which must
+ * follow every search. 1: the index has no entries for such a search, so read
+ * all rows. */
 int journal_index_search(struct journal_index *index, uint64_t repo,
     const struct refd_selection *select, bool down);
 /* Searches between the LSNs AFTER and BEFORE. Only one segment is searched, so

@@ -223,9 +223,9 @@ struct journal_lsns {
 	uint64_t objects_bytes; /* in the table of objects, about */
 };
 
-/* hand_lock. Since the journal was opened for the EPOCH-th time: commits,
- * commits with a later flush, and the last commit that registered a
- * repository. */
+/* Counts since the journal was opened for the EPOCH-th time: all commits, the
+ * commits with a later flush, and the last commit that registered a repository.
+ * Under hand_lock. */
 struct journal_counts {
 	uint64_t written, flushed, repos_written;
 	uint64_t epoch;
@@ -289,9 +289,9 @@ int journal_connect(struct journal *j, const char *path, sqlite3 **db);
 /* Closes *DB, and frees all its statements first, because SQLite closes no
  * connection with statements. *DB may be NULL, and is NULL afterwards. */
 void journal_disconnect(sqlite3 **db);
-/* The next connection of this thread that opens a WAL gets COPY instead, and
- * owns the descriptor. -1: the file itself. Returns the descriptor that was
- * given before and not taken. */
+/* The next connection of this thread that opens a WAL opens COPY instead, and
+ * owns the descriptor. If COPY is -1, the connection opens the file itself.
+ * Returns an earlier COPY that no connection has taken, or -1. */
 int journal_give_wal(int copy);
 int journal_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **stmt);
 /* Steps to the end and resets, and returns SQLITE_OK or an extended code. */
@@ -313,14 +313,14 @@ int journal_say_sql(const struct journal *j, char **why, int rc, sqlite3 *db,
 
 /* ---- journal_view.c ---- */
 
-/* Keeps checkpoints apart from the views of other processes, which read the
- * database without SQLite's locks, for as long as *FD is open. Returns 0, or a
- * negative errno with -1 in *FD, which is -EBUSY if the others had the lock all
+/* Keeps checkpoints apart from the views of other processes, for as long as *FD
+ * is open, because a view reads the database without SQLite's locks. Returns 0,
+ * or a negative errno with -1 in *FD. -EBUSY: other processes had the lock all
  * the time. */
 int journal_lock_wal(struct journal *j, int64_t wait_ns, int *fd);
-/* The database file stays as it is until _unlock, which follows in any case and
- * soon, because no checkpoint is made meanwhile. Returns 0 or a negative
- * errno. */
+/* Keeps the database file as it is until journal_view_unlock(). No checkpoint
+ * is made meanwhile, so call journal_view_unlock() soon, and in any case.
+ * Returns 0 or a negative errno. */
 int journal_view_lock(struct journal *j);
 /* Returns R, the result of the reading. -EAGAIN: the daemon did not wait, so
  * the rows that were read may be wrong. */
@@ -382,9 +382,9 @@ int journal_check_room(struct journal *j, char **why);
 /* Durable, before the WAL may get shorter, because a start refuses a WAL that
  * is shorter than noted. */
 int journal_forget_room(struct journal *j);
-/* Cuts off the room behind the frames. The end of the frames is known from the
- * opening, so only while nothing was written since. False: there is no room to
- * cut. */
+/* Cuts off the room behind the frames. The opening has found the end of the
+ * frames, so call this only while nothing was written since. False: there is no
+ * room to cut. */
 bool journal_cut_room(struct journal *j);
 /* Drops database and WAL from the page cache, while no connection is open. */
 int journal_drop_caches(struct journal *j);
@@ -424,9 +424,10 @@ void journal_flush_end(struct journal *j);
 
 /* ---- journal_checkpoint.c ---- */
 
-/* Moves everything into the synced database file, and empties the WAL. On a
- * connection that has read, because SQLite does nothing on a connection that
- * never read, and with no other connection at work. An SQLite code. */
+/* Moves everything into the synced database file, and empties the WAL. The
+ * connection must have read before, because SQLite does nothing on a connection
+ * that never read. No other connection may be at work. Returns an SQLite
+ * code. */
 int journal_truncate_wal(struct journal *j);
 
 /* ---- journal_read.c ---- */

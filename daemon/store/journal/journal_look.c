@@ -237,9 +237,10 @@ static uint64_t flushed_by(const struct wal *w)
 	return journal_seal_flushed(row + len - JOURNAL_SEAL_BYTES);
 }
 
-/* *NR: the first frame that does not continue. 1: frame *NR or a later frame
- * has the salts of this WAL all the same. The LSN in a later frame counts if
- * the frame continues the frame before, or the sums stored there. */
+/* *NR is the first frame that does not continue the frame before. 1: frame *NR
+ * or a later frame has the salts of this WAL all the same. The LSN in such a
+ * later frame counts only if the frame continues the frame before it, or the
+ * sums that are stored there. */
 static int find_end(struct wal *w, uint64_t *nr)
 {
 	uint64_t i, flushed;

@@ -23,9 +23,10 @@
 #include "daemon/store/journal/journal_internal.h"
 
 /*
- * There is no other writer. But a reader that meets a half-written index of the
- * WAL takes the writer's lock for a moment to read again. The reader may lose
- * the processor then, so the moment can be long.
+ * How long a connection waits for a lock. There is no other writer. But a
+ * reader that meets a half-written index of the WAL takes the writer's lock for
+ * a moment, to read again. The reader may lose the processor then, so the
+ * moment can be long.
  */
 #define BUSY_MS 1000
 
@@ -41,9 +42,9 @@ static const char settings[] = "PRAGMA synchronous=FULL;"
 			       "PRAGMA cache_size=-4096;"
 			       "PRAGMA cache_spill=OFF;";
 
-/* First of all the mode, so that SQLite keeps the index of the WAL in the
- * memory of the connection. Otherwise SQLite would need shared memory, which
- * the VFS of a view lacks. */
+/* locking_mode comes first, because only then SQLite keeps the index of the WAL
+ * in the memory of the connection. Otherwise SQLite would need shared memory,
+ * which the VFS of a view lacks. */
 static const char view_settings[] = "PRAGMA locking_mode=EXCLUSIVE;"
 				    "PRAGMA mmap_size=0;";
 

@@ -51,26 +51,26 @@ struct record_member {
 	bool is_line;
 	bool had_old;            /* the ref had a value under the lock */
 	struct refd_oid old_oid; /* resolved if symbolic */
-	/* The time of the loose file under the lock, in ns since 1970, because
-	 * only value and time together identify the file that this update
-	 * replaces; 0: none was loose. Not with record.has_indices. */
+	/* The time of the loose file under the lock, in ns since 1970; 0: no
+	 * file was loose. Only value and time together identify the file that
+	 * this update replaces. Not with record.has_indices. */
 	int64_t old_mtime_ns;
 	bool had_packed; /* in packed-refs at prepare */
 	struct refd_oid packed_oid;
 	bool log; /* a line from OLD_OID to NEW_OID goes to the log */
-	/* With record.is_gated only: the value before git's update, if refd has
-	 * read it then; null: no ref. OLD_OID is the value under refd's lock.
-	 * Only history reads this value before git's update. */
+	/* With record.is_gated only, and only for history: the value before
+	 * git's update, if refd has read the value then; null: there was no
+	 * ref. OLD_OID, in contrast, is the value under refd's lock. */
 	bool has_before;
 	struct refd_oid before;
 
 	/*
 	 * With record.has_indices only, else 0. UPDATE_INDEX: of the new record
-	 * and of the log line; without a new record (a confirmed value), the
-	 * index of the present one. OLD_INDEX: of the record before, also of a
-	 * deletion; 0: none. BASE_INDEX: the largest index in the list of
-	 * tables under the lock. So a record of this batch has an index above
-	 * BASE_INDEX.
+	 * and of the log line. If a value is only confirmed, there is no new
+	 * record, and UPDATE_INDEX is that of the present record. OLD_INDEX: of
+	 * the record before, also of a deletion; 0: none. BASE_INDEX: the
+	 * largest index in the list of tables under the lock. So a record of
+	 * this batch has an index above BASE_INDEX.
 	 */
 	uint64_t update_index, old_index, base_index;
 };
@@ -88,9 +88,9 @@ struct record {
 	bool has_indices; /* the refs are in reftables: of all members */
 	bool is_gated;    /* a different writer has written the refs */
 	bool is_seen;     /* is_gated, and the writer did not tell refd */
-	/* A shared row gave a ref of the repository a value before. A machine
-	 * that has no such value lacks refs, so this row must not begin the
-	 * repository there. Only with journal_row.shared_lsn. */
+	/* An earlier shared row gave a ref of the repository a value. A machine
+	 * that has no such value lacks refs, so the repository must not begin
+	 * with this row there. Only with journal_row.shared_lsn. */
 	bool continues;
 	/* The row, or the row that a deferred row refers to, has objects
 	 * (journal_row.objects). */

@@ -5,12 +5,13 @@
  * file system, and a worker does one step.
  *
  * Failure modes:
- *	refs, or the file of known refs, cannot be read	the look has the reason
- *	the known refs cannot be written		the look goes on: the
- *							old file, and the
- *							records since, say the
- *							same. A first look
- *							fails
+ *	refs, or known refs, can't be read	the look has the reason
+ *	known refs can't be written		a first look fails, because
+ *						without the file the next look
+ *						would be a first look again; any
+ *						other look goes on, because the
+ *						old file and the later records
+ *						say the same
  */
 #include "daemon/store/looking/looker.h"
 
@@ -119,9 +120,10 @@ static int by_uid(const void *va, const void *vb)
 	return (a->uid > b->uid) - (a->uid < b->uid);
 }
 
-/* Will retention soon delete records that the old file needs? Then the next
- * look would be a first look, and would record nothing. So the file is old when
- * its LSN is nearer to the deleted records than to the present records. */
+/* Retention deletes old records. If records after the file's LSN are gone, the
+ * next look would be a first look, and would record nothing. So the file is
+ * old, and is written again, when its LSN is nearer to the deleted records than
+ * to the newest record. */
 static bool is_old(struct looker *l, const struct store_look *look)
 {
 	return 2 * look->file_lsn <
@@ -153,9 +155,10 @@ static int compare(struct looker *l, struct store_look *look)
 {
 	int r, written = 0;
 
-	/* A slow batch hides records of which the repository does not know the
-	 * refs, so nobody can tell whether a change is recorded already. The
-	 * next look has these records, so this look leaves all changes. */
+	/* A slow batch can hide records: the repository does not know the refs
+	 * of such a record yet. So nobody can tell whether a change is recorded
+	 * already, so this look leaves all changes to the next look, which has
+	 * these records. */
 	look->is_early = look->at.lsn < atomic_load(&look->repo->look_lsn);
 	r = list_changes(l, look);
 	if (r == 0 && (look->is_first || look->has_news || is_old(l, look)))

@@ -43,9 +43,10 @@ struct seen_entry {
 };
 
 struct seen_refs {
-	/* Of struct seen_entry; of text; of uint32_t: the number of an entry,
-	 * from 1 on, or 0. At most half of the index is used, so every search
-	 * ends at a 0. */
+	/* An array of struct seen_entry; the text of all refs; and the index,
+	 * an array of uint32_t. An index slot has the number of an entry, from
+	 * 1 on, or 0. At most half of the index is used, so every search ends
+	 * at a 0. */
 	struct piece entries, text, index;
 	size_t nr, text_len;
 	size_t nr_of[SEEN_SIDES], max;

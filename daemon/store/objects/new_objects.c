@@ -1,12 +1,13 @@
 /*
- * The happy path: a fan-out changed since the limit. Of its entries, the object
+ * The happy path: a fan-out changed since the limit. In the fan-out, the object
  * files that changed since the limit are read whole, and their checksums are
  * right.
  *
- * A new name, by link or rename, changes the ctime of the file on the file
- * systems of fs_type_marks_new_names(), so no new name is missed. But a fan-out
- * that was moved into place has old files with new names. Its own ctime differs
- * from its mtime, until an entry changes, so the barrier serves then.
+ * A link or rename to a new name changes the ctime of the file, on the file
+ * systems of fs_type_marks_new_names(). So no new name is missed. But a fan-out
+ * that was moved into place can have old files with new names. Such a move
+ * changes only the ctime of the fan-out, and the mtime follows when the next
+ * entry changes. So the barrier serves while both times differ.
  *
  * Failures: new_objects_add() does not return 0, and the barrier serves.
  */
@@ -184,9 +185,10 @@ static int add_entry(struct new_objects_look *look, const struct fanout *fanout,
 	return add_file(look, fanout->fd, name, &object);
 }
 
-/* btrfs does not list names added after the begin, and a rename over an object
- * gives the object a new place in the list. So nothing is copied if the fan-out
- * has changed meanwhile. */
+/* The listing may miss objects if the fan-out changes meanwhile: btrfs does not
+ * list names that are added after the begin, and a rename over an object gives
+ * the object a new place in the list. So the result is 1 then, and nothing is
+ * copied. */
 static int add_entries(struct new_objects_look *look,
     const struct fanout *fanout)
 {

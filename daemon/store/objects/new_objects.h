@@ -73,9 +73,9 @@ int new_objects_each(const uint8_t *bytes, size_t len,
     int (*cb)(void *arg, const struct new_object *object), void *arg);
 
 /* new_objects_history.c: does everything exist that TIP leads to through
- * objects in BYTES? EXISTS is asked for objects that are not in BYTES, and they
- * are not followed. 1: yes, or TIP is not in BYTES; 0: no. EXISTS returns 0 for
- * a missing object, and other results if the object is not known to be
+ * objects in BYTES? The walk ends at objects outside of BYTES, and EXISTS is
+ * asked for each of them. 1: yes, or TIP is not in BYTES; 0: no. EXISTS returns
+ * 0 for a missing object, and other results if the object is not known to be
  * missing. */
 int new_objects_is_complete(const uint8_t *bytes, size_t len,
     enum refd_object_format format, const struct refd_oid *tip,

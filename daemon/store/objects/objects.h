@@ -21,8 +21,8 @@ struct objects_fanouts {
 
 /* A new entry. */
 struct objects_new {
-	/* objects/, or its entry NAME on another file system; open during the
-	 * call */
+	/* objects/, or the entry NAME of objects/ if the entry is on another
+	 * file system; open during the call */
 	int fd;
 	const char *name; /* "": objects/ */
 	uint64_t dev, ino;
@@ -58,10 +58,10 @@ int objects_walk(const struct objects_walk *walk,
 int objects_walk_anew(const struct objects_walk *walk, int common_fd,
     const struct object_rule *rule);
 
-/* Counts, or syncs with their directory, the files of pack/ below FD that
- * changed at LIMIT or later. NR is the number. -EAGAIN: sync the file system,
- * because packs came or went meanwhile, or there are too many files for a look
- * at each. */
+/* Counts the files of pack/ below FD that changed at LIMIT or later. The second
+ * function also syncs these files with their directory. *NR is the number.
+ * -EAGAIN: sync the file system instead, because packs came or went meanwhile,
+ * or because there are too many files for a look at each. */
 int objects_count_packs(const struct sys *sys, int fd, int64_t limit,
     size_t *nr);
 /* *LOST: a sync failed, and not another call before. */

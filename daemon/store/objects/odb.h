@@ -34,9 +34,9 @@ struct odb *odb_new(const struct sys *sys, int common_fd,
 void odb_free(struct odb *odb);
 
 /*
- * Checks whether alternates changed, and whether packs were added or removed,
- * so pruned objects are no longer found. To be called before a run of look-ups.
- * Returns the errors of object_stores_refresh(), explained by
+ * Checks whether alternates changed, and whether packs were added or removed.
+ * Call before a run of look-ups, because otherwise pruned objects are still
+ * found. Returns the errors of object_stores_refresh(), explained by
  * object_stores_why(); after an error look-ups answer OBJECT_ERROR.
  */
 int odb_refresh(struct odb *odb);

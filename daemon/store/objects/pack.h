@@ -34,9 +34,9 @@ struct pack {
 	uint64_t pack_size;  /* once the pack was opened */
 	int idx_fd, pack_fd; /* -1: not open */
 	uint64_t used;       /* the owner's time of last use */
-	/* The number of reads, and of parts of 4 KiB that were read, inflated
-	 * or copied, counted up for the owner's account, because an object may
-	 * need thousands. */
+	/* Counts the reads, and the parts of 4 KiB that were read, inflated or
+	 * copied. An object may need thousands of them, so they count for the
+	 * account of the owner. */
 	size_t nr_steps;
 };
 

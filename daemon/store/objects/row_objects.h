@@ -78,9 +78,10 @@ bool row_objects_is_behind(const struct row_objects *objects,
 int row_objects_each(const uint8_t *bytes, size_t len,
     int (*cb)(void *arg, const struct row_object *object), void *arg);
 
-/* Does an object in BYTES name an object that is not in ODB? An object in BYTES
- * counts only if it is in ODB, because git can have pruned it since it was
- * written. Returns 1 and *MISSING if so, 0 if not, or negative errno. */
+/* Does an object in BYTES name an object that is not in ODB? Git can have
+ * pruned an object of BYTES since the object was written. So even an object of
+ * BYTES must be in ODB. Returns 1 and *MISSING if one is missing, 0 if not, or
+ * a negative errno. */
 int row_objects_missing(const uint8_t *bytes, size_t len, struct odb *odb,
     enum refd_object_format format, struct refd_oid *missing);
 

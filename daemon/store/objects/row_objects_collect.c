@@ -384,7 +384,9 @@ static void note_ancestors(struct object_walk *w, size_t nth)
 	}
 }
 
-/* The objects that others need come last in ITEMS, and first in the bytes. */
+/* Puts all objects of ITEMS into bytes, in reverse order. An object that other
+ * objects need comes later in ITEMS, and so before these objects in the
+ * bytes. */
 static int put_all(const struct object_walk *w, struct row_objects **objects)
 {
 	const struct item *item;

@@ -94,7 +94,8 @@ static void unlock(struct packing *p)
 
 /* ---- write ---- */
 
-/* Has REF had its value since it was found, without a lock at this moment? */
+/* Has REF still the value with which it was found, and is REF unlocked at this
+ * moment? */
 static bool rests(struct packing *p, const struct pack_ref *ref)
 {
 	char path[REFD_PATH_MAX];

@@ -270,7 +270,8 @@ static void set_rest(struct packer *p, const struct job *job, int err)
 		(rest_ns > REST_REPO_NS ? rest_ns : REST_REPO_NS));
 }
 
-/* Nobody else has JOB, so its repository and its ask go back. */
+/* No other thread has JOB any more, so the repository and the question of JOB
+ * are given back. */
 static void end_job(struct packer *p, struct job *job, int err)
 {
 	if (job->ask == NULL) {

@@ -42,10 +42,11 @@ void packer_set_threshold(struct packer *p, uint64_t refs);
 /* Hands ASK over, with the reference to its repository. ASK comes back through
  * COMPLETIONS. */
 void packer_ask(struct packer *p, struct store_question *ask);
-/* A checkpoint of FS succeeded: packs the open repositories on FS that have
- * reached the threshold. Compares those whose packed-refs another program has
- * replaced, with the first such call ten seconds later (returned.h), and tells
- * of the findings. */
+/* To be called after each successful checkpoint of FS. Packs the open
+ * repositories on FS that have reached the threshold. If another program has
+ * replaced the packed-refs of a repository, the first such call after ten
+ * seconds compares packed-refs with the records (returned.h), and reports the
+ * findings. */
 void packer_synced(struct packer *p, const struct fs *fs);
 /* May rounds begin? Otherwise every ASK comes back at once, or at the end of
  * its round. */

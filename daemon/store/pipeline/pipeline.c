@@ -286,8 +286,8 @@ void pipeline_free(struct pipeline *p)
 void pipeline_apply(struct pipeline *p, struct batch *b)
 {
 	/* The end of a session, and a gate's look, take no locks, so nobody
-	 * waits for them. The batch of a session was here before and may still
-	 * be marked, so the mark is set in any case. */
+	 * waits for them. A batch of a session comes here twice, and may keep
+	 * the mark of the first time, so the mark is set in any case. */
 	b->is_prepared = b->session == BATCH_COMMIT ||
 	    b->session == BATCH_ABORT || b->session == BATCH_LOOK;
 	mutex_lock(&p->mutex);

@@ -246,9 +246,9 @@ int edit_discard(struct edit *e);
 /* Errors as in token_lock(). Git's lock: an empty file known only to its maker;
  * -EEXIST if any lock stands, even our own. */
 int edit_lock(struct edit *e, mode_t dir_mode);
-/* After a failure the lock stands. The lock of an earlier run always stays,
- * because the lock shows the next start that work is left. Git's lock takes its
- * value along, and directories that become empty. */
+/* Removes the lock. After a failure the lock stands. The lock of an earlier run
+ * always stays, because the lock shows the next start that work is left. With
+ * git's lock goes its value, and so do directories that become empty. */
 int edit_unlock(struct edit *e);
 
 /* Reads the file as loose_read() does. The ref may also be packed. The value
@@ -261,8 +261,8 @@ int edit_read(const struct edit *e, struct loose_value *value);
 /* The staged value becomes the ref. An empty directory in the way is removed
  * once, but not under git's lock. -EISDIR, -ENOTEMPTY, -EEXIST, -ENOTDIR:
  * another writer has the name. After a failure, e->is_doubtful tells whether
- * the value may be the ref. Then git's lock may be another writer's by now, so
- * the edit is DEFERRED and the lock stays. */
+ * the value may be the ref. A doubtful git's lock may belong to another writer
+ * by now, so the edit is DEFERRED and the lock stays. */
 int edit_place(struct edit *e);
 /* As edit_place() for a ref that does not exist yet; edit_take_back() is the
  * undo, also of a doubtful link. The staged value keeps its name. */

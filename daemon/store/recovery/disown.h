@@ -9,9 +9,10 @@
 #include "daemon/base/sys.h"
 #include "proto/limits.h"
 
-/* ARG: a git-dir, a common dir, or a work tree with .git; PATH gets the path of
- * the repository. Already ownerless is fine. Adds to *UNLOCKED. On failure *WHY
- * is a sentence, to be freed; -EAGAIN: a daemon serves the repository. */
+/* ARG is a git-dir, a common dir, or a work tree with .git. PATH gets the path
+ * of the repository, and the number of removed locks is added to *UNLOCKED. A
+ * repository that is ownerless already is a success. After a failure *WHY is a
+ * sentence, to be freed. -EAGAIN: a daemon serves the repository. */
 int disown_repo(const struct sys *sys, const char *arg,
     char path[REFD_PATH_MAX], size_t *unlocked, char **why);
 

@@ -144,8 +144,9 @@ static void note_older(struct copy_look *l, uint64_t lsn, const char *name)
 	put_repo(l);
 }
 
-/* False if all older repositories belong to one owner, and a ref of another
- * owner has its newest value. */
+/* Do the older repositories show that all repositories are an older copy? False
+ * if one owner has all older repositories, and a ref of a different owner has
+ * its newest value. */
 static bool are_older(const struct copy_look *l)
 {
 	return l->nr_older == 2 ||
@@ -161,11 +162,12 @@ static bool is_of_here(const struct copy_look *l, const struct journal_row *row)
 	return l->note.is_there && row->lsn > l->note.since;
 }
 
-/* A lost row whose value the ref had all the same got no new table, so the
- * value counts first. Then an index below the one of the row tells of an older
- * copy, because git and refd only ever raise the index of a stack. The tables
- * of another node, which the directory may be a copy of, count on their own, so
- * the row must have been published in this directory. */
+/* Compares row M with the stack. The value counts first, because a lost row
+ * gets no new table if the ref has its value anyway. Then the index counts: git
+ * and refd only ever raise the index of a stack, so an index below the index of
+ * M shows an older copy. But if the directory is a copy of another node, its
+ * tables have indices of their own. So the row must have been published in this
+ * directory. */
 static int compare_in_tables(struct copy_look *l, const struct journal_row *row,
     const struct record_member *m)
 {
@@ -187,9 +189,9 @@ static int compare_in_tables(struct copy_look *l, const struct journal_row *row,
 	return 0;
 }
 
-/* M is the newest record of its ref. A node that lags publishes a row later
- * than another node has published the next rows, so times of another node tell
- * nothing. */
+/* Compares M, the newest record of its ref, with the files. Times show nothing
+ * about a row that another node published here: a node that lags publishes a
+ * row later than another node publishes the next rows. */
 static void compare(struct copy_look *l, const struct journal_row *row,
     const struct record_member *m)
 {
@@ -259,9 +261,10 @@ static bool is_over(const struct copy_look *l)
 	return SYS(l->repos->sys, now_mono) >= l->end_ns;
 }
 
-/* A copy of another node's repository lacks the values that this node kept, so
- * kept refs are left out. So are refs whose newest row is deferred, because
- * they do not have its value yet. */
+/* Compares all refs but two kinds. Kept refs are left out, because a copy of
+ * another node's repository lacks the values that this node kept. A ref whose
+ * newest row is deferred is left out, because the ref does not have the value
+ * of this row yet. */
 static int look_at_all(struct copy_look *l, uint64_t upto)
 {
 	struct fold_repo *repo, *next_repo;

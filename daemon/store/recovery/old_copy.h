@@ -32,16 +32,17 @@
 #include "daemon/store/store.h"
 
 /*
- * Compares refs with their newest rows up to UPTO, if the rows come after
- * AFTER. A row behind UPTO may not be published yet, and a deferred row is not,
- * so their refs are left out. All other rows must be published. *SKIPPED: there
- * are deferred rows with refs; unchanged if no other machine has the rows of J.
- * Reads at most 50,000 rows, and for some seconds, from the newest row on.
+ * Compares refs with their newest rows up to UPTO, if these rows come after
+ * AFTER. All these rows must be published. A row behind UPTO may not be
+ * published yet, and a deferred row is not published, so their refs are left
+ * out. Reads at most 50,000 rows, and for some seconds, from the newest row on.
+ * *SKIPPED: there are deferred rows with refs; unchanged if no other machine
+ * has the rows of J.
  *
- * REPORT gets the first old ref of each repository. 0: there is none, or one
- * owner has all, or no other machine has the rows of J. -ENOTRECOVERABLE and
- * *WHY (NULL before), to be freed, or NULL: the repositories are old. Another
- * negative errno: J can't be read.
+ * REPORT gets the first old ref of each repository. 0: there is none, or all
+ * older repositories belong to one owner, or no other machine has the rows of
+ * J. -ENOTRECOVERABLE: the repositories are old, and *WHY (NULL before) has the
+ * reason, to be freed, or NULL. Another negative errno: J can't be read.
  */
 int old_copy_look(struct repos *repos, struct journal *j,
     const struct store_report *report, uint64_t after, uint64_t upto,

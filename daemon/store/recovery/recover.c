@@ -71,11 +71,11 @@ static void stepped(void *arg, size_t nr)
 	    run->total);
 }
 
-/* The repository has its rows. Otherwise an earlier value, by another program,
- * would look like an older copy (old_copy.h). The rows are durable, and a later
- * sync covers the note, so no sync is needed here. Without a note the directory
- * may be a copy from another machine, in which the rows left no index, so none
- * is made. */
+/* Notes that the repository has its rows now. Otherwise an earlier value that
+ * another program writes later would look like an older copy (old_copy.h). The
+ * rows are durable, and a later sync covers the note, so no sync is needed
+ * here. If there is no note, the directory may be a copy from another machine,
+ * in which the rows left no index. So no note is made then. */
 static void note_rows(const struct store_recovery *rec, const struct repo *repo)
 {
 	struct journal *journal = commit_log_journal(rec->log);
@@ -106,9 +106,9 @@ static int end_replay(struct recovery_run *run, struct repo_visit *v,
 		*failed = fs_sync_published(rec->repos, rp->repo->fs);
 		v->lost = *failed < 0;
 	}
-	/* Only the locks tell unfinished records, and without the note a query
-	 * by id would get "ok" for an aborted update. So the note is durable
-	 * before the locks go. */
+	/* Without locks, only the note tells which records are unfinished, and
+	 * without the note a query by id would get "ok" for an aborted update.
+	 * So the note is durable before the locks go. */
 	if (*failed == 0)
 		r = recover_note(rec, rp, v->rows, &v->deferred);
 	/* Only the lock tells the next attempt about an unfinished record, so a
@@ -298,9 +298,9 @@ static int sync_visited(struct recovery_run *run)
 	return refused;
 }
 
-/* The mount by which a row of V is redone later. The row keeps its mount,
- * because its locks stand. But the file system may have failed while another
- * repository was synced. */
+/* The mount by whose rule a row of V is redone later. Normally this is the
+ * mount in the row, because the locks of the row stand. But the file system may
+ * have failed while another repository was synced. */
 static uint64_t mount_of(const struct recovery_run *run,
     const struct repo_visit *v, const struct replay_row *row)
 {

@@ -22,21 +22,22 @@ struct store_recovery {
 	int (*has_object)(void *arg, struct repo *repo,
 	    const struct refd_oid *oid);
 	uint64_t (*next_token)(void *arg);
-	/* recover_all: NR members of this repository are deferred. 0: none, but
-	 * the search for leftover locks failed. Nobody may write there before
-	 * recover_deferred() has returned. ERR: the cause; or 0. LACKS_REFS:
-	 * the repository is there, and lacks refs that other machines have. */
+	/* recover_all: NR members of this repository are deferred. NR is 0 if
+	 * only the search for leftover locks failed. Nobody may write there
+	 * before recover_deferred() has returned. ERR: the cause; or 0.
+	 * LACKS_REFS: the repository is there, and lacks refs that other
+	 * machines have. */
 	void (*note)(void *arg, const struct journal_repo *repo, uint64_t nr,
 	    int err, bool lacks_refs);
 	/* recover_deferred: NAME of WORKTREE (as in record.h) is still
-	 * deferred. The redo would overwrite a new value, so nobody may write
-	 * the ref. May be NULL. */
+	 * deferred. Nobody may write this ref, because a later redo would
+	 * overwrite the new value. May be NULL. */
 	void (
 	    *still_deferred)(void *arg, const char *worktree, const char *name);
-	/* recover_deferred: held while deferred rows are read. Another thread
-	 * that appends deferred rows holds the mutex until the rows are
-	 * durable, so a row that was read stays, even if the log is opened
-	 * again. */
+	/* recover_deferred: held while deferred rows are read, because a row
+	 * that was read must not vanish when the log is opened again. Another
+	 * thread that appends deferred rows holds this mutex until the rows are
+	 * durable. */
 	struct mutex *rows_mutex;
 	/* recover_deferred: update INDEX of row LSN has ended, with any
 	 * outcome. May be NULL. */
@@ -48,9 +49,10 @@ struct store_recovery {
 	 * `live`. */
 	const uint64_t *over; /* borrowed */
 	size_t nr_over;
-	/* recover_all: after -ENOTRECOVERABLE a sentence, to be freed, or NULL;
-	 * unchanged otherwise. recover_deferred: after a failure the first
-	 * update that would be given up, and the reason; the same. */
+	/* recover_all: after -ENOTRECOVERABLE, the reason as a sentence, to be
+	 * freed, or NULL. recover_deferred: after a failure, the first update
+	 * that would be given up, and the reason, also as a sentence to be
+	 * freed, or NULL. Unchanged otherwise. */
 	char *why;
 	/* recover_deferred: its rows have refs that other machines have, too,
 	 * so after a failure REPO lacks them. */
@@ -66,23 +68,26 @@ struct store_recovery {
  *
  * If other machines have the rows, too (journal_shares_rows()), this machine
  * alone would lack an update that it gives up. So recovery is strict: no update
- * is left, dropped or deferred alone. All records of such a repository are
- * deferred, its locks stay as evidence, and the note says that it lacks refs. A
- * retry starts over. Nobody may take this machine for a whole copy before. A
- * missing repository is no such one, because nobody sees its refs. If a sync
- * fails, or the repositories are an older copy than the journal (old_copy.h),
- * -ENOTRECOVERABLE is returned, and the next run starts over.
+ * is left, dropped or deferred alone. If recovery would give up an update of a
+ * repository, all records of the repository are deferred, its locks stay as
+ * evidence, and the note says that the repository lacks refs. A retry starts
+ * over. Until it succeeds, nobody may take this machine for a whole copy. A
+ * missing repository lacks no refs in this sense, because nobody sees its refs.
+ * If a sync fails, or the repositories are an older copy than the journal
+ * (old_copy.h), -ENOTRECOVERABLE is returned, and the next run starts over.
  */
 int recover_all(struct store_recovery *rec, uint64_t *deferred);
 
 /* Redoes the deferred records of REPO, which has come back, or was repaired, or
- * had foreign locks. Safe beside a serving daemon, because each ref is locked
- * first, and no lock of a batch from LIVE on is touched. *DEFERRED: members
- * still deferred. After an error all are, so nothing may be written there.
+ * had foreign locks. This is safe beside a serving daemon, because each ref is
+ * locked first, and no lock of a batch from LIVE on is touched. *DEFERRED:
+ * members that are still deferred. After an error all members are deferred, so
+ * nothing may be written to REPO.
+ *
  * -ENOTRECOVERABLE: recovery is strict, and would give an update up. The
- * findings about this go to rec->why alone. Each retry meets the findings about
- * log lines and objects again, so a strict one reports them when it ends
- * well. */
+ * findings about this update go to rec->why alone. Each retry meets the
+ * findings about log lines and objects again. So a strict retry reports them
+ * only when it ends well. */
 int recover_deferred(struct store_recovery *rec, struct repo *repo,
     uint64_t *deferred);
 

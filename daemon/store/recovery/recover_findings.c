@@ -4,11 +4,11 @@
  * The happy path: each finding is passed on.
  *
  * In a strict recovery (recover.h), a finding after which this machine alone
- * would have a value of its own keeps its repository waiting, and the first one
- * is explained. A start passes these findings on, too. A retry does not,
- * because it meets the same findings again and again. Findings after which the
- * ref has its value, and which no redo removes, are held back until a retry
- * ends well.
+ * would have a value of its own keeps its repository waiting, and the first
+ * such finding is explained. A start passes such findings on, too. A retry does
+ * not, because each retry meets the same findings again. Other findings come
+ * again as well, because the ref has its value and no redo removes them. A
+ * retry holds these findings back until it ends well.
  */
 #include <stdlib.h>
 #include <string.h>

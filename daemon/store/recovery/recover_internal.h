@@ -2,13 +2,14 @@
  * Shared by recover.c and recover_*.c. deferred_fs.c also uses the functions
  * that read and write the journal, and store_open.c the functions for starts.
  *
- * Rows, starts and notes belong to their owner, so any thread may read and
- * write them, but only one at a time: the thread that opens or recovers the
- * store, later admission and the checkpointer. recover_replay(), recover_note()
- * and recover_clean() are for one thread at a time (recover.h). These three may
- * block, and also all functions that read or write the journal; the rest uses
- * memory only. 0 or negative errno. After an error the lists may be filled in
- * part, so they need their _done() too. Nothing logs.
+ * Rows, starts and notes have no lock, so each belongs to one owner at a time:
+ * the thread that opens or recovers the store, later admission and the
+ * checkpointer. recover_replay(), recover_note() and recover_clean() are for
+ * one thread at a time (recover.h). These three functions may block, and so may
+ * all functions that read or write the journal; the rest uses memory only.
+ *
+ * 0 or negative errno. After an error the lists may be filled in part, so the
+ * caller must still call _done(). Nothing logs.
  */
 #ifndef STORE_RECOVER_INTERNAL_H
 #define STORE_RECOVER_INTERNAL_H
@@ -44,9 +45,10 @@ int recover_rows_read(struct commit_log *log, struct recover_rows *rows,
     uint64_t *last_lsn);
 int recover_rows_read_deferred(struct journal *journal, uint64_t repo,
     struct recover_rows *rows);
-/* Reads the last forgotten rows of the repositories of ROWS. Their log lines
- * may be equal to lines of ROWS, because a line has its time in seconds. No
- * value needs these rows, so rows that cannot be read are left out. */
+/* Reads the last forgotten rows of the repositories of ROWS, because the log
+ * lines of these older rows may be equal to lines of ROWS: a line has its time
+ * in seconds. No value of a ref depends on the older rows, so rows that cannot
+ * be read are left out. */
 int recover_rows_read_older(struct commit_log *log,
     const struct recover_rows *rows, struct recover_rows *older);
 /* The first row of REPO; NULL: none. */
@@ -72,9 +74,10 @@ struct recover_notes {
  * (journal.h). *DEFERRED counts the members. */
 int recover_notes_defer_row(struct recover_notes *notes,
     const struct replay_row *row, uint64_t mount, uint64_t *deferred);
-/* After a replay of ROW: the members, and the log lines, that the replay
- * deferred get a deferred row. All other members of a deferred row are
- * finished. LEFTOVER: the locks that stand until the row is durable. */
+/* Adds the result of a replay of ROW to NOTES. The members and the log lines
+ * that the replay deferred get a deferred row. If ROW is itself a deferred row,
+ * all other members of ROW are finished. LEFTOVER lists the locks that must
+ * stand until the new row is durable. */
 int recover_notes_replayed(struct recover_notes *notes,
     struct leftover_locks *leftover, const struct replay_row *row,
     uint64_t *deferred);
@@ -83,8 +86,8 @@ int recover_notes_abort(struct recover_notes *notes,
     const struct replay_members *members);
 /* Have ROWS more to redo than log lines? */
 bool recover_rows_have_refs(const struct replay_row *rows);
-/* Writes all rows in one commit, durably, while the original rows are durable
- * already. -ENOTRECOVERABLE: recovery is strict, and NOTES->gives_up, so
+/* Writes all rows in one commit, durably. The original rows are durable
+ * already. -ENOTRECOVERABLE: recovery is strict and NOTES->gives_up is set, so
  * nothing was written. */
 int recover_notes_write(struct recover_notes *notes, struct commit_log *log);
 void recover_notes_done(struct recover_notes *notes);
@@ -104,7 +107,8 @@ struct recover_findings {
 
 /* store_report.found */
 void recover_findings_add(void *findings, const struct store_found *found);
-/* The retry ends well. Passes on what was held back, the last one first. */
+/* The retry ends well. Passes on the findings that were held back, the newest
+ * first. */
 void recover_findings_pass(struct recover_findings *findings);
 /* The next finding is about another repository. */
 void recover_findings_end(struct recover_findings *findings);

@@ -96,9 +96,9 @@ bool recover_rows_have_refs(const struct replay_row *rows)
 	return false;
 }
 
-/* Drops ROW if ROW is a deferred row, and defers the NR members of KEPT again.
- * MOUNT 0: the locks of the members are gone. HAS_OBJECTS: a replay may need
- * the objects of ROW. */
+/* Replaces the deferred row ROW, if ROW is one, by a new deferred row with the
+ * NR members of KEPT. MOUNT 0: the locks of the members are gone. HAS_OBJECTS:
+ * a replay may need the objects of ROW. */
 static int replace(struct recover_notes *notes, const struct replay_row *row,
     struct record_member *kept, size_t nr, uint64_t mount, bool has_objects)
 {
@@ -124,9 +124,10 @@ static void leave_line(struct record_member *m)
 	m->had_packed = false;
 }
 
-/* Writes a row for the unfinished members of ROW: all, or only the members, and
- * the log lines, that this replay DEFERRED. MOUNT says by which rule they are
- * redone. */
+/* Writes a deferred row for the unfinished members of ROW. If DEFERRED is NULL,
+ * these are all members. Otherwise these are only the members, and the log
+ * lines, that this replay has deferred. MOUNT says by which rule the members
+ * are redone. */
 static int keep_deferred(struct recover_notes *notes,
     const struct replay_row *row, const bool *deferred, uint64_t mount,
     uint64_t *nr_deferred)

@@ -117,10 +117,11 @@ static bool takes_format_of(const struct sys *sys, struct repo *repo,
 	return true;
 }
 
-/* Without its lock the row of an open batch is judged as after a power loss,
- * because the indices in the stack tell whether the row was published. But if
- * no list is staged, all were published or none was needed, and the batch only
- * had not ended: nothing is left to do, whoever has written since. */
+/* Has an open batch with reftables lost a lock? Then its row is judged as after
+ * a power loss, because the indices in the stack tell whether the row was
+ * published. But if no list is staged, all rows were published or needed no
+ * list, and only the batch had not ended. Then nothing is left to do, whoever
+ * has written since. */
 static bool has_lost_lock(struct leftover_locks *leftover,
     const struct replay_row *row)
 {

@@ -5,9 +5,10 @@
  * The happy path: after a power loss git's lock stands, and the holder is gone
  * with the machine. So the lock is older than this boot, and is removed.
  *
- * Failures: without this proof the lock stays, and the records are deferred.
- * The list of all processes would be another proof (dead_lock.h), but a
- * confined daemon does not see them. So the report names the command that does.
+ * Failures: without the proof that the lock is older, the lock stays, and the
+ * records are deferred. A list of all processes without the holder would be
+ * another proof (dead_lock.h), but a confined daemon does not see other
+ * processes. So the report names the command that sees them.
  */
 #include <dirent.h>
 #include <errno.h>

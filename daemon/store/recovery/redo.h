@@ -11,8 +11,8 @@
  * results as in replay_repo(). rp->token exists. */
 int replay_files(struct replay *rp, struct replay_row *rows);
 int replay_stacks(struct replay *rp, struct replay_row *rows);
-/* Mends the stacks that a power loss took the footer of a table from, of the
- * repository and its worktrees. Other damage is reported. -EEXIST: another
+/* Mends the stacks of the repository and of its worktrees in which a power loss
+ * took the footer of a table. Other damage is reported. -EEXIST: another
  * writer's lock is in the way. */
 int replay_stacks_mend(struct replay *rp);
 /* Is the list or a table of the repository, or of a worktree, damaged? No: also

@@ -107,9 +107,9 @@ static const char *ref_that_gets(const struct replay_row *rows,
 	return NULL;
 }
 
-/* Is OID a new value of the row, and leads to a missing object? Then replay.c
- * passes the value over, because its object is missing. A strict recovery needs
- * the value that a ref gets, and its only copy may be in the record. */
+/* Is OID a new value of the row that leads to a missing object? Then OID is not
+ * restored, so that replay.c passes the value over. But a strict recovery needs
+ * the value that a ref gets, and the record may have the only copy. */
 static bool is_cut_off(struct redo_objects *at, const struct refd_oid *oid)
 {
 	const char *name;
@@ -173,9 +173,9 @@ static bool needs_objects(const struct replay_row *row)
 	    !row->is_aside;
 }
 
-/* The objects of a forgotten row are durable, and only a deferred row can refer
- * to a row that was forgotten meanwhile. So a slice without its objects is
- * damaged. */
+/* Restores the objects of one row. After a row is forgotten, its objects are
+ * durable, and may be deleted. Only a deferred row can refer to such a row. So
+ * if a slice itself lacks its objects, the journal is damaged. */
 static int restore_row(struct replay *rp, struct redo_objects *at)
 {
 	int r;

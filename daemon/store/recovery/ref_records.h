@@ -50,11 +50,12 @@ const struct ref_record *ref_records_value(const struct ref_records *records);
 bool ref_records_know(const struct ref_records *records,
     const struct refd_oid *oid);
 
-/* Is LOOSE the file that one of the updates replaced (rule.h)? */
+/* Is LOOSE the file that an update in RECORDS has replaced (rule.h)? */
 bool ref_records_replaced(const struct ref_records *records,
     const struct loose_value *loose);
 
-/* The log lines that one file needs, with malloc'd strings and array. */
+/* The log lines that the log of one file needs. The strings and the array are
+ * malloc'd. */
 struct ref_records_lines {
 	bool deletes; /* remove the present log first */
 	/* After a power loss: present, in this order. The first KNOWN are of

@@ -51,9 +51,10 @@ void replay_report_lacking(struct replay *rp, const char *name)
 	    "--repair', which gets it from another node");
 }
 
-/* In a strict recovery the ref gets its value all the same, because another
- * machine has the object, whatever this disk did to its copy. One repository
- * must not keep all others from being served. */
+/* Passes over the members whose object was pruned since. In a strict recovery,
+ * such a ref gets its value all the same: another machine has the object,
+ * whatever this disk did to its own copy, and one repository must not keep all
+ * others from being served. */
 static void drop_pruned(struct replay *rp, struct replay_row *row)
 {
 	const struct record_member *m;

@@ -33,9 +33,10 @@ struct replay_row {
 	struct journal_row row;
 	struct record rec;
 	uint64_t origin; /* LSN of the first row that was copied, or its own */
-	/* For each member, whether an abort record took it back, this replay
-	 * passed it over, or it is deferred, since a foreign lock stands; or
-	 * only its log line is. DROPPED owns one allocation for all four. */
+	/* Four answers for each member: an abort record took the member back;
+	 * this replay passed the member over; the member is deferred, because a
+	 * foreign lock stands; only its log line is deferred. DROPPED owns one
+	 * allocation for all four. */
 	bool *dropped, *passed, *deferred, *line_deferred;
 	/* A deferred copy has all of the row, unless the copy is redone. */
 	bool is_aside;
@@ -109,11 +110,12 @@ struct replay {
 int replay_repo(struct replay *rp, struct replay_row *rows);
 void replay_done(struct replay *rp);
 
-/* Is the value of M, a member of ROW, the one that its ref gets: no later row
- * changes the ref? */
+/* Does the ref of M, a member of ROW, get the value of M? Not if a later row
+ * changes the ref. */
 bool replay_is_last(const struct replay_row *row,
     const struct record_member *m);
-/* In a strict recovery: the ref NAME has its value, and not its object. */
+/* For a strict recovery: reports that the ref NAME has its value, but lacks the
+ * object of this value. */
 void replay_report_lacking(struct replay *rp, const char *name);
 
 /* May the page cache differ from the disk in the values of ROW? */

@@ -138,11 +138,12 @@ static int copy_data(const struct sys *sys, int from, int to)
 	return r == 0 ? SYS(sys, fsync, to) : r;
 }
 
-/* As above, to a new file PATH, which does not stay after a failure. A text of
- * others must not get into a file that only this account may write, because
- * such a file is believed (own_file.h). So the umask does not count. A file of
- * another account that this one may not write is not copied, because it cannot
- * be changed in place either. */
+/* Copies the file FROM to a new file PATH, which does not stay after a failure.
+ * A file that only this account may write is believed (own_file.h). So a text
+ * of others must not get into such a file, and the copy has the mode of FROM,
+ * whatever the umask is. If FROM belongs to another account, and this account
+ * may not write FROM, nothing is copied, because FROM cannot be changed in
+ * place either. */
 static int copy_file(const struct sys *sys, const struct repo *repo, int from,
     const char *path)
 {

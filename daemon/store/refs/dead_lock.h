@@ -44,19 +44,20 @@ int dead_lock_open(struct dead_lock *l, const struct sys *sys, int dirfd,
  * to follow "because", with the reason why this is not proved. */
 const char *dead_lock_not_older(const struct dead_lock *l,
     const struct sys *sys, const struct this_boot *boot);
-/* The first of the processes that may hold L, and their number. ALL was listed
- * after dead_lock_open(), and processes_keep() removed those that ended since.
- * NULL: L is dead. */
+/* The first process that may hold L, and the number of such processes in *NR.
+ * ALL was listed after dead_lock_open(), and processes_keep() has removed the
+ * processes that ended since. NULL: L is dead. */
 const struct process *dead_lock_holder(const struct dead_lock *l,
     const struct processes *all, size_t *nr);
 /* Does the path of L still lead to L? 0; -ESTALE: no. */
 int dead_lock_check(const struct dead_lock *l, const struct sys *sys);
 /*
- * Removes the dead lock L and its "<file>~pid.lock". GIT_DIR: the common dir,
+ * Removes the dead lock L and its "<file>~pid.lock". GIT_DIR is the common dir,
  * whose flock the caller holds, so no other process of refd removes locks
  * there. -ESTALE: the path leads to another lock, which stays. -EBUSY: another
- * program removed L at the same moment, and the next lock could not be put
- * back: it is DEAD_LOCK_ASIDE in GIT_DIR.
+ * program removed L at the same moment, so this call has moved the next lock,
+ * and could not put this lock back. The next lock is then DEAD_LOCK_ASIDE in
+ * GIT_DIR.
  */
 int dead_lock_remove(const struct dead_lock *l, const struct sys *sys,
     int git_dir);

@@ -2,15 +2,17 @@
  * Makes many files durable together.
  *
  * The happy path:
- *	write-out	begins when the file is added; the end waits for all
- *			files, and the drive has been busy until then
+ *	write-out	begins when the file is added, so that the drive works
+ *			while further files are added; the end waits until
+ *			the write-out of each file has ended
  *	fsync		the workers get all files but the last. The caller
  *			syncs the last file and each file that no worker has
  *			begun, and then waits for the workers
  *
- * Failures: if a sync fails, the owner of the file is told. All workers may be
- * busy or hang on another disk, so the caller syncs the files that no worker
- * has begun.
+ * The caller syncs such files because all workers may be busy, or may hang on
+ * another disk.
+ *
+ * Failures: if a sync fails, failed() tells the owner of the file.
  */
 #include "daemon/store/refs/flush.h"
 
@@ -23,8 +25,8 @@
 #include "daemon/base/workers.h"
 
 /* The maximum of workers at a time, besides the caller. The first few workers
- * gain the most, and a disk that hangs keeps them all, so there are only a
- * few. */
+ * gain the most. A disk that hangs keeps all workers of this source, so there
+ * are only a few. */
 #define FLUSH_WORKERS 3
 
 struct flusher {

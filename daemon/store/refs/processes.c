@@ -126,9 +126,9 @@ static const char *line_of(const char *status, const char *key)
 	return at != NULL ? at + len : NULL;
 }
 
-/* The file servers, and a file that is not empty where the server serves other
- * machines, also before its start. The guests of virtiofsd end with the
- * machine, so virtiofsd needs no such file. */
+/* The names of the programs of file servers. SIGN is a file that is not empty
+ * if the server serves other machines, even before its start. The guests of
+ * virtiofsd end with this machine, so virtiofsd needs no such file. */
 static const struct {
 	const char *name, *sign;
 } servers[] = {

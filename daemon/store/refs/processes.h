@@ -12,11 +12,12 @@
  *	a file server of root (NFS, SMB)	holds locks of other machines
  *	a process that cannot be read
  *
- * No other user can make an exception, because anybody could then keep the
- * locks of all. So a file server is known by the file of its program, since a
- * link gives a program of root any name, and a namespace by its maker. Only
- * root can read both, and the list is made with the rights of the owner of the
- * repository, so the list asks root (process_ask).
+ * Only root can make an exception, because a user who can make one could keep
+ * the locks of all users. So a file server is known by the file of its program,
+ * since a link can give a program of root any name. A namespace is known by its
+ * maker. Only root can read the file and the maker, and the list is made with
+ * the rights of the owner of the repository, so the list asks root
+ * (process_ask).
  *
  * refd-daemon holds only locks that are hard links (token.h), so it may hold
  * no lock with a single name.

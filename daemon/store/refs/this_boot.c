@@ -1,11 +1,13 @@
 /*
- * The happy path: the stamp is older than the boot by seconds, since the kernel
- * and the service manager need some time. A lock before the boot is older by
- * the time of a restart.
+ * The happy path: the stamp is some seconds later than the begin of this boot,
+ * because the kernel and the service manager need this time. A lock from an
+ * earlier boot is older than the begin of this boot by at least the time of a
+ * restart.
  *
- * Failures: a file system without a stamp, or a clock that was set, and the age
- * stays unknown. In a container the files of the stamp can be much younger than
- * the boot, and other containers may hold locks, so nothing is proved there.
+ * Failures: without a file for the stamp, or after a setting of the clock, the
+ * age of a lock stays unknown. In a container the files of the stamp can be
+ * much younger than the boot, and other containers may hold locks, so nothing
+ * is proved there.
  */
 #include "daemon/store/refs/this_boot.h"
 
@@ -17,9 +19,10 @@
 /* The kernel and an initial file system may need minutes before the stamp. */
 #define STAMP_LATEST_NS (INT64_C(600) * 1000000000)
 
-/* The root of sysfs is mounted first of all. But a service with a network of
- * its own may get a new sysfs, so there systemd's file counts. Both have the
- * time of their making, and nobody changes them. */
+/* Files that are made at the begin of a boot, and that nobody changes later.
+ * The older of both is the stamp. The root of sysfs is mounted first of all.
+ * But a service with a network of its own may get a new sysfs, and then the
+ * file of systemd is the older one. */
 static const char *const stamps[] = { "/sys", "/run/systemd/inaccessible/reg" };
 
 void this_boot_find(const struct sys *sys, struct this_boot *b)

@@ -28,9 +28,10 @@ void fs_sync_watch_clock(struct repos *repos)
 	mutex_unlock(&repos->mutex);
 }
 
-/* The marker's ctime. A file system with objects only has no marker: the
- * kernel's clock, less a second, because times may be rounded down to whole
- * seconds; or 0 if the file system may have a clock of its own. */
+/* The time by the clock of the file system, which is the ctime of the marker. A
+ * file system with objects only has no marker, so the kernel's clock counts,
+ * less a second, because times may be rounded down to whole seconds. 0 if such
+ * a file system may have a clock of its own. */
 static int clock_of(const struct sys *sys, const struct fs *fs, int64_t *ns)
 {
 	struct sys_stat st;
@@ -119,9 +120,9 @@ static int sync_marked(struct repos *repos, struct fs *fs)
 	return r;
 }
 
-/* Both the checkpoint and a retry of deferred redo forget records afterwards,
- * so a thread with nothing to sync must wait until the sync of the other thread
- * ends. */
+/* Both the checkpoint and a retry of deferred redo forget records after this
+ * call. So a thread that finds nothing to sync must still wait until the sync
+ * of the other thread ends. */
 int fs_sync_published(struct repos *repos, struct fs *fs)
 {
 	bool promised;

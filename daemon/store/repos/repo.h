@@ -130,9 +130,10 @@ struct repos_report {
 	/* Syncs cannot be marked (ERR), so none may begin. 0: they can be
 	 * marked again. */
 	void (*unmarked)(void *arg, int err);
-	/* Another directory than before has the id of a repository, for example
-	 * an older copy, and the journal has records that await a checkpoint:
-	 * a power loss would bring their values to this directory. */
+	/* A different directory than before has the id of a repository, for
+	 * example an older copy, and the journal has records that await a
+	 * checkpoint. A power loss would bring the values of these records to
+	 * the new directory. */
 	void (*replaced)(void *arg, const char *place);
 	void *arg;
 };
@@ -143,9 +144,9 @@ struct repos {
 	const char *const *roots; /* borrowed */
 	size_t nr_roots;
 	size_t max_open;
-	/* Of the store; borrowed. If machines share rows, repositories may be
-	 * copies of another machine's, so they keep their uuids. Set before the
-	 * first opening. */
+	/* Of the store; borrowed. Set before the first opening, because the
+	 * replica decides about uuids: if machines share rows, a repository may
+	 * be a copy of another machine's repository, and keeps its uuid. */
 	struct replica *replica;
 	repo_configure_fn *configure;
 
@@ -176,7 +177,7 @@ void repos_done(struct repos *repos);
 
 /* Once refd/ exists in a repository, the clients leave no push to git alone. A
  * request that is refused must not cause this, so MAY is asked before refd/ is
- * made. REPO has been opened, and has no id and no file system yet. */
+ * made. At this moment REPO is open, but has no id and no file system yet. */
 struct repo_first {
 	/* OK, or the status for the client and *WHY (to be freed). */
 	enum refd_status (*may)(void *arg, const struct repo *repo, char **why);
@@ -194,14 +195,15 @@ struct repo_first {
  */
 struct repo *repos_get(struct repos *repos, const char *git_dir,
     const struct repo_first *first, enum refd_status *status, char **why);
-/* For recovery. Opens by path and id from the journal, without the
- * configuration, because a power loss may have emptied the file. -ENOENT: gone.
- * -ESTALE: the path has a different repository. */
+/* Opens a repository for recovery, by path and id from the journal. The
+ * configuration is not read, because a power loss may have emptied its file.
+ * -ENOENT: the repository is gone. -ESTALE: the path has a different
+ * repository. */
 int repos_get_known(struct repos *repos, const struct journal_repo *known,
     struct repo **repo);
-/* 1: another machine has the repository, it was made anew here with ID, and the
- * journal knows another one with the uuid, so this machine has lost its refs.
- * 0: not so. */
+/* Has this machine lost the refs of a repository that other machines have? 1:
+ * the directory was made anew with ID, but the journal knows the uuid of ID,
+ * and so an earlier directory. 0: not so. */
 int repo_is_lost(const struct repos *repos, const struct repo_id *id);
 /* The file system of the open repository with the common dir GIT_DIR. NULL: no
  * such repository is open. The result is only for comparison, because nothing
@@ -227,8 +229,8 @@ void repos_trim(struct repos *repos, int64_t idle_ns);
 int repo_open_below_root(const struct repos *repos, const char *path);
 
 /* Has the git directory FD a directory ref_migration.XXXXXX? Then git refs
- * migrate is at work, without any lock, or was killed, so the refs of the
- * repository may be there. NAME gets its name. Blocks. */
+ * migrate is at work, without any lock, or was killed. The refs of the
+ * repository may be in this directory, whose name is put into NAME. Blocks. */
 #define REPO_MIGRATION_MAX 32
 bool repo_has_migration(const struct sys *sys, int fd,
     char name[REPO_MIGRATION_MAX]);

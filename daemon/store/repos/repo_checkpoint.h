@@ -1,6 +1,7 @@
 /*
- * <common-dir>/refd/checkpoint is the note of a journal: since when it writes
- * to the directory, and which LSN was durable at the last checkpoint there.
+ * <common-dir>/refd/checkpoint is the note of a journal: since when the journal
+ * writes to the directory, and which LSN was durable at the last checkpoint
+ * there.
  *
  *	journal <32 hex digits> since <20 digits>
  *	lsn <20 digits>
@@ -9,10 +10,11 @@
  * records and would use their numbers again. LSN covers each record whose
  * update was answered before the checkpoint.
  *
- * Records after SINCE were published in this directory. Of earlier ones this is
- * not known, because the directory may be a copy from another machine since
- * (old_copy.h). So SINCE is the last LSN, durable or not: a record may be in
- * work whose refs went to the directory before.
+ * Records after SINCE were published in this directory. Nothing is known about
+ * earlier records, because the directory may be a later copy from another
+ * machine (old_copy.h). SINCE is the last LSN at the first note, durable or
+ * not: a record may be in work then, and its refs may have gone to the
+ * directory before the note.
  *
  * The opening of the repository makes the file, before any answer, with the
  * first note of the journal. A checkpoint makes no file, because the client may
@@ -21,8 +23,8 @@
  * file back, only the two checks are lost.
  *
  * Only a file of the journal's owner or of root counts, because other members
- * of the repository's group may write there, too. Any thread; blocks; nothing
- * logs.
+ * of the repository's Unix group may write there, too. Any thread; blocks;
+ * nothing logs.
  */
 #ifndef STORE_REPO_CHECKPOINT_H
 #define STORE_REPO_CHECKPOINT_H

@@ -146,10 +146,10 @@ static int take_lock(const struct repos *repos, struct repo *repo,
 }
 
 /* Does PATH have a different repository with this id? An id of a foreign
- * account does not count. If others may write the id, it counts only in the
- * directory INO, which the journal has at PATH; 0: in none. Otherwise whoever
- * may write at the former path of a moved repository could make the repository
- * a copy, without history. */
+ * account does not count. An id that others may write counts only in the
+ * directory with the number INO, which the journal has at PATH, and nowhere if
+ * INO is 0. Otherwise whoever may write at the former path of a moved
+ * repository could turn the repository into a copy, without history. */
 static bool is_also_at(const struct repos *repos, const struct repo *repo,
     const char *path, const uint8_t uuid[16], uint64_t ino)
 {
@@ -294,8 +294,8 @@ static int name_it(const struct repos *repos, struct repo *repo,
 	if (r < 0)
 		return r;
 	memcpy(repo->uuid, id->uuid, 16);
-	/* An id that others may write is replaced by a new file, because
-	 * somebody can have the old one open. */
+	/* If others may write an id, somebody may have its file open. So the id
+	 * is written to a new file, which replaces the old file. */
 	if (!changes && id->whose != OWN_FILE_OPEN &&
 	    strcmp(id->path, repo->path) == 0)
 		return 0;

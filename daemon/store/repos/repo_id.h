@@ -39,15 +39,17 @@ int repo_id_read(const struct sys *sys, int refd_fd, struct repo_id *id);
 /* The same for the common dir. */
 int repo_id_read_in(const struct sys *sys, int dirfd, struct repo_id *id);
 /* Is ID the id of the directory PATH with the number INO? A group member who
- * may write in a repository can put any text into refd/. So a file counts that
- * nobody but the account of this process, or root, may write. If others may
- * write it, as after chmod -R g+w, it counts only where the journal has the
- * repository. KNOWN: of the journal, with the uuid of ID. */
+ * may write in a repository can put any text into refd/. So a file counts if
+ * only the account of this process, or root, may write the file. If others may
+ * write the file, as after chmod -R g+w, the journal has to confirm it: KNOWN,
+ * the row of the journal for the uuid of ID, must have the same path and
+ * number. */
 bool repo_id_is_believed(const struct repo_id *id,
     const struct journal_repo *known, const char *path, uint64_t ino);
-/* May any journal take the repository? A program that copies repositories from
- * other machines does not know the journal, refd disable has released the
- * repository, or an administrator has copied it. */
+/* May any journal take the repository? The journal in the file is all zeros if
+ * a program copied the repository from another machine, because such a program
+ * does not know the journal. It is also all zeros after refd disable, or if an
+ * administrator has copied the repository. */
 bool repo_id_is_unclaimed(const struct repo_id *id);
 /* The file is durable after the next sync of its file system. If it REPLACES an
  * old file, the old file may come back until then. */

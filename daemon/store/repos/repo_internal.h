@@ -25,9 +25,9 @@ struct repo_place {
 	const struct repo_first *first; /* of repos_get(); or NULL */
 };
 
-/* OK and *PLACE (close place->fd), or a status. Follows the commondir file of
- * GIT_DIR, and both directories must lie under a root and belong to a served
- * owner. */
+/* Finds the common dir of GIT_DIR by its commondir file. GIT_DIR and the common
+ * dir must both lie under a root and belong to a served owner. REFD_OK and
+ * *PLACE, whose descriptor the caller closes; or another status and *WHY. */
 enum refd_status repo_find(const struct repos *repos, const char *git_dir,
     struct repo_place *place, char **why);
 /* The same for ARG, the trusted argument of an administrator's command, which
@@ -35,9 +35,9 @@ enum refd_status repo_find(const struct repos *repos, const char *git_dir,
 enum refd_status repo_find_named(const struct repos *repos, const char *arg,
     struct repo_place *place, char **why);
 
-/* The status after a failure ERR to open a repository. NOREPO is final, so it
- * is not used if the machine lacks memory or descriptors (BUSY) or the disk
- * fails (IO). */
+/* The status after a failure ERR to open a repository. A client takes NOREPO as
+ * final. So a lack of memory or descriptors is BUSY, and a failure of the disk
+ * is IO. */
 enum refd_status repo_open_status(int err);
 
 /* The reason why a repository of UID is not served, to be freed by the
@@ -65,8 +65,9 @@ int repo_open_known(struct repos *repos, const struct journal_repo *known,
 void repo_close(struct repos *repos, struct repo *repo);
 
 /* Opens a repository of any journal and takes its flock, but writes nothing and
- * reads no configuration. -ENOENT: never served by refd. -EAGAIN: a daemon
- * serves it. -EKEYREJECTED: as above. PLACE is closed or taken over. */
+ * reads no configuration. -ENOENT: refd never served the repository. -EAGAIN: a
+ * daemon serves the repository. -EKEYREJECTED: its owner is not served. PLACE
+ * is closed or taken over. */
 int repo_open_claimed(struct repos *repos, struct repo_place *place,
     struct repo **repo);
 

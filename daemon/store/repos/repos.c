@@ -95,9 +95,10 @@ static void busy_end(struct repos *repos, const struct repo_busy *busy)
 
 /* ---- new loose refs ---- */
 
-/* Under MUTEX. Otherwise a repository that is idle between its updates would
+/* Remembers the number of new loose refs, and the rest after a packing, while
+ * REPO is closed. Otherwise a repository that is idle between its updates would
  * never get enough new loose refs to be packed, or would get no rest. Without
- * memory both begin anew. */
+ * memory, number and rest begin anew. Under MUTEX. */
 static void remember_loose(struct repos *repos, struct repo *repo)
 {
 	const uint64_t nr = atomic_load(&repo->nr_loose_made);
@@ -136,10 +137,10 @@ static void recall_loose(struct repos *repos, struct repo *repo)
 
 /* ---- the table ---- */
 
-/* Gives REPO its file system, a reference and a place in the table. -EIO: the
- * file system failed to sync. fs_fail() and fs_is_in_use() see only the table,
- * and the file system may have failed and been closed since fs_attach(), so the
- * state is checked once more. */
+/* Gives REPO its file system, a reference and a place in the table. The file
+ * system may have failed and been closed since fs_attach(), because fs_fail()
+ * and fs_is_in_use() see only repositories in the table. So the state is
+ * checked once more. -EIO: the file system failed to sync. */
 static int enlist(struct repos *repos, struct repo *repo)
 {
 	int r = fs_attach(repos, repo);

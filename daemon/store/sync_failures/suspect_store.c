@@ -1,17 +1,17 @@
 /*
  * The happy path: no sync ever failed, and no function here does anything.
  *
- * After a failed sync, every object store on the file system is read back once,
- * and again after every further failure. Files that are newer than the last
- * successful sync are read from the disk (readback.c). Before, a sync writes
- * the files of other processes to the disk.
+ * After a failed sync, memory and disk may differ. So every object store on the
+ * file system is read back once, and again after every further failure. First a
+ * sync writes the files of other processes to the disk. Then the files that are
+ * newer than the last successful sync are read from the disk (readback.c).
  *
  * Failures: the disk has different content, or cannot be read. Updates that
  * name objects in this store are refused, with the name of the file, until the
  * file is removed or the file system is mounted again. All transactions of one
  * round of the barrier get the same answer. Reading may take minutes, and all
- * other readers wait, so the store is not read again as long as the first lost
- * file is unchanged.
+ * other readers wait meanwhile. So the store is not read again as long as the
+ * first lost file is unchanged.
  */
 #include "daemon/store/sync_failures/suspect_store.h"
 

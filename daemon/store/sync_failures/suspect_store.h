@@ -47,8 +47,9 @@ int suspect_store_read_back(struct sync_failures *d,
 void suspect_store_free(struct sync_failures *d, struct suspect_store *one);
 
 /* Since when may the files of directory FD, on file system LIFE, be in memory
- * alone? SYNC_FAILURES_NONE if no file is, and 0 if unknown. Pass *NTH to
- * suspect_store_dir_lasts() after the files were written again and synced. */
+ * alone? SYNC_FAILURES_NONE: no file is in memory alone; 0: the time is not
+ * known. Pass *NTH to suspect_store_dir_lasts() after the files were written
+ * again and synced. */
 int64_t suspect_store_dir_since(struct sync_failures *d, int fd, uint64_t life,
     unsigned *nth);
 void suspect_store_dir_lasts(struct sync_failures *d, int fd, uint64_t life,

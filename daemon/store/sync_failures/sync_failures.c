@@ -314,9 +314,9 @@ void sync_failures_free(struct sync_failures *d)
 
 /* ---- a sync ---- */
 
-/* After a failure the time stays, because a later sync proves nothing about
- * data lost before. Otherwise the latest SINCE_NS counts. True: the line
- * changes. */
+/* Notes the begin of a sync. After a failure the time stays, because a later
+ * sync proves nothing about data that were lost before. Otherwise the latest
+ * SINCE_NS counts. True: the line in the file changes. */
 static bool note_begin(struct life *l, int64_t since_ns)
 {
 	bool is_first = l->nr_syncing++ == 0;

@@ -82,9 +82,9 @@ void sync_failures_end(struct sync_failures *d, uint64_t life);
 /* Does LIFE have records that are not deferred and must be redone from the
  * disk? */
 bool sync_failures_has_rows(struct sync_failures *d, uint64_t life);
-/* May anything on LIFE be in memory alone? The life is that of the memory, and
- * not that of a record: recovery after a power loss redoes older records in a
- * life of their own, which can fail, too. */
+/* May anything on LIFE be in memory alone? LIFE is the life of the file system
+ * in memory, and not the life in a record. Recovery after a power loss redoes
+ * older records in the present life, which can fail, too. */
 bool sync_failures_is_unsure(struct sync_failures *d, uint64_t life);
 void sync_failures_deferred(struct sync_failures *d, uint64_t life);
 /* A start has redone or deferred the records of all lives. */
@@ -93,10 +93,11 @@ void sync_failures_recovered(struct sync_failures *d);
 /* Did any file system fail, and how many did? The first call takes no lock. */
 bool sync_failures_any(const struct sync_failures *d);
 size_t sync_failures_count(struct sync_failures *d);
-/* Changes in the directory DEV and INO on LIFE that may be in memory alone were
- * made at this time or later. SYNC_FAILURES_NONE: no such changes, because LIFE
- * never failed, or the directory was read from the disk. Pass *NTH to
- * sync_failures_read_back(), which does nothing if LIFE has failed again. */
+/* The earliest time at which a change in the directory DEV and INO on LIFE was
+ * made that may be in memory alone. SYNC_FAILURES_NONE: there is no such
+ * change, because LIFE never failed, or because the directory was read from the
+ * disk since. Pass *NTH to sync_failures_read_back(), which does nothing if
+ * LIFE has failed again. */
 int64_t sync_failures_since(struct sync_failures *d, uint64_t life,
     uint64_t dev, uint64_t ino, unsigned *nth);
 void sync_failures_read_back(struct sync_failures *d, uint64_t life,

@@ -82,9 +82,10 @@ static void lock_failed(struct pass *p, struct change *c, int err)
 		change_fail_errno(c, err, "can't create the lock file");
 }
 
-/* Git may hold the lock while git waits for the gate, so then the ref is read
- * without a lock. Nobody needs the lock of a name below a ref. A lock of refd
- * has a second name, in stage/, so a lock with one name is not refd's. */
+/* May C be read without its lock? Git may hold the lock while git waits for the
+ * gate, so then the value is read without a lock. -ENOTDIR means a name below a
+ * ref, whose lock nobody needs. A lock of refd has a second name, in stage/, so
+ * a lock with a single name is not refd's. */
 static bool is_read_unlocked(struct pass *p, const struct change *c, int err)
 {
 	char lock[REFD_PATH_MAX];

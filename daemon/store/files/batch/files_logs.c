@@ -22,9 +22,10 @@ int files_has_log(struct pass *p, const struct change *at)
 	return r < 0 ? r : 1;
 }
 
-/* Git would take the right to write from others. But somebody can have the
- * log open, and would still write to it. Then the file could have any text, and
- * look as if only this account had written it (own_file.h). */
+/* Adds rights to a log, and takes none away. Git would take the right to write
+ * from others, but somebody can have the log open, and could still write to the
+ * log. The file could then have any text, and would look as if only this
+ * account had written the text (own_file.h). */
 static int share_file(struct pass *p, struct change *c, int fd)
 {
 	struct sys_stat st;

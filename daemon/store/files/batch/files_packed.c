@@ -378,8 +378,9 @@ bool files_seal(struct pass *p, struct repo_slice *g)
 	return false;
 }
 
-/* All look-ups are done, so the snapshot goes. The session may wait for long,
- * so the turn goes, too, and packed-refs.lock is like a foreign lock for other
+/* Gives back what the commit of a session does not need, because the session
+ * may wait for long. All look-ups are done, so the snapshot goes. The turn
+ * goes, too, so that packed-refs.lock is like a foreign lock for other
  * batches. */
 void files_wait(struct pass *p, struct repo_slice *g)
 {

@@ -81,10 +81,10 @@ static int take_out(struct pass *p, struct repo_slice *g)
 			edits[nr++].name = p->changes[i]->edit.name;
 	r = packed_rewrite(g->repo->packed, edits, nr, g->files.packed_mode);
 	free(edits);
-	/* The fsync of the new file can make the rename of the former one
-	 * durable. After a power loss the refs would then be there, and
-	 * recovery could not tell whose they are, so the second rename is made
-	 * durable. */
+	/* This second rename takes refs back, and must be durable. The fsync of
+	 * the new file can make the first rename durable, and after a power
+	 * loss the refs would be there again. Recovery could not tell whose
+	 * refs they are. */
 	return r < 0 ? r : SYS(p->sys, fsync, g->repo->fd);
 }
 

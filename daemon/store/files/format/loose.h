@@ -68,9 +68,9 @@ int loose_format(const struct refd_oid *oid, enum refd_object_format format,
 int loose_stage(const struct sys *sys, int stage_fd, const char *name,
     const char *content, size_t len, mode_t mode);
 
-/* Each of the four functions below looks at this many entries, in all
- * directories together, and then fails with -E2BIG, because git leaves few
- * empty directories. */
+/* How many entries each of the four functions below looks at, in all
+ * directories together, before it fails with -E2BIG. Anybody may fill a
+ * directory, and git leaves only few empty directories. */
 #define LOOSE_WALK_MAX 10000
 
 /*
@@ -97,10 +97,10 @@ int loose_find_file(const struct sys *sys, int dirfd, const char *path,
 /* 1 when anything but directories is below PATH, if only a lock; 0 when not. */
 int loose_dir_holds_file(const struct sys *sys, int dirfd, const char *path);
 
-/* -ELOOP: a directory on the way to PATH is a link, perhaps out of the
- * repository, because a user with write access to refs/ can make one. Else 0.
- * No call of SYS follows the link. This function tells the link from a link in
- * the place of PATH, which loose_read() reads. */
+/* -ELOOP: a directory on the way to PATH is a link. The link may lead out of
+ * the repository, because a user with write access to refs/ can make a link
+ * there, and no call of SYS follows it. 0: there is no such link. A link in the
+ * place of PATH is no failure here, because loose_read() reads such a link. */
 int loose_stays_inside(const struct sys *sys, int dirfd, const char *path);
 
 /* After a deletion: rmdir of PATH's parents while they are empty, but never

@@ -72,7 +72,8 @@ void packed_snapshot_put(struct packed_snapshot *snap);
 /* sys_stat_written_ns() of the file of SNAP; INT64_MAX: there is no file, or
  * SNAP is NULL. */
 int64_t packed_written_ns(const struct packed_snapshot *snap);
-/* Makes the file of SNAP durable, and its name if it is the present file. */
+/* Makes the file of SNAP durable. If the file is the present packed-refs, its
+ * name becomes durable, too. */
 int packed_snapshot_sync(const struct packed *packed,
     const struct packed_snapshot *snap);
 
@@ -84,9 +85,10 @@ int packed_lookup(const struct packed_snapshot *snap, const char *name,
  * 0. As packed_lookup(). */
 int packed_find_below(const struct packed_snapshot *snap, const char *dir,
     char found[REFD_PATH_MAX]);
-/* Finds a ref with the name of a directory of NAME: 1 and its name in FOUND, or
- * 0. The first CLEAR_LEN bytes of NAME are such a directory without a ref, and
- * all above are, too; 0: nothing is known. */
+/* Finds a ref whose name is a parent directory of NAME: 1 and the name of the
+ * ref in FOUND, or 0. The caller may know that the parent directory with the
+ * first CLEAR_LEN bytes of NAME, and all directories above, are no refs; 0:
+ * nothing is known. */
 int packed_find_above(const struct packed_snapshot *snap, const char *name,
     size_t clear_len, char found[REFD_PATH_MAX]);
 /* Finds a ref that git forbids beside NAME, above or below. As above. */

@@ -63,9 +63,9 @@ void packed_turn_give(struct packed *packed)
 }
 
 /*
- * Besides its lock, a loose ref costs some 30 us more than a packed ref. The
- * file costs a flush, and some 3 ns for each present byte, so a ref pays for
- * 10,000 bytes.
+ * A loose ref costs its lock, and some 30 us more than a packed ref. A rewrite
+ * of packed-refs costs a flush, and some 3 ns for each present byte. So a ref
+ * pays for 10,000 bytes.
  */
 #define BYTES_FOR_A_REF 10000
 

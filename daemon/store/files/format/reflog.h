@@ -52,9 +52,9 @@ char *reflog_line(const struct refd_oid *old, const struct refd_oid *new_oid,
 
 /*
  * Before the commit point: makes the log, if wanted. *WILL_LOG: the file exists
- * and can be opened for appending. *MADE: by this call, with *MADE_DIRS
- * directories above. Without CREATE nothing is made, and a directory at the
- * path is no log, as in git.
+ * and can be opened for appending. *MADE: this call made the file, and
+ * *MADE_DIRS directories above the file. Without CREATE nothing is made, and a
+ * directory at the path is no log, as in git.
  *
  * -EISDIR: a non-empty directory is in the way (empty directories are removed,
  * as in git). -ENOTDIR: a parent is a file. -ELOOP, -EINVAL: the path is a
@@ -67,34 +67,36 @@ int reflog_prepare(const struct reflog_file *log, bool *will_log, bool *made,
 /* Removes an empty log that was MADE, and its directories. */
 int reflog_unmake(const struct reflog_file *log);
 
-/* Appends. The file exists, but a foreign expire may have replaced the file, so
- * the file is opened by name. Returns the descriptor, to be closed. After a
- * failure nothing of the line is left, unless taking back fails as well.
- * -ENOENT: gone. -EMLINK as above. */
+/* Appends. A foreign expire may have replaced the file since reflog_prepare(),
+ * so the file is opened by name. Returns the descriptor, to be closed. A
+ * failure takes back the part of the line that was written, unless taking back
+ * fails as well. -ENOENT: the file is gone. -EMLINK as above. */
 int reflog_append(const struct reflog_file *log, const char *line, size_t len);
 
-/* Removes the last line if equal to LINE (of a publish that is aborted).
- * Otherwise 0 as well, also if the log is gone or has a second name. -ELOOP,
- * -EINVAL: no log stands there. */
+/* Takes back a line of a publish that is aborted: removes the last line if it
+ * is equal to LINE. 0 also if the last line differs, or if the log is gone or
+ * has a second name. -ELOOP, -EINVAL: no log stands there. */
 int reflog_retract(const struct reflog_file *log, const char *line, size_t len);
 /* The same through a descriptor of reflog_append(), which stays open. */
 int reflog_retract_open(const struct sys *sys, int fd, const char *line,
     size_t len);
 
-/* Bytes. Only this much of the end of a log is repaired, because a power loss
- * damages the latest writes, and is searched for missing lines. Other writers
- * may have appended almost as much since. A line farther back is added twice
- * rather than lost. */
+/* How many bytes at the end of a log are repaired and searched for missing
+ * lines. A power loss damages the latest writes, but other writers may have
+ * appended since. If they have appended almost as much as this, a line is added
+ * twice rather than lost. */
 #define REFLOG_TAIL_MAX ((size_t)16 << 20)
 
 /*
- * Recovery: first cuts off the damage of a power loss: an unterminated last
- * line, or NULs and torn text around them (a whole line appended after NULs is
- * kept). Then appends the NR lines, each with its LF, in order; a line that the
- * log holds as often as LINES is not added. The first KNOWN lines count, and
- * are never added, because they were durable, and equal to later lines. Without
- * CREATE an absent log stays absent. *ADDED counts lines, *CUT_BYTES bytes.
- * Under the ref's lock.
+ * Recovery, under the ref's lock. First cuts off the damage of a power loss: an
+ * unterminated last line, or NULs and torn text around them (a whole line
+ * appended after NULs is kept). Then appends the NR lines, each with its LF, in
+ * order, except for the lines that the log has already.
+ *
+ * LINES may contain equal lines, so a line is added only as often as the log
+ * lacks it. The first KNOWN lines were durable, so they only count, and are
+ * never added. Without CREATE an absent log stays absent. *ADDED counts lines,
+ * *CUT_BYTES bytes.
  */
 int reflog_repair(const struct reflog_file *log, const char *const *lines,
     size_t nr, size_t known, size_t *added, size_t *cut_bytes);

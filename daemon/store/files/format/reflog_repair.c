@@ -180,9 +180,10 @@ struct tail {
 	bool is_open;      /* the unread part before has no line end */
 };
 
-/* Reads at most the last MAX bytes of the file. The result begins after the
- * first line end, because the line before is incomplete, unless NULs end
- * before. Without a line end there is no line in the tail. */
+/* Reads at most the last MAX bytes of the file. If the file is longer, the
+ * first line of this part is incomplete. So the result begins after the first
+ * line end, or after the last of the NULs before it. Without a line end the
+ * part has no whole line. */
 static int read_tail(const struct sys *sys, int fd, size_t max,
     struct tail *tail)
 {

@@ -6,18 +6,21 @@
  * The happy path: all names are free, and nothing happens here.
  *
  * Otherwise recovery undoes the transaction, as publish.c would have done.
- * Creations are published first, as links of their staged values. A creation on
- * disk has a second name and is unlinked; or all creations are in packed-refs,
- * and are taken out. No update of an existing ref was begun, because updates
- * follow the last creation. All locks of the transaction still stand, so no
- * other writer has moved anything. If a lock has gone, all names were found
- * free before, and a lock below a packed name belongs to a writer who would
- * have found the name taken. The abort is recorded before the locks go.
+ * Creations are published first, as links of their staged values. So a creation
+ * on disk is one of two names of a file, and is unlinked. Or all creations are
+ * in packed-refs, and are taken out. No update of an existing ref was begun,
+ * because updates follow the last creation. All locks of the transaction still
+ * stand, so no other writer has moved anything. The abort is recorded before
+ * the locks go.
+ *
+ * If a lock of the transaction is missing, nothing is undone, because locks go
+ * only after all names were found free. A lock file below a packed name changes
+ * nothing then, because its writer would have found the name taken.
  *
  * After a power loss a creation that was taken back can be present again,
  * because the disk kept the link and lost the removal. The file is often empty.
- * Recovery deletes the file once more, unless well-formed and younger than our
- * lock.
+ * Recovery deletes the file once more, unless the file is well-formed and
+ * younger than our lock.
  */
 #include <errno.h>
 #include <stdlib.h>

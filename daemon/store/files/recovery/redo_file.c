@@ -181,9 +181,10 @@ int redo_abort(struct replay *rp, const struct replay_row *row,
 
 /* ---- failures ---- */
 
-/* Does a directory without refs stand where the value must go? It has the lock
- * of another writer, perhaps of one who died. After a crash the value was not
- * published, and the live path would have given it up. */
+/* Does a directory without refs stand where the value must go? Only a lock of
+ * another writer can be in there, perhaps of a dead writer. After a crash this
+ * does not count: the value was not published, and the live path would have
+ * given up the update, too. */
 static bool is_below_only_a_lock(struct replay *rp, const struct redo *redo,
     int err)
 {
@@ -208,9 +209,10 @@ static void report(struct replay *rp, const struct redo *redo,
 		redo_report(rp, finding, redo->records->name, text);
 }
 
-/* Decides after ERR stopped REDO: deferred, aborted, left (0), or ERR. If the
- * ref has its value, the records are deferred as they are. But a strict
- * recovery defers no value, so there only their log lines are. */
+/* Decides after ERR stopped REDO: deferred, aborted, left (0), or ERR. In a
+ * strict recovery, a ref that has its value must not be deferred, so only its
+ * log lines are deferred. In all other cases the records are deferred as they
+ * are. */
 static int decide_failed(struct replay *rp, struct redo *redo, int err)
 {
 	const bool are_lines = rp->is_strict && redo->value == NULL;
@@ -319,8 +321,8 @@ static int unlock(struct replay *rp, struct redo *redo)
 }
 
 /* Was the value in packed-refs before our lock was taken? Yes if the records
- * know it, or the whole file is older, because a power loss can bring a file
- * back that another writer had replaced. */
+ * know the value. Yes also if packed-refs is older than our lock, because a
+ * power loss can bring an older file back that another writer had replaced. */
 static bool packed_is_older(const struct replay *rp, const struct redo *redo,
     const struct refd_oid *packed)
 {
@@ -329,9 +331,9 @@ static bool packed_is_older(const struct replay *rp, const struct redo *redo,
 }
 
 /* Did another writer change the ref after our lock was taken? After a failed
- * sync names are exact, so any well-formed difference, including absence, is a
- * later write, unless packed-refs was lost after the record. 1, 0, or negative
- * errno: packed-refs cannot be read. */
+ * sync names are exact. So any well-formed difference, even an absent ref, is
+ * then a later write, unless packed-refs was lost after the record. 1, 0, or
+ * negative errno: packed-refs cannot be read. */
 static int is_later(const struct replay *rp, struct redo *redo,
     const struct loose_value *loose)
 {
@@ -418,9 +420,10 @@ static int is_packed_value(const struct replay *rp, const struct redo *redo,
 	return r > 0 ? refd_oid_eq(&packed, &m->new_oid) : r;
 }
 
-/* The name is packed, so no file kept another writer from making a ref below. A
- * writer with only a lock there may still make the ref, unless the lock came
- * after ours had gone. */
+/* Gives up a name that is packed, if another writer made a ref below it,
+ * because no file kept the writer from doing so. A lock below the name can be
+ * enough, because its writer may still make the ref. But a lock that was taken
+ * after our lock had gone does not count. */
 static int leave_name(struct replay *rp, struct redo *redo,
     const struct loose_value *loose)
 {
@@ -442,10 +445,10 @@ static int leave_name(struct replay *rp, struct redo *redo,
 	return r < 0 ? r : -ENOTEMPTY;
 }
 
-/* -ENOTDIR: git made and packed another ref that needs the name, so no file
- * tells of this ref. After a power loss an older packed-refs proves nothing,
- * because the batch found the name free, so the other ref was deleted
- * before. */
+/* -ENOTDIR: git made and packed another ref that conflicts with the name, so
+ * only packed-refs tells of this ref. After a power loss, a packed-refs that is
+ * older than our lock proves nothing. The batch found the name free, so the
+ * other ref must have been deleted before. */
 static int look_for_packed(const struct replay *rp, const struct redo *redo,
     const struct loose_value *loose)
 {

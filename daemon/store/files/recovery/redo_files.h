@@ -70,8 +70,9 @@ void redo_defer(const struct redo *redo, bool are_lines);
 
 /* redo_log.c: adds the missing log lines. */
 int redo_log(struct replay *rp, struct redo *redo);
-/* The same for a ref that has its value. In a strict recovery the value does
- * not wait for lines that cannot be written. */
+/* Like redo_log(), for a ref that has its value. In a strict recovery the value
+ * must not wait for its log lines, so lines that cannot be written are
+ * deferred. */
 int redo_log_of_value(struct replay *rp, struct redo *redo);
 /* The same for a ref that another writer has changed since: adds only lines
  * after the lines of refd, and repairs a torn end. */

@@ -52,9 +52,9 @@ static int add_missing_lines(struct replay *rp, const struct redo *redo,
 	return r;
 }
 
-/* No line is missing, but a torn end would hide every later line, so the end is
- * mended. If another reference took the name since, there is no log to
- * repair. */
+/* Mends the end of a log that lacks no line, because a torn end would hide
+ * every later line. If another reference has taken the name since, there is no
+ * log to mend. */
 static int mend_end(struct reflog_file *log)
 {
 	size_t added, cut;
@@ -133,9 +133,9 @@ int redo_log_of_value(struct replay *rp, struct redo *redo)
 	return 0;
 }
 
-/* Does a log that ends at LAST lack our lines? A power loss can take
- * several, so the old value of each of them counts, as far back as the log
- * is the same one: to a creation or a deletion. */
+/* Does a log that ends at the value LAST lack our lines? A power loss can take
+ * several lines, so LAST can be the old value of any of them. The log is the
+ * same one back to a creation or a deletion, so the search ends there. */
 static bool ends_before_ours(const struct redo *redo,
     const struct refd_oid *last)
 {
@@ -153,10 +153,10 @@ static bool ends_before_ours(const struct redo *redo,
 	return false;
 }
 
-/* Does the log end at an old value of ours? A log only grows, so later lines
- * of other writers are missing too. After a deletion a new log begins with a
- * line from the null oid, so a log that ends in a line of a different kind
- * is the deleted log. */
+/* Does the log end at an old value of ours? A log only grows, so our line is
+ * then missing, and so are later lines of other writers. After a deletion, a
+ * new log begins with a line from the null oid. So if the last line is not from
+ * the null oid, the log is the deleted log. */
 static int lacks_ours(struct replay *rp, const struct redo *redo)
 {
 	const struct record_member *m = redo->value->member;

@@ -1,14 +1,15 @@
 /*
  * After a crash, finds records that were never published, and whose locks
- * another program removed. People and timers do so, because git's message tells
- * them to. A missing lock alone proves nothing then: without this search the
- * journal would say ok for a ref that never changed. The same holds after a
- * failed sync, which is also what a kill during a sync looks like: names are
- * exact, so a token and a value in stage/ say the same.
+ * another program removed. People and timers remove locks, because git's
+ * message tells them to. Then a missing lock does not prove that the record was
+ * published: without this search the journal would say ok for a ref that never
+ * changed. The same search follows a failed sync, because a kill during a sync
+ * looks the same. Names are exact then, too, so a token and a value in stage/
+ * prove as much.
  *
  * Only batches count whose token is in stage/, because a batch that ended has
- * removed its token. The lock of each such record is taken again, and the ref
- * is read:
+ * removed its token. The lock of each record of such a batch is taken again,
+ * and the ref is read:
  *
  *	the recorded value	published; with the value still in stage/ only
  *				the lines of the log can be missing
@@ -16,13 +17,17 @@
  *	any other value		aborted and reported, if the record was never
  *				published; the value is another writer's
  *
- * A value in stage/ was never published, because publishing renames the file.
- * The rows tell values and not files, so equal values of a batch count as one.
+ * A value in stage/ was never published, because publishing renames its file. A
+ * row has values, but no names of files, so equal values of a batch count as
+ * one.
+ *
  * Deletions and lines of packed-refs have no file in stage/, so packed-refs
- * tells: the lock or packed-refs.new of the batch still stands, or the file is
- * older than the locks of the batch. A younger file without the line is another
- * writer's, and hides whether refd's came before. Then the update is aborted,
- * because only the client can tell whether the change is still wanted.
+ * tells about such records. The record was not published if the lock or
+ * packed-refs.new of the batch still stands, or if packed-refs is older than
+ * the locks of the batch. A younger packed-refs without the line is another
+ * writer's file, and may have replaced refd's file. Then nobody knows whether
+ * the record was published, and the update is aborted, because only the client
+ * can tell whether the change is still wanted.
  *
  * Failures: as in redo.c. A lock of another writer counts as another value,
  * because the record can no longer be told from a later write.
@@ -241,9 +246,9 @@ static bool is_open(struct replay *rp, const struct replay_row *row, size_t i)
 		m->name) == NULL;
 }
 
-/* The log of L gets a line of its update. A writer who holds the lock may add a
- * line, and then ours is lost. So it is if something else stands on the way to
- * L, because the update does not wait for its line. */
+/* Takes the lock of L, whose log gets a line of this update. The update does
+ * not wait for its line. So the line is lost if another writer holds the lock,
+ * perhaps to add a line, or if something else stands on the way to L. */
 static int keep_line(struct replay *rp, const struct replay_row *row,
     const struct record_member *l)
 {

@@ -118,9 +118,10 @@ static int save(struct replay *rp)
 	return r;
 }
 
-/* Another writer may hold the lock and be about to replace the file, so then
- * the repository waits. Or the file was replaced before this lock, so look()
- * comes again, and a good file stays. */
+/* Saves a malformed packed-refs, under its lock. Another writer that holds the
+ * lock may be about to replace the file, so then the repository waits. The file
+ * may also have been replaced before this lock was taken, so look() is
+ * repeated, and a good file stays. */
 static int save_malformed(struct replay *rp)
 {
 	int r = redo_lock_packed(rp, 0777);

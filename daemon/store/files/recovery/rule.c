@@ -62,9 +62,9 @@ enum rule_verdict rule_apply(const struct record_member *m,
     int64_t locked_at_ns, const struct loose_value *loose,
     const struct refd_oid *packed, bool packed_is_older)
 {
-	/* A later writer's file can have the time of the lock, so an equal time
-	 * counts as younger. A value of refd can have the time, too, but its
-	 * successor's record knows the value. */
+	/* An equal time counts as younger, because a later writer's file can
+	 * have the time of the lock. A value of refd can have this time, too.
+	 * But the record of the next update knows the replaced value. */
 	bool is_younger = loose->written_ns >= locked_at_ns;
 
 	/* The value may already be correct because an earlier, interrupted
@@ -86,9 +86,9 @@ enum rule_verdict rule_apply(const struct record_member *m,
 	return apply_to_packed(m, packed, packed_is_older);
 }
 
-/* A look (is_seen) finds a returned value as anybody else would, so a look says
- * nothing. The gate tells of a writer, whose value may have been packed
- * since. */
+/* A record of a look (is_seen) says nothing about VALUE, because a look also
+ * finds and records a value that has returned. A record of a gate tells of
+ * another writer, and the value of this writer may have been packed since. */
 enum rule_packed rule_packed(const struct record *rec,
     const struct record_member *m, const struct refd_oid *value)
 {

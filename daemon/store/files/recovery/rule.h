@@ -42,10 +42,12 @@ enum rule_packed {
 };
 
 /*
- * `git pack-refs --auto` reads loose refs before it locks packed-refs. So a
- * value that refd has replaced meanwhile can return, as a line of packed-refs
- * alone. The newest record of the ref that says more than NOTHING decides: with
- * REPLACED, no record shows that somebody wrote VALUE again. M belongs to REC.
+ * Tells what M, a member of REC, says about VALUE in packed-refs. `git
+ * pack-refs --auto` reads loose refs before it locks packed-refs. So a value
+ * that refd has replaced meanwhile can return, as a line of packed-refs alone.
+ * Call this for the records of the ref, the newest first: the first result
+ * other than NOTHING decides. If the first such result is REPLACED, no record
+ * shows that somebody wrote VALUE again.
  */
 enum rule_packed rule_packed(const struct record *rec,
     const struct record_member *m, const struct refd_oid *value);

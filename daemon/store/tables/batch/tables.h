@@ -60,10 +60,10 @@ bool tables_resume(struct pass *p, struct repo_slice *g);
 
 /* ---- parts (tables.c) ---- */
 
-/* The part at the place of AT, with a base and a reader. 0 or a negative errno.
- * -EBUSY if a different batch works in the stack. -EFBIG if the stack has too
- * many tables for a pass, so the changes are given back to a pass of their own,
- * if they can be. Other errors as in stack.h. */
+/* Finds or makes the part at the place of AT, with a base and a reader. 0 or a
+ * negative errno, as in stack.h, and two more. -EBUSY: a different batch works
+ * in the stack. -EFBIG: the stack has too many tables for this pass, so the
+ * changes, if they can, go to a pass of their own. */
 int tables_part(struct pass *p, const struct change *at,
     struct tables_part **part);
 /* Gives the pass a new budget, before the first read. */
@@ -97,9 +97,9 @@ int tables_list_records(struct pass *p, struct repo_slice *g);
 /* stack_record_of_fn; ARG is a part. */
 void tables_record_of(void *arg, size_t i, struct reftable_record *record);
 
-/* The work of a batch in the tables of one repository. Other repositories may
- * have to wait for the batch, so the work takes no longer than some hundred
- * small blocks do. */
+/* The work that a batch may do in the tables of one repository, counted in
+ * bytes that are read. Other repositories may have to wait for the batch, so
+ * the limit is the work for some hundred small blocks. */
 #define TABLES_WORK ((uint64_t)4 * 1024 * 1024)
 
 #endif

@@ -64,9 +64,9 @@ static bool is_met(const struct pass *p, const struct change *c,
 	return is_found(p, c, name) || (!c->is_asked && is_asked(p, c, name));
 }
 
-/* C was asked. HEAD and main-worktree/HEAD of two transactions are different
- * names for the scheduler, but can be one place. The last of them holds the
- * place. */
+/* Does a later change ask for the place of C, which was asked, too? HEAD and
+ * main-worktree/HEAD of two transactions are different names for the scheduler,
+ * but can be one place. The last of these changes holds the place. */
 static bool is_asked_again(const struct change *c)
 {
 	const struct change *next = c->next_in_repo;
@@ -77,8 +77,9 @@ static bool is_asked_again(const struct change *c)
 }
 
 /* false: C was given back, because a session holds the name
- * (tables_hold_names()), or a different transaction of this pass has the name.
- * A batch of no session holds no name, because batches take turns. */
+ * (tables_hold_names()), or because a different transaction of this pass has
+ * the name. A batch that is no session holds no name, because batches take
+ * turns. */
 static bool name_is_free(const struct pass *p, const struct tables_part *part,
     struct change *c)
 {
@@ -184,9 +185,10 @@ void tables_glance(struct pass *p, struct repo_slice *g)
 
 /* ---- conflicts ---- */
 
-/* Does a ref above C appear in the same batch? A different transaction makes C
- * wait. The ref above does not look for refs below, because one look of the two
- * is enough. But change_check_siblings() looks for asked names below C. */
+/* Does a ref above C appear in the same batch? If it belongs to a different
+ * transaction, C waits. One look at each pair is enough, so the ref above does
+ * not look for refs below itself. But change_check_siblings() looks for asked
+ * names below C. */
 static void check_above(struct pass *p, struct change *c)
 {
 	char above[REFD_REFNAME_MAX + 1];

@@ -105,9 +105,10 @@ static enum step sync_bases(struct pass *p, struct repo_slice *g)
 	struct tables_part *part;
 	int r;
 
-	/* The kernel reports an error once, and the batch that had the turn
-	 * before may have got the error of a file of the base. So a sync
-	 * without an error would prove nothing. */
+	/* After a failed sync on the file system, a further sync without an
+	 * error proves nothing. The kernel reports an error only once, and the
+	 * batch that had the turn before may have got the error of a file of
+	 * the base. */
 	if (g->repo->fs->state != FS_OPEN) {
 		tables_fail_all(g, NULL, -EIO, "can't sync the reftables");
 		return STEP_FAILED;
@@ -172,8 +173,9 @@ static void unlock_lists(struct repo_slice *g, bool only_read)
 			stack_update_unlock(&part->update);
 }
 
-/* A list that was only read is compared without a lock at first. Another writer
- * could change it in every round, so later rounds lock it too. */
+/* Needs the list of PART a lock? A list that was only read is compared without
+ * a lock in the first round. Another writer could change the list in every
+ * round, so later rounds lock the list, too. */
 static bool needs_lock(const struct repo_slice *g,
     const struct tables_part *part)
 {
@@ -349,9 +351,9 @@ bool tables_make(struct pass *p, struct repo_slice *g)
 		       make_tables(p, g);
 	if (step == STEP_ON)
 		step = sync_bases(p, g);
-	/* The list has changed since. The batch goes on to the lock, because
-	 * without the lock git could be first each time. The check under the
-	 * lock repeats the flush. */
+	/* Another writer has changed the list since. A new round without the
+	 * lock could lose to git each time, so the batch goes on and takes the
+	 * lock. The check under the lock repeats the flush. */
 	if (step == STEP_AGAIN && has_records(g))
 		step = STEP_ON;
 	if (step == STEP_ON)

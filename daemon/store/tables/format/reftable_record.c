@@ -24,8 +24,8 @@ void reftable_record_put(uint8_t *p, size_t size, uint64_t value)
 	}
 }
 
-/* Seven bits per byte, the most significant first. Every continuation adds one,
- * so that each number has one form only. */
+/* A number has seven bits per byte, the most significant bits first. Every
+ * continuation adds one, so that each number has only one form. */
 size_t reftable_record_get_varint(const uint8_t *p, size_t len, uint64_t *value)
 {
 	uint64_t v;

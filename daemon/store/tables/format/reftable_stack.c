@@ -105,10 +105,10 @@ bool reftable_stack_lists(const char *list, const char *name)
 	return false;
 }
 
-/* A carriage return is a sign of an edited list, so the name is refused. So is
- * a blank, which no git writes: refd copies the names of a list to a new file,
- * whose lines could look like those of refd/id or refd/checkpoint otherwise
- * (own_file.h). */
+/* A name with a carriage return is refused, because a carriage return is a sign
+ * of an edited list. A blank, which no git writes, is refused for safety: refd
+ * copies the names of a list to a new file, whose lines could otherwise look
+ * like the lines of refd/id or refd/checkpoint (own_file.h). */
 bool reftable_stack_is_name(const char *name)
 {
 	size_t len = strlen(name);

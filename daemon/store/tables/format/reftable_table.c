@@ -21,9 +21,10 @@
 #define FOOTER_REST 44 /* without the copy of the header */
 #define CRC_BYTES   4
 
-/* At first no more of a block is read, because its length is not known, and
- * blocks of the size in the header may be 16 MiB apart, with a ref in each.
- * Git's default block is read at once. */
+/* How much is read of a block at first, because the length of a block is in its
+ * first bytes. Reading the block size of the header instead could be far too
+ * much: a file can have blocks 16 MiB apart with a single ref in each. Git's
+ * default block is read at once. */
 #define FIRST_READ 4096
 
 #define HASH_SHA1   0x73686131 /* "sha1" */

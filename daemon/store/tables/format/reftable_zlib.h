@@ -23,9 +23,9 @@ struct reftable_zlib_input {
 
 /* Inflates the stream, which must have exactly LEN bytes and a correct check
  * sum. Afterwards IN is behind the stream, where the next block begins. Blocks.
- * -EBADMSG for a different stream. A stream can go on without any output, so
- * more than twice LEN and 4 KiB of input are -EBADMSG too. Otherwise -ENOMEM,
- * or the error of the read. */
+ * A stream can go on for ever without any output, so its input must not exceed
+ * twice LEN and 4 KiB. -EBADMSG for any different stream, -ENOMEM, or the error
+ * of the read. */
 int reftable_zlib_inflate(struct reftable_zlib_input *in, void *out,
     size_t len);
 

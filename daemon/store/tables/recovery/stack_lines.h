@@ -4,9 +4,10 @@
  *
  * A missing line is added with its old index. The log shows entries in the
  * order of their indices, and after a power loss git gives lost indices again.
- * So the place is free only if no entry has an index from that of the line down
- * to the largest index before the line's batch. Otherwise the order would be
- * false.
+ * So an entry of git can have an index between the index of the line and the
+ * largest index before the line's batch. If there is such an entry, or an entry
+ * with the index of the line, the order would be false, so the place of the
+ * line is taken.
  *
  * One thread; blocks; nothing logs. Negative errno as in stack_reader.h.
  */
@@ -29,9 +30,9 @@ struct stack_line {
 
 /*
  * Looks for the NR lines in the log of NAME, and sorts them by their indices.
- * IS_LATER tells that another writer changed the ref afterwards. If the writer
- * made the ref anew, the lines belong to its earlier life, so they count as
- * there.
+ * IS_LATER: another writer changed the ref afterwards. If this writer made the
+ * ref anew, the lines belong to an earlier life of the ref, and must not be
+ * added. So such lines count as STACK_LINE_THERE.
  */
 int stack_lines_find(struct stack_reader *reader, const char *name,
     bool is_later, struct stack_line *lines, size_t nr);

@@ -61,23 +61,25 @@ struct stack {
 	bool has_turn;               /* a batch of this daemon works here */
 	struct stack_snapshot *last; /* a reference; only during a turn */
 	struct stack_name *held;     /* names of prepared sessions */
-	/* Tables which no list names any more. A power loss may bring back an
-	 * older list, so the tables of DUE go after the sync that is running
-	 * (stack_sweep.h), and all others later. */
+	/* Tables that no list names any more. They must outlast a sync, because
+	 * a power loss may bring back an older list. So the tables of DUE go
+	 * after the sync that is running (stack_sweep.h), and the tables of
+	 * RETIRED go after a later sync. */
 	struct stack_name *retired, *due;
-	/* The largest index of the list when the sync that is running began,
-	 * and when an earlier sync began. All rows of SYNCED_INDEX are up to
-	 * SYNCED_LSN. Rows up to FORGOTTEN_INDEX need no replay, so tombstones
-	 * up to this index may go. */
+	/* Largest indices of the list: BEGUN_INDEX at the beginning of the sync
+	 * that is running, and SYNCED_INDEX at the beginning of an earlier
+	 * sync. All rows up to SYNCED_INDEX have LSNs up to SYNCED_LSN. Rows up
+	 * to FORGOTTEN_INDEX need no replay, so tombstones up to
+	 * FORGOTTEN_INDEX may go. */
 	uint64_t begun_index, synced_index, synced_lsn, forgotten_index;
 	bool is_searched; /* unlisted tables of earlier runs are in RETIRED */
 	/* The list of the last place() or of the last stack_sync_base(), whose
 	 * bytes and tables are durable. Owned. */
 	char *durable_list;
 	struct sys_stat durable_stat; /* of its file */
-	/* No merge takes this table or a table before, because a merge failed,
-	 * and would fail again (stack_merge.c). Owned; NULL if there is
-	 * none. */
+	/* A table of a merge that failed. A merge of this table, or of an
+	 * earlier table, would fail again (stack_merge.c), so merges begin
+	 * behind this table. Owned; NULL if there is none. */
 	char *unmerged;
 	int64_t merge_after_ns; /* CLOCK_MONOTONIC; for the checkpoint */
 	uint64_t spent_index;   /* the largest index of a row of the log */
@@ -120,13 +122,13 @@ void stack_snapshot_put(struct stack_snapshot *snap);
 /* Forgets the last snapshot, and which tables and list are durable, so that the
  * next snapshot after a failed sync comes from the disk. */
 void stack_snapshot_forget(struct stack *stack);
-/* Notes that LIST, which is taken over, its file ST and its tables are
- * durable. */
+/* Notes that LIST, with the file ST, and all tables of LIST are durable. Takes
+ * LIST over. */
 void stack_note_durable(struct stack *stack, char *list,
     const struct sys_stat *st);
-/* Are both the same file, without a write between? The bytes alone do not tell,
- * because a tool can replace the list by a copy of the same bytes, which is in
- * memory alone. */
+/* Are A and B the same file, without a write in between? Equal bytes do not
+ * prove this, because a tool can replace the list by a copy with the same
+ * bytes, and the copy may be in memory alone. */
 bool stack_is_same_file(const struct sys_stat *a, const struct sys_stat *b);
 
 /*

@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Has another program removed our table? That can happen, because git cleans up
- * unlisted tables whose index is not above the list. */
+/* Has another program removed our table? Git does so if the table is not
+ * listed, and its index is not above the indices of the list. */
 static int lost_table(struct stack_update *u)
 {
 	struct sys_stat st;
@@ -35,9 +35,9 @@ static int lost_table(struct stack_update *u)
 	    st.ino != u->table_stat.ino || st.dev != u->table_stat.dev;
 }
 
-/* A merge needs its tables in the list, in order, as in git. If no table was
- * before, the merged table lacks tombstones, so no table may be before now. 1
- * if the tables are in NOW, which becomes the base. */
+/* Are the tables of a merge in NOW, in their order, as git demands? If no table
+ * stood before them, the merged table lacks tombstones, so no table may stand
+ * before them now. 1: yes, and NOW becomes the base. */
 static int find_merged(struct stack_update *u, struct stack_snapshot *now)
 {
 	const struct reftable_table *was =

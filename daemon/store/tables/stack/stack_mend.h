@@ -24,15 +24,15 @@ struct stack_mended {
 
 /*
  * Mends the first listed table that has lost its footer. The lock of U is held,
- * and nothing is staged. A lock by token stays, but git's lock is gone after a
+ * and nothing is staged. A lock by token stays. Git's lock is gone after a
  * success, because the rename takes it away. GIT_SYNCS as in
  * reftable_mend_open().
  *
- * 1 with *MENDED, or 0 if no table and no list is damaged in its content.
- * -EBADMSG if a table has a different damage, which u->fault describes.
+ * 1: a table is mended, see *MENDED. 0: no list and no table is damaged in its
+ * content. -EBADMSG: a table has a different damage, which u->fault describes.
  * Otherwise errors as in stack_update.h. After a failure the list is the old
- * list, except after a failed sync of the directory behind the rename, or if
- * the rename may have happened: then the list's edit is DEFERRED.
+ * list, with two exceptions: the sync of the directory behind the rename
+ * failed; or the rename may have happened, and the list's edit is DEFERRED.
  */
 int stack_mend(struct stack_update *u, bool git_syncs,
     struct stack_mended *mended);

@@ -220,7 +220,8 @@ int stack_reader_has_log(struct stack_reader *r, const char *name)
 
 /* ---- conflicts ---- */
 
-/* Is it known that no ref has the first LEN bytes of NAME as its name? */
+/* Is it known, without a further search, that no ref has the first LEN bytes of
+ * NAME as its name? */
 static bool is_clear_dir(const struct stack_reader *r, const char *name,
     size_t len)
 {

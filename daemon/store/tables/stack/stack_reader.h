@@ -16,9 +16,11 @@
 
 #include "daemon/store/tables/stack/stack.h"
 
-/* Work of a reader, in a stack of any content. The largest blocks of the format
- * have 16 MiB, so this is enough for a few of them. And more for each look-up,
- * because in a stack of a million refs by git a look-up needs 60 to 120 KiB. */
+/* The work that a reader may do. The first limit is for each reader, whatever
+ * the stack contains: the largest blocks of the format have 16 MiB, so the
+ * limit is enough for a few of them. The second limit is added for each
+ * look-up, because a look-up in a stack of a million refs by git needs 60 to
+ * 120 KiB. */
 #define STACK_WORK_MAX  ((uint64_t)128 * 1024 * 1024)
 #define STACK_WORK_EACH ((uint64_t)128 * 1024)
 
@@ -29,8 +31,8 @@ struct stack_reader {
 	/* No ref has the name of this directory, or of a directory above. */
 	char clear_dir[REFD_PATH_MAX];
 	/* The index of the tombstone, if the last stack_reader_find() found no
-	 * ref; 0 without a record, perhaps because git merged the tombstone
-	 * away. */
+	 * ref. 0 if there is no record at all, perhaps because git merged the
+	 * tombstone away. */
 	uint64_t deleted_index;
 	/* The largest index of the tables before the record, or before the
 	 * tombstone, of the last stack_reader_find(); 0 without a record. */
@@ -46,7 +48,7 @@ void stack_reader_done(struct stack_reader *reader);
 
 /* Finds the ref NAME. *REF (may be NULL) is valid until the next call, and its
  * texts are not terminated by NUL. ref->update_index is the index of the
- * record. A deleted ref is 0, and then *REF is untouched. */
+ * record. For a deleted ref the result is 0, and *REF is untouched. */
 int stack_reader_find(struct stack_reader *reader, const char *name,
     const struct reftable_record **ref);
 

@@ -1,8 +1,9 @@
 /*
  * Happy path: the stack is open, and one stat shows that the path still leads
- * to it.
+ * to the stack.
  *
- * Failures: a stack that cannot be opened is asked for again the next time.
+ * Failures: a stack that cannot be opened is not kept, so the next caller tries
+ * again.
  */
 #include "daemon/store/tables/stack/stack_set.h"
 #include "daemon/base/mutex.h"

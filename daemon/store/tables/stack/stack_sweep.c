@@ -92,9 +92,9 @@ static uint64_t index_in_name(const char *name)
 	return max;
 }
 
-/* The file of a killed repair, or the damaged table that was repaired. It is no
- * table of git at work, because git renames only whole tables, and under the
- * list lock, which the caller has. */
+/* Is the file the new file of a killed repair, or the damaged table that was
+ * repaired? The file cannot be a table of git at work: git renames only whole
+ * tables, and only under the list lock, which the caller has. */
 static bool is_unreadable(const struct stack_snapshot *snap, const char *name,
     int error)
 {

@@ -3,23 +3,24 @@
  *
  * Git's own tables and lists may be in memory alone. A flush of the directory
  * makes their names durable, and after a power loss an empty table or an empty
- * list would make the repository unreadable. So they are flushed before. On XFS
- * the fsync of one file makes all names durable, so the data of all these files
- * goes to the drive before the first fsync.
+ * list would make the repository unreadable. So these files are flushed before
+ * the directory. On XFS the fsync of one file makes all names durable, so the
+ * data of all these files goes to the drive before the first fsync.
  *
- * The name of the list becomes durable as well, before the journal gets a row:
- * then every row in the journal had its base, and recovery need not ask whether
- * another writer's change was lost with the base. Where the fsync of the list
- * does not do it, this waits for the lock, because otherwise it could be the
- * name of a later list of git, whose bytes are in memory alone.
+ * The name of a list by git becomes durable as well, before the journal gets a
+ * row. Then every row in the journal had its base, and recovery need not ask
+ * whether another writer's change was lost with the base. If the fsync of the
+ * list does not make the name durable, the directory is flushed, but only under
+ * the lock: without the lock, the name could already be that of a later list by
+ * git, whose bytes are in memory alone.
  *
  * Where an fsync covers all, the new table is written out beside the fsync of
- * the list. The table itself becomes durable with the rename, or earlier: such
+ * the list. The table itself becomes durable with the rename, or earlier. Such
  * a file system has one log, in which size and place of the table precede the
- * rename, and flushes the drive before a commit of the log. Without the rename,
- * the list is the one before, and the journal has the records of the table. The
- * fsync of the list makes the list under the lock durable, which recovery
- * relies on.
+ * rename, and flushes the drive before a commit of the log. If the rename is
+ * lost, the list is the list before, and the journal has the records of the
+ * table. The new list gets an fsync in any case, because recovery relies on a
+ * durable list under the lock.
  *
  * Failures: a failed fsync is never repeated, because the kernel may have
  * dropped the data, and the second fsync would succeed.
@@ -68,9 +69,9 @@ static int open_list(struct stack_update *u)
 	return r;
 }
 
-/* Every flush that is not of this update's own files. A failed flush is never
- * -ESTALE, because this error tells of a changed list, after which the caller
- * repeats the flush. */
+/* Flushes a file of the base, which is not this update's own. The caller takes
+ * -ESTALE for a changed list, and repeats the flush. So a failed flush is never
+ * -ESTALE, because a failed flush must not be repeated. */
 static int flush_shared(struct stack_update *u, int fd, enum flush_how how)
 {
 	const struct sys *sys = u->stack->sys;

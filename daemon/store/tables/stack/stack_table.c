@@ -244,10 +244,10 @@ static int add_record(struct making *m, const struct key *key)
 	return reftable_writer_add(m->writer, &rec);
 }
 
-/* A tombstone hides records of earlier tables, so a tombstone without a table
- * before could go. But until the rows are forgotten, recovery needs the
- * evidence that another program deleted the ref later, because otherwise a row
- * of the ref would be redone. */
+/* A tombstone hides records of earlier tables, so without an earlier table the
+ * tombstone could go. But recovery would redo a row of the ref if nothing
+ * showed that another program deleted the ref later. So the tombstone stays as
+ * evidence until the rows are forgotten. */
 static int add_folded(struct making *m, const struct reftable_record *rec)
 {
 	if (rec->is_deletion && m->u->first_folded == 0 &&

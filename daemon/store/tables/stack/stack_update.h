@@ -71,10 +71,10 @@ struct stack_update {
 	bool is_large;     /* beyond STACK_LARGE */
 	char table[REFTABLE_WRITER_NAME];
 	struct sys_stat table_stat;
-	/* The mode of new files; init() sets 0600, and the caller adds the bits
-	 * of each writer, as git computes them for a ref in a file. New files
-	 * get the group of refd/stage/, because a shared repository gives its
-	 * group to new directories. */
+	/* The mode of new files. init() sets 0600, and the caller adds the bits
+	 * of each writer, as git computes the bits for a ref in a file. New
+	 * files get the group of refd/stage/, because a shared repository gives
+	 * its group to new directories. */
 	mode_t mode;
 	int table_fd, list_fd; /* owned; -1 */
 	char *new_list;        /* owned; NULL: not staged */
@@ -97,10 +97,10 @@ struct stack_update {
 	bool is_base_synced;  /* the base is durable */
 	bool is_base_unnamed; /* except for the name of its list */
 	int err;              /* of the flushes; final: no rename may follow */
-	/* A flush of the directory or of the base failed, whose bytes or names
-	 * are not of this update alone. A second flush might succeed without
-	 * them, so the caller reports the file system. Other errors do not
-	 * matter to the file system. Never reset. */
+	/* A flush of the directory or of the base failed. Bytes and names there
+	 * are not of this update alone, and a second flush might succeed
+	 * without them, so the caller reports that the file system failed.
+	 * Other errors do not matter to the file system. Never reset. */
 	bool is_fs_lost;
 	struct reftable_fault fault;
 };
@@ -215,15 +215,16 @@ int stack_sync_all(struct stack_update *u, struct flusher *flusher,
 /* ---- publishing ---- */
 
 /* Renames the list. After a failure the lock stands, and nothing is dropped. If
- * the rename may have happened, the list may name the table, so its edit is
- * DEFERRED, and nothing is ever dropped. -ESTALE if reftable/ is a different
- * directory now, although the rename happened. */
+ * the rename may have happened, the list may name the table. So the edit of the
+ * list is DEFERRED, and nothing is ever dropped. -ESTALE: the rename happened,
+ * but reftable/ is a different directory now. */
 int stack_update_place(struct stack_update *u);
 /* Removes the lock, as edit_unlock(), and the table's name in stage/. */
 int stack_update_unlock(struct stack_update *u);
-/* stack_fold.c: chooses the tables to fold, if the new table has NEW_SIZE
- * bytes; the locks of the chosen tables; after place(), they are to be removed
- * by stack_tidy_end(). */
+/* The parts of stack_fold.c. choose() picks the tables to fold, if the new
+ * table has NEW_SIZE bytes. lock() and unlock() concern the locks of these
+ * tables. retire() comes after place(): stack_tidy_end() may remove the folded
+ * tables. */
 void stack_fold_choose(struct stack_update *u, uint64_t new_size);
 /* Takes all locks or none. -EEXIST if git merges one of the tables. */
 int stack_fold_lock(struct stack_update *u);

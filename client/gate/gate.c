@@ -43,6 +43,7 @@
 #include "client/request/context.h"
 #include "client/request/unserved.h"
 #include "proto/lib/clock.h"
+#include "proto/lib/lock_pid.h"
 #include "proto/lib/sha.h"
 #include "proto/refname.h"
 
@@ -345,22 +346,15 @@ static void drop_long(struct gate_call *g, const struct text *input,
 
 /* ---- a request ---- */
 
-/* Start of the process in clock ticks since the boot, or 0 if not known. */
+/* 0: not known. */
 static uint64_t started_at(pid_t pid)
 {
-	char *path = xasprintf("/proc/%ld/stat", (long)pid), *at = NULL;
+	char *path = xasprintf("/proc/%ld/stat", (long)pid);
 	struct text t = { 0 };
 	uint64_t ticks = 0;
-	int field;
 
-	/* The name, in parentheses, may contain anything, so the last
-	 * parenthesis counts. */
 	if (text_read_file(&t, path, SMALL_FILE_BYTES) == 0)
-		at = strrchr(t.data, ')');
-	for (field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	if (at)
-		ticks = strtoull(at + 1, NULL, 10);
+		ticks = lock_pid_started(t.data);
 	text_done(&t);
 	free(path);
 	return ticks;

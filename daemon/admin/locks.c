@@ -18,7 +18,6 @@
  * checked.
  */
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,11 +27,18 @@
 #include "daemon/admin/admin.h"
 #include "daemon/admin/locks_internal.h"
 #include "daemon/base/fs_type.h"
+#include "daemon/base/time.h"
+#include "daemon/store/repos/lock_walk.h"
+#include "daemon/store/repos/repo_internal.h"
+#include "proto/lib/array.h"
 #include "proto/lib/consent.h"
+#include "proto/lib/lock_pid.h"
 #include "proto/lib/worker.h"
 
-#define LOOK_NS   INT64_C(100000000)
-#define SECOND_NS INT64_C(1000000000)
+/* Every lock keeps a descriptor open, so there is a limit. */
+#define LOCKS_MAX 400
+#define CAPITALS  "ABCDEFGHIJKLMNOPQRSTUVWXYZ_-0123456789"
+#define LOOK_NS   (100 * NS_PER_MS)
 /* Longer than a push waits for a lock. */
 #define WAIT_S 10
 /* Without the time of --wait. An owner can hold the work up, for example by a
@@ -95,6 +101,79 @@ static int hear(void *arg, const char *data, size_t len)
 	memcpy(&q, data, sizeof(q));
 	return processes_answer(&sys_kernel, (enum process_doubt)q.doubt,
 	    (long)q.pid);
+}
+
+/* ---- the search ---- */
+
+struct found_locks {
+	const struct sys *sys;
+	int git_dir; /* borrowed: the common dir */
+	struct found_lock *list;
+	size_t nr, size;
+	bool has_more; /* than LOCKS_MAX */
+	struct ref_places places;
+};
+
+/* config.lock, index.lock and shallow.lock block no ref. */
+static bool blocks_refs(const char *path)
+{
+	return strchr(path, '/') != NULL ||
+	    strcmp(path, "packed-refs.lock") == 0 ||
+	    strspn(path, CAPITALS) == lock_file_len(path);
+}
+
+/* lock_file_fn. Locks of refd, which have several names, are left out. */
+static int add_lock(void *arg, const struct lock_file *file)
+{
+	const char *worktree = file->place->worktree;
+	const int dirfd = file->place->dirfd;
+	struct found_locks *all = arg;
+	struct found_lock *grown, *f;
+	uid_t owner;
+	int r;
+
+	if (!blocks_refs(file->path))
+		return 0;
+	if (all->nr == LOCKS_MAX) {
+		all->has_more = true;
+		return 0;
+	}
+	grown = array_room(all->list, all->nr, &all->size, sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	all->list = grown;
+	f = &all->list[all->nr];
+	memset(f, 0, sizeof(*f));
+	r = dead_lock_open(&f->lock, all->sys, dirfd, file->path);
+	if (r == -ENOENT || r == -ENOTDIR || r == -EMLINK || r == -ENOMEM)
+		return r == -ENOMEM ? r : 0;
+	if (r < 0) {
+		f->lock.fd = -1;
+		f->fate = LOCK_FAILED;
+		f->err = r;
+	} else {
+		f->named = lock_pid_read(
+		    lock_walk_open_pid(all->sys, dirfd, file->path), &owner);
+	}
+	if (asprintf(&f->name, "%s%s%s%s", *worktree ? "worktrees/" : "",
+		worktree, *worktree ? "/" : "", file->path) < 0) {
+		dead_lock_close(&f->lock, all->sys);
+		return -ENOMEM;
+	}
+	all->nr++;
+	return 0;
+}
+
+static void close_all(struct found_locks *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->nr; i++) {
+		dead_lock_close(&all->list[i].lock, all->sys);
+		free(all->list[i].name);
+	}
+	free(all->list);
+	lock_places_close(&all->places, all->sys);
 }
 
 /* ---- proofs ---- */
@@ -249,12 +328,14 @@ static int clear_repo(const struct repos *repos,
 {
 	struct repo repo = { .fd = place->fd };
 	struct processes running = { 0 };
-	struct found_locks all;
+	struct found_locks all = { .sys = repos->sys, .git_dir = place->fd };
+	size_t left = LOCK_WALK_WORK;
 	bool is_clear = false;
-	int r = locks_find(&all, repos->sys, &repo);
+	int r;
 
+	r = lock_walk(all.sys, &repo, &all.places, &left, add_lock, &all);
 	if (r == 0)
-		r = prove(&all, &running, opt->wait_s * SECOND_NS);
+		r = prove(&all, &running, opt->wait_s * NS_PER_S);
 	if (r == 0)
 		is_clear = clear(&all, opt, place->path);
 	else
@@ -262,7 +343,7 @@ static int clear_repo(const struct repos *repos,
 		    r == -EUSERS ? "it has more than 4,000,000 entries" :
 				   strerror(-r));
 	processes_done(&running);
-	locks_done(&all);
+	close_all(&all);
 	return r < 0 ? r : is_clear;
 }
 

@@ -84,8 +84,8 @@ static void print_json(const struct found_lock *f, const char *repo,
 		json_count(&j, "age_s", age_s);
 		json_count(&j, "uid", f->lock.st.uid);
 	}
-	if (f->lock.named != 0)
-		json_count(&j, "named", (uint64_t)f->lock.named);
+	if (f->named != 0)
+		json_count(&j, "named", (uint64_t)f->named);
 	if (f->holder != NULL) {
 		json_count(&j, "pid", (uint64_t)f->holder->pid);
 		json_text(&j, "holder", f->holder->name);
@@ -112,8 +112,8 @@ void locks_print(const struct found_lock *f, const char *repo, int64_t now_ns,
 	if (f->lock.fd >= 0)
 		print_part(stdout, ", %s old",
 		    time_text_age((int64_t)age_s, age));
-	if (f->lock.named != 0)
-		print_part(stdout, ", git named process %ld", f->lock.named);
+	if (f->named != 0)
+		print_part(stdout, ", git named process %ld", f->named);
 	if (f->fate != LOCK_REMOVED)
 		print_part(stdout, ": %s", why);
 	print_lines(stdout, "\n");

@@ -72,15 +72,13 @@ static void count_packed(struct widths *w)
 	SYS(sys, close, fd);
 }
 
-/* verify_walk_fn; ARG is the struct widths. */
-static int visit(void *arg, const struct verify_place *place, const char *path,
-    enum verify_walk_what what)
+/* lock_file_fn; ARG is the struct widths. */
+static int visit(void *arg, const struct lock_file *f)
 {
 	struct widths *w = arg;
 
-	(void)place;
-	if (what == VERIFY_FILE)
-		count_file(w, path);
+	if (f->err == 0)
+		count_file(w, f->path);
 	return --w->left == 0;
 }
 
@@ -93,8 +91,7 @@ static void find_by_width(struct verify *v)
 	count_file(&w, "HEAD");
 	count_packed(&w);
 	w.left = ENTRIES_MAX;
-	verify_walk(v, &(struct verify_place){ v->repo.fd, "" }, "refs", visit,
-	    &w);
+	lock_walk_tree(v->sys, v->places.list, "refs", visit, &w);
 	if (w.nr[REFD_FORMAT_SHA256] > w.nr[REFD_FORMAT_SHA1])
 		v->repo.object_format = REFD_FORMAT_SHA256;
 }

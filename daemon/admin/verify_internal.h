@@ -18,7 +18,6 @@
  *	verify_repair.c		repairs, under locks
  *	verify_value.c		the former value of a broken ref
  *	verify_lines.c		reads a file of any size line by line
- *	verify_walk.c		walks through directories of any depth
  */
 #ifndef ADMIN_VERIFY_INTERNAL_H
 #define ADMIN_VERIFY_INTERNAL_H
@@ -27,7 +26,7 @@
 #include "daemon/store/files/format/loose.h"
 #include "daemon/store/files/format/packed.h"
 #include "daemon/store/journal/fold.h"
-#include "daemon/store/repos/repo.h"
+#include "daemon/store/repos/lock_walk.h"
 #include "daemon/store/tables/stack/stack_look.h"
 
 struct verify_rows {
@@ -49,22 +48,16 @@ struct verify_rows {
 	char *wrong_shared; /* what is wrong; NULL: all are right */
 };
 
-/* The directory of the file of a name. */
-struct verify_place {
-	int dirfd;            /* the common dir, or a linked worktree's */
-	const char *worktree; /* "", or its id */
-};
-
 struct verify;
 
 /* NAME is the ref, also for its log and its lock, or "packed-refs". */
-typedef void verify_check_fn(struct verify *v, const struct verify_place *place,
+typedef void verify_check_fn(struct verify *v, const struct ref_place *place,
     const char *name);
 
 /* An object to check, and to check a second time after a finding. */
 struct verify_subject {
 	verify_check_fn *check;
-	struct verify_place place;
+	struct ref_place place;
 	const char *name;
 };
 
@@ -98,9 +91,7 @@ struct verify {
 	char **deferred;     /* worktree, "/", name: no repair */
 	size_t nr_deferred;
 
-	/* The linked worktrees, which own their directories and names. */
-	struct verify_place *worktrees;
-	size_t nr_worktrees;
+	struct ref_places places;
 
 	/* The value of the last restored ref, and its source. */
 	char value[REFD_OID_MAX_HEX + 1], from[160];
@@ -123,13 +114,13 @@ void verify_found(struct verify *v, enum finding_id id, const char *ref,
     __attribute__((format(printf, 5, 6)));
 /* Checks an object, which is checked again later if it is a suspect. */
 void verify_check(struct verify *v, verify_check_fn *check,
-    const struct verify_place *place, const char *name);
+    const struct ref_place *place, const char *name);
 /* Checks all suspects a second time, after a pause. */
 void verify_check_again(struct verify *v);
 /* Reads packed-refs, the list of packs and the newest rows again. */
 void verify_read_again(struct verify *v);
 /* NAME with its worktree: "worktrees/<id>/HEAD". */
-const char *verify_ref_name(const struct verify_place *place, const char *name,
+const char *verify_ref_name(const struct ref_place *place, const char *name,
     char buf[REFD_PATH_MAX]);
 
 /* ---- verify_format.c ---- */
@@ -140,11 +131,11 @@ void verify_find_format(struct verify *v);
 
 /* ---- verify_refs.c ---- */
 
-void verify_walk_refs(struct verify *v, const struct verify_place *place);
+void verify_walk_refs(struct verify *v, const struct ref_place *place);
 verify_check_fn verify_ref;
 /* The value of a ref, loose or packed, without following symbolic refs. 1 and
  * *OID; 2: a symbolic ref; 0: absent; -1: broken or unreadable. */
-int verify_ref_value(struct verify *v, const struct verify_place *place,
+int verify_ref_value(struct verify *v, const struct ref_place *place,
     const char *name, struct refd_oid *oid);
 /* Checks the object OID of NAME, with FILE for the finding. */
 void verify_object(struct verify *v, const char *ref, const char *name,
@@ -158,22 +149,21 @@ bool verify_object_fits(struct verify *v, const char *name,
 verify_check_fn verify_packed;
 void verify_walk_packed(struct verify *v);
 
-void verify_walk_logs(struct verify *v, const struct verify_place *place);
+void verify_walk_logs(struct verify *v, const struct ref_place *place);
 verify_check_fn verify_log;
 
 /* Checks the stack of PLACE, and its lock. */
-void verify_reftables(struct verify *v, const struct verify_place *place);
+void verify_reftables(struct verify *v, const struct ref_place *place);
 /* Mends the tables of PLACE that have lost their footer, with the results of
  * verify_repair(). */
-char *verify_mend(struct verify *v, const struct verify_place *place,
-    bool *done);
+char *verify_mend(struct verify *v, const struct ref_place *place, bool *done);
 /* Finds the record of NAME in the stack of PLACE, and returns 0 or a negative
  * errno of stack.h. In any case *FOUND is for stack_found_done(). */
-int verify_find_in_stack(struct verify *v, const struct verify_place *place,
+int verify_find_in_stack(struct verify *v, const struct ref_place *place,
     const char *name, struct stack_found *found);
 /* Does the log of NAME end with a value? `git symbolic-ref -d` keeps the log,
  * so a log may end with a deletion. 1, 0, or a negative errno. */
-int verify_has_log_in_stack(struct verify *v, const struct verify_place *place,
+int verify_has_log_in_stack(struct verify *v, const struct ref_place *place,
     const char *name);
 
 verify_check_fn verify_lock;
@@ -185,8 +175,8 @@ enum finding_id verify_journal_failed(int r);
  * before), to be freed, may be a sentence. */
 int verify_view(const struct verify_options *opt, struct journal **journal,
     char **why);
-bool verify_is_deferred(const struct verify *v,
-    const struct verify_place *place, const char *name);
+bool verify_is_deferred(const struct verify *v, const struct ref_place *place,
+    const char *name);
 
 /* ---- verify_rows.c ---- */
 
@@ -206,7 +196,7 @@ bool verify_rows_await(const struct verify_rows *rows,
 /* Calls FN for the rows of the ref, the newest first, until the result is not
  * 0. Row, record and member stay until the next call. Returns the last result,
  * or a negative errno. */
-int verify_each_row(struct verify *v, const struct verify_place *place,
+int verify_each_row(struct verify *v, const struct ref_place *place,
     const char *name, fold_member_fn *fn, void *arg);
 
 /* ---- verify_record.c ---- */
@@ -227,7 +217,7 @@ struct verify_value {
 };
 /* 0; -ENOENT: journal and log have no value whose object exists; -ENOLINK: the
  * journal does not have the present branch of this HEAD. */
-int verify_last_value(struct verify *v, const struct verify_place *place,
+int verify_last_value(struct verify *v, const struct ref_place *place,
     const char *name, struct verify_value *value);
 
 /* ---- verify_lines.c ---- */
@@ -240,18 +230,5 @@ int verify_last_value(struct verify *v, const struct verify_place *place,
 typedef int verify_line_fn(void *arg, char *line, size_t len, bool ends);
 int verify_each_line(const struct sys *sys, int fd, verify_line_fn *fn,
     void *arg);
-
-/* ---- verify_walk.c ---- */
-
-enum verify_walk_what {
-	VERIFY_FILE,
-	VERIFY_TOO_LONG,  /* PATH is a directory with a name that is too long */
-	VERIFY_UNREADABLE /* PATH is a directory */
-};
-/* A value other than 0 ends the walk. */
-typedef int verify_walk_fn(void *arg, const struct verify_place *place,
-    const char *path, enum verify_walk_what what);
-void verify_walk(struct verify *v, const struct verify_place *place,
-    const char *dir, verify_walk_fn *fn, void *arg);
 
 #endif

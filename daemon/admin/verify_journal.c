@@ -54,8 +54,8 @@ static char *deferred_key(const char *worktree, const char *name)
 	return repo_why("%s/%s", worktree, name);
 }
 
-bool verify_is_deferred(const struct verify *v,
-    const struct verify_place *place, const char *name)
+bool verify_is_deferred(const struct verify *v, const struct ref_place *place,
+    const char *name)
 {
 	const size_t len = strlen(place->worktree);
 	size_t i;
@@ -88,7 +88,7 @@ static int note_deferred(void *arg, const struct journal_row *row)
 	struct verify *v = arg;
 	const struct record_member *m;
 	char buf[REFD_PATH_MAX];
-	struct verify_place place;
+	struct ref_place place;
 	struct record rec;
 	size_t i;
 	int r;
@@ -100,7 +100,7 @@ static int note_deferred(void *arg, const struct journal_row *row)
 		m = &rec.members[i];
 		if (m->status != REFD_OK || m->action == RECORD_NOTHING)
 			continue;
-		place = (struct verify_place){ v->repo.fd, m->worktree };
+		place = (struct ref_place){ v->repo.fd, m->worktree };
 		verify_found(v, FOUND_DEFERRED,
 		    verify_ref_name(&place, m->name, buf), "",
 		    "record %llu could not be redone yet, because of a lock of "

@@ -8,7 +8,6 @@
  * writer, with the process that has it open; packed-refs.new, because git does
  * not replace this file.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,19 +65,6 @@ static bool is_served(struct verify *v)
 	return pid > 0;
 }
 
-/* PATH is the lock. */
-static struct lock_holder holder_of(struct verify *v, int dirfd,
-    const char *path, const struct sys_stat *st)
-{
-	char named[REFD_PATH_MAX];
-	int fd = lock_pid_path(named, path);
-
-	if (fd == 0)
-		fd =
-		    SYS(v->sys, openat, dirfd, named, O_RDONLY | O_NOFOLLOW, 0);
-	return lock_pid_find(st->dev, st->ino, fd);
-}
-
 /* ---- one lock ---- */
 
 /* The batch whose token LOCK is, or 0 if the lock is not ours. */
@@ -110,7 +96,7 @@ static bool is_live(struct verify *v, uint64_t batch)
 	return v->is_daemon_up && batch >> JOURNAL_TOKEN_BITS == v->last_start;
 }
 
-static void check_lock(struct verify *v, const struct verify_place *place,
+static void check_lock(struct verify *v, const struct ref_place *place,
     const char *ref, const char *path, const struct sys_stat *st)
 {
 	const uint64_t age_s = lock_age_s(SYS(v->sys, now_wall) / NS_PER_S,
@@ -130,7 +116,8 @@ static void check_lock(struct verify *v, const struct verify_place *place,
 	}
 	if (age_s < YOUNG_S)
 		return;
-	h = holder_of(v, place->dirfd, path, st);
+	h = lock_pid_find(st->dev, st->ino,
+	    lock_walk_open_pid(v->sys, place->dirfd, path));
 	if (h.verdict == HOLDER_HAS_OPEN)
 		verify_found(v, FOUND_LOCK_HELD, ref, path,
 		    "a lock of another writer, %s old: process %ld has it "
@@ -164,7 +151,7 @@ static void check_packed_new(struct verify *v, bool is_locked)
 		    "left by a process that ended while packing refs");
 }
 
-void verify_lock(struct verify *v, const struct verify_place *place,
+void verify_lock(struct verify *v, const struct ref_place *place,
     const char *name)
 {
 	char path[REFD_PATH_MAX], buf[REFD_PATH_MAX];

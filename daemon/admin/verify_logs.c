@@ -57,7 +57,7 @@ static int log_line(void *arg, char *line, size_t len, bool ends)
 
 /* An existing ref above NAME, whose log cannot be written, because the log
  * needs the directory as a file. */
-static const char *ref_above(struct verify *v, const struct verify_place *place,
+static const char *ref_above(struct verify *v, const struct ref_place *place,
     const char *name, char above[REFD_PATH_MAX])
 {
 	struct refd_oid oid;
@@ -83,7 +83,7 @@ static bool is_there(struct verify *v, int dirfd, const char *path)
 /* A writer that creates or deletes the ref holds its lock while either ref or
  * log is missing. The log is checked before and after, because such a writer
  * may begin between two checks. */
-static bool is_orphan(struct verify *v, const struct verify_place *place,
+static bool is_orphan(struct verify *v, const struct ref_place *place,
     const char *name, const char *path)
 {
 	char lock[REFD_PATH_MAX];
@@ -96,7 +96,7 @@ static bool is_orphan(struct verify *v, const struct verify_place *place,
 	    is_there(v, place->dirfd, path);
 }
 
-static void found_orphan(struct verify *v, const struct verify_place *place,
+static void found_orphan(struct verify *v, const struct ref_place *place,
     const char *ref, const char *name, const char *path, bool is_empty)
 {
 	char above[REFD_PATH_MAX];
@@ -129,7 +129,7 @@ static void check_last(struct verify *v, const char *ref, const char *path,
 
 /* ---- one log ---- */
 
-static void check_lines(struct verify *v, const struct verify_place *place,
+static void check_lines(struct verify *v, const struct ref_place *place,
     const char *name, const char *path, int fd, bool is_empty)
 {
 	char buf[REFD_PATH_MAX];
@@ -156,7 +156,7 @@ static void check_lines(struct verify *v, const struct verify_place *place,
 		found_orphan(v, place, ref, name, path, is_empty);
 }
 
-void verify_log(struct verify *v, const struct verify_place *place,
+void verify_log(struct verify *v, const struct ref_place *place,
     const char *name)
 {
 	char path[REFD_PATH_MAX], buf[REFD_PATH_MAX];
@@ -191,8 +191,8 @@ struct log_walk {
 
 /* A copy of a repository by hard links has two names for each log, so they are
  * one finding. */
-static void look_for_link(struct log_walk *walk,
-    const struct verify_place *place, const char *path)
+static void look_for_link(struct log_walk *walk, const struct ref_place *place,
+    const char *path)
 {
 	struct sys_stat st;
 
@@ -201,24 +201,23 @@ static void look_for_link(struct log_walk *walk,
 		snprintf(walk->linked, sizeof(walk->linked), "%s", path);
 }
 
-/* verify_walk_fn; ARG is the struct log_walk. */
-static int visit(void *arg, const struct verify_place *place, const char *path,
-    enum verify_walk_what what)
+/* lock_file_fn; ARG is the struct log_walk. */
+static int visit(void *arg, const struct lock_file *f)
 {
 	struct log_walk *walk = arg;
 
-	if (what != VERIFY_FILE || lock_pid_is(path))
+	if (f->err != 0 || lock_pid_is(f->path))
 		return 0;
-	look_for_link(walk, place, path);
-	verify_check(walk->v, verify_log, place, path + strlen("logs/"));
+	look_for_link(walk, f->place, f->path);
+	verify_check(walk->v, verify_log, f->place, f->path + strlen("logs/"));
 	return 0;
 }
 
-void verify_walk_logs(struct verify *v, const struct verify_place *place)
+void verify_walk_logs(struct verify *v, const struct ref_place *place)
 {
 	struct log_walk walk = { .v = v };
 
-	verify_walk(v, place, "logs", visit, &walk);
+	lock_walk_tree(v->sys, place, "logs", visit, &walk);
 	if (walk.nr_linked > 0)
 		verify_found(v, FOUND_LOG_LINKED, "", walk.linked,
 		    "%zu log%s a second name (a hard link), which may be "

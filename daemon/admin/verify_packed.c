@@ -146,7 +146,7 @@ static int packed_line(void *arg, char *line, size_t len, bool ends)
 	return 0;
 }
 
-void verify_packed(struct verify *v, const struct verify_place *place,
+void verify_packed(struct verify *v, const struct ref_place *place,
     const char *name)
 {
 	struct packed_check look = { .v = v };
@@ -176,7 +176,7 @@ void verify_packed(struct verify *v, const struct verify_place *place,
 static int packed_ref(void *arg, char *line, size_t len, bool ends)
 {
 	struct verify *v = arg;
-	const struct verify_place common = { v->repo.fd, "" };
+	const struct ref_place common = { v->repo.fd, "" };
 	struct refd_oid oid;
 	struct sys_stat st;
 	const char *name;

@@ -29,7 +29,7 @@ struct plan {
 };
 
 /* Files: 1 or 0. Reftables: also a negative errno. */
-static int has_log(struct verify *v, const struct verify_place *place,
+static int has_log(struct verify *v, const struct ref_place *place,
     const char *name)
 {
 	char path[REFD_PATH_MAX];
@@ -62,7 +62,7 @@ static void value_text(const struct plan *plan, enum refd_object_format format,
 		    when, (unsigned long long)plan->row->lsn);
 }
 
-static void found_unreadable(struct verify *v, const struct verify_place *place,
+static void found_unreadable(struct verify *v, const struct ref_place *place,
     const struct plan *plan, int err)
 {
 	char buf[REFD_PATH_MAX];
@@ -72,7 +72,7 @@ static void found_unreadable(struct verify *v, const struct verify_place *place,
 	    "it can't be compared with the journal: %s", strerror(-err));
 }
 
-static void found_lost(struct verify *v, const struct verify_place *place,
+static void found_lost(struct verify *v, const struct ref_place *place,
     const struct plan *plan, bool is_absent)
 {
 	char text[160], buf[REFD_PATH_MAX];
@@ -100,7 +100,7 @@ static void found_lost(struct verify *v, const struct verify_place *place,
 }
 
 /* Only packed-refs has the ref, with VALUE. */
-static void check_packed(struct verify *v, const struct verify_place *place,
+static void check_packed(struct verify *v, const struct ref_place *place,
     const char *name, const struct refd_oid *value)
 {
 	struct returned returned = { .name = name, .value = *value };
@@ -128,7 +128,7 @@ static bool is_to_be_had(struct verify *v, const struct plan *plan)
 /* Only the record before the last one proves a loss, because all other indices
  * may be those of a newer stack, which counts from 1: of a repository that was
  * migrated, or of a worktree that was made again. */
-static void check_in_stack(struct verify *v, const struct verify_place *place,
+static void check_in_stack(struct verify *v, const struct ref_place *place,
     const struct plan *plan)
 {
 	struct stack_found found;
@@ -144,7 +144,7 @@ static void check_in_stack(struct verify *v, const struct verify_place *place,
 	stack_found_done(&found);
 }
 
-static void check_in_files(struct verify *v, const struct verify_place *place,
+static void check_in_files(struct verify *v, const struct ref_place *place,
     const struct plan *plan)
 {
 	const bool is_common = place->worktree[0] == '\0';
@@ -185,7 +185,7 @@ static int keep_plan(void *arg, const struct journal_row *row,
 	return 1;
 }
 
-static void check_record(struct verify *v, const struct verify_place *place,
+static void check_record(struct verify *v, const struct ref_place *place,
     const char *name)
 {
 	struct plan plan = { .name = name };
@@ -201,33 +201,30 @@ static void check_record(struct verify *v, const struct verify_place *place,
 
 /* ---- all of them ---- */
 
-static const struct verify_place *place_of(struct verify *v,
-    const struct fold_ref *ref, struct verify_place *common)
+static const struct ref_place *place_of(struct verify *v,
+    const struct fold_ref *ref)
 {
 	const size_t len = (size_t)(ref->name - ref->key) - 1;
+	const struct ref_places *places = &v->places;
 	size_t i;
 
-	*common = (struct verify_place){ v->repo.fd, "" };
-	if (len == 0)
-		return common;
-	for (i = 0; i < v->nr_worktrees; i++)
-		if (strlen(v->worktrees[i].worktree) == len &&
-		    strncmp(v->worktrees[i].worktree, ref->key, len) == 0)
-			return &v->worktrees[i];
+	for (i = 0; i < places->nr; i++)
+		if (strlen(places->list[i].worktree) == len &&
+		    strncmp(places->list[i].worktree, ref->key, len) == 0)
+			return &places->list[i];
 	return NULL;
 }
 
 void verify_records(struct verify *v)
 {
-	const struct verify_place *place;
+	const struct ref_place *place;
 	struct fold_ref *ref, *next;
-	struct verify_place common;
 	char *damage;
 
 	if (v->repo_rows == NULL)
 		return;
 	HASH_ITER(hh, v->repo_rows->refs, ref, next) {
-		place = v->awaits ? NULL : place_of(v, ref, &common);
+		place = v->awaits ? NULL : place_of(v, ref);
 		if (place != NULL)
 			verify_check(v, check_record, place, ref->name);
 	}

@@ -15,7 +15,7 @@
 #include "proto/lib/lock_pid.h"
 #include "proto/refname.h"
 
-int verify_ref_value(struct verify *v, const struct verify_place *place,
+int verify_ref_value(struct verify *v, const struct ref_place *place,
     const char *name, struct refd_oid *oid)
 {
 	struct loose_value loose;
@@ -104,7 +104,7 @@ void verify_object(struct verify *v, const char *ref, const char *name,
 
 /* ---- its file ---- */
 
-static void describe_broken(struct verify *v, const struct verify_place *place,
+static void describe_broken(struct verify *v, const struct ref_place *place,
     const char *ref, const char *name)
 {
 	const char *what =
@@ -179,7 +179,7 @@ static void check_packed_value(struct verify *v, const char *name)
 	verify_object(v, name, name, name, &oid);
 }
 
-void verify_ref(struct verify *v, const struct verify_place *place,
+void verify_ref(struct verify *v, const struct ref_place *place,
     const char *name)
 {
 	char buf[REFD_PATH_MAX];
@@ -218,7 +218,7 @@ void verify_ref(struct verify *v, const struct verify_place *place,
 /* ---- all of them ---- */
 
 /* A link to a directory inside the repository. */
-static bool is_link_to_dir(struct verify *v, const struct verify_place *place,
+static bool is_link_to_dir(struct verify *v, const struct ref_place *place,
     const char *path)
 {
 	bool is_plain;
@@ -229,18 +229,19 @@ static bool is_link_to_dir(struct verify *v, const struct verify_place *place,
 	return fd >= 0;
 }
 
-/* verify_walk_fn; ARG is the struct verify. */
-static int visit(void *arg, const struct verify_place *place, const char *path,
-    enum verify_walk_what what)
+/* lock_file_fn; ARG is the struct verify. */
+static int visit(void *arg, const struct lock_file *f)
 {
+	const struct ref_place *place = f->place;
+	const char *path = f->path;
 	const size_t locked = lock_file_len(path);
 	char name[REFD_PATH_MAX];
 	struct verify *v = arg;
 
-	if (what == VERIFY_TOO_LONG) {
+	if (f->err == -ENAMETOOLONG) {
 		verify_found(v, FOUND_REF_NAME, path, path,
 		    "a name below it is longer than git accepts");
-	} else if (what == VERIFY_UNREADABLE) {
+	} else if (f->err < 0) {
 		verify_check(v, verify_ref, place, path);
 	} else if (is_link_to_dir(v, place, path)) {
 		verify_found(v, FOUND_REF_NAME, path, path,
@@ -257,7 +258,7 @@ static int visit(void *arg, const struct verify_place *place, const char *path,
 	return 0;
 }
 
-void verify_walk_refs(struct verify *v, const struct verify_place *place)
+void verify_walk_refs(struct verify *v, const struct ref_place *place)
 {
-	verify_walk(v, place, "refs", visit, v);
+	lock_walk_tree(v->sys, place, "refs", visit, v);
 }

@@ -38,7 +38,7 @@
 
 struct stack_check {
 	struct verify *v;
-	const struct verify_place *place;
+	const struct ref_place *place;
 	struct reftable_stack stack;
 	struct reftable_fault fault;
 	struct reftable_budget budget;
@@ -233,7 +233,7 @@ static void check_stack(struct stack_check *c, int dirfd)
 }
 
 /* NAME: the list of tables. */
-static void verify_stack(struct verify *v, const struct verify_place *place,
+static void verify_stack(struct verify *v, const struct ref_place *place,
     const char *name)
 {
 	struct stack_check *c = calloc(1, sizeof(*c));
@@ -261,7 +261,7 @@ static void verify_stack(struct verify *v, const struct verify_place *place,
 	free(c);
 }
 
-void verify_reftables(struct verify *v, const struct verify_place *place)
+void verify_reftables(struct verify *v, const struct ref_place *place)
 {
 	verify_check(v, verify_stack, place, LIST);
 	verify_check(v, verify_lock, place, LIST);
@@ -270,7 +270,7 @@ void verify_reftables(struct verify *v, const struct verify_place *place)
 /* ---- the repair ---- */
 
 /* Under git's lock, because refd may never have served the repository. */
-static int mend_all(struct verify *v, const struct verify_place *place,
+static int mend_all(struct verify *v, const struct ref_place *place,
     struct stack *stack, struct reftable_fault *fault, size_t *nr)
 {
 	struct stack_mended mended;
@@ -289,8 +289,7 @@ static int mend_all(struct verify *v, const struct verify_place *place,
 	return r < 0 ? r : err;
 }
 
-char *verify_mend(struct verify *v, const struct verify_place *place,
-    bool *done)
+char *verify_mend(struct verify *v, const struct ref_place *place, bool *done)
 {
 	char text[REFTABLE_FAULT_TEXT];
 	struct reftable_fault fault = { .table = DIRECTORY };
@@ -318,13 +317,13 @@ char *verify_mend(struct verify *v, const struct verify_place *place,
 /* ---- one ref ---- */
 
 static int look_begin(struct stack_look *look, struct verify *v,
-    const struct verify_place *place)
+    const struct ref_place *place)
 {
 	return stack_look_begin(look, v->repo.stacks, place->worktree,
 	    place->dirfd, STACK_WORK_MAX);
 }
 
-int verify_find_in_stack(struct verify *v, const struct verify_place *place,
+int verify_find_in_stack(struct verify *v, const struct ref_place *place,
     const char *name, struct stack_found *found)
 {
 	struct stack_look look;
@@ -343,7 +342,7 @@ static int ends_with_value(void *arg, const struct reftable_record *log)
 	return 1;
 }
 
-int verify_has_log_in_stack(struct verify *v, const struct verify_place *place,
+int verify_has_log_in_stack(struct verify *v, const struct ref_place *place,
     const char *name)
 {
 	bool has = false;

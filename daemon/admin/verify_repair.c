@@ -32,7 +32,7 @@
 
 /* Git's lock and no token, because refd may never have served the
  * repository. */
-static int lock_take(struct verify *v, const struct verify_place *place,
+static int lock_take(struct verify *v, const struct ref_place *place,
     const char *name, struct edit *e)
 {
 	*e = (struct edit){ .sys = v->sys,
@@ -92,7 +92,7 @@ static int put_value(struct verify *v, struct edit *e, mode_t mode,
 }
 
 /* Whatever is found as FOUND_REF_BROKEN can be repaired. */
-static bool is_broken(struct verify *v, const struct verify_place *place,
+static bool is_broken(struct verify *v, const struct ref_place *place,
     const char *name)
 {
 	const struct verify_subject again = { verify_ref, *place, name };
@@ -110,7 +110,7 @@ static bool is_broken(struct verify *v, const struct verify_place *place,
 
 /* A HEAD that is missing, and a value in packed-refs, have no file, so nothing
  * is saved. */
-static int save(struct verify *v, const struct verify_place *place,
+static int save(struct verify *v, const struct ref_place *place,
     const char *name, char saved[SAVED_PATH_MAX])
 {
 	struct sys_stat st;
@@ -126,7 +126,7 @@ static int save(struct verify *v, const struct verify_place *place,
 	return r == 0 ? sync_parent(v, v->repo.fd, saved) : r;
 }
 
-static int restore(struct verify *v, const struct verify_place *place,
+static int restore(struct verify *v, const struct ref_place *place,
     struct edit *e, mode_t mode, struct verify_value *value,
     char saved[SAVED_PATH_MAX])
 {
@@ -166,7 +166,7 @@ static char *say_failed(int r)
 	return repo_why("not repaired: %s", leftover_locks_why(r));
 }
 
-static char *repair_ref(struct verify *v, const struct verify_place *place,
+static char *repair_ref(struct verify *v, const struct ref_place *place,
     const char *name, bool *done)
 {
 	char saved[SAVED_PATH_MAX], hex[REFD_OID_MAX_HEX + 1], *said;
@@ -203,7 +203,7 @@ static char *repair_ref(struct verify *v, const struct verify_place *place,
 
 /* ---- a log ---- */
 
-static char *repair_log(struct verify *v, const struct verify_place *place,
+static char *repair_log(struct verify *v, const struct ref_place *place,
     const char *name, bool *done)
 {
 	char path[REFD_PATH_MAX], saved[SAVED_PATH_MAX];
@@ -236,7 +236,7 @@ static char *repair_log(struct verify *v, const struct verify_place *place,
 	    repo_why("%zu bytes cut off; the old log is %s", cut, saved);
 }
 
-static char *remove_log(struct verify *v, const struct verify_place *place,
+static char *remove_log(struct verify *v, const struct ref_place *place,
     const char *name, bool *done)
 {
 	char path[REFD_PATH_MAX];
@@ -266,7 +266,7 @@ static char *remove_log(struct verify *v, const struct verify_place *place,
 
 static char *repair_packed_new(struct verify *v, bool *done)
 {
-	const struct verify_place common = { v->repo.fd, "" };
+	const struct ref_place common = { v->repo.fd, "" };
 	char saved[SAVED_PATH_MAX];
 	struct edit e;
 	int r;

@@ -13,7 +13,6 @@
  * Failures: PATH is no repository, or has another format of refs. A part that
  * cannot be read is a finding, and the other parts are checked.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -30,7 +29,7 @@
 /* At this number, the suspects are checked again before the walk goes on. */
 #define SUSPECTS_MAX 4096
 
-const char *verify_ref_name(const struct verify_place *place, const char *name,
+const char *verify_ref_name(const struct ref_place *place, const char *name,
     char buf[REFD_PATH_MAX])
 {
 	if (place->worktree[0] == '\0')
@@ -126,7 +125,7 @@ void verify_check_again(struct verify *v)
 }
 
 void verify_check(struct verify *v, verify_check_fn *check,
-    const struct verify_place *place, const char *name)
+    const struct ref_place *place, const char *name)
 {
 	struct verify_subject s = { check, *place, name };
 
@@ -148,76 +147,34 @@ void verify_check(struct verify *v, verify_check_fn *check,
 
 /* ---- the places ---- */
 
-static void verify_place(struct verify *v, const struct verify_place *place)
+static void verify_place(struct verify *v, const struct ref_place *place)
 {
 	verify_check(v, verify_ref, place, "HEAD");
 	verify_check(v, verify_lock, place, "HEAD");
 	verify_walk_refs(v, place);
 }
 
-static int add_worktree(struct verify *v, const char *id)
-{
-	struct verify_place *grown;
-	char *copy;
-	int fd;
-
-	fd = repo_open_worktree(v->sys, &v->repo, id);
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	grown = realloc(v->worktrees, (v->nr_worktrees + 1) * sizeof(*grown));
-	if (grown != NULL)
-		v->worktrees = grown;
-	copy = strdup(id);
-	if (grown == NULL || copy == NULL) {
-		SYS(v->sys, close, fd);
-		free(copy);
-		return -ENOMEM;
-	}
-	grown[v->nr_worktrees++] = (struct verify_place){ fd, copy };
-	return 0;
-}
-
-static int find_worktrees(struct verify *v)
-{
-	struct sys_dirent entry;
-	struct sys_dir *dir;
-	int r;
-
-	r = SYS(v->sys, dir_open, v->repo.fd, "worktrees", &dir);
-	if (r < 0)
-		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
-	while ((r = SYS(v->sys, dir_next, dir, &entry)) > 0)
-		if ((r = add_worktree(v, entry.name)) < 0)
-			break;
-	SYS(v->sys, dir_close, dir);
-	return r;
-}
-
 static void verify_all_reftables(struct verify *v)
 {
-	const struct verify_place common = { v->repo.fd, "" };
 	size_t i;
 
-	verify_reftables(v, &common);
-	for (i = 0; i < v->nr_worktrees; i++)
-		verify_reftables(v, &v->worktrees[i]);
+	for (i = 0; i < v->places.nr; i++)
+		verify_reftables(v, &v->places.list[i]);
 	verify_check_again(v);
 }
 
 static void verify_all(struct verify *v)
 {
-	const struct verify_place common = { v->repo.fd, "" };
+	const struct ref_place *common = v->places.list;
 	size_t i;
 
-	verify_place(v, &common);
-	verify_check(v, verify_lock, &common, "packed-refs");
-	for (i = 0; i < v->nr_worktrees; i++)
-		verify_place(v, &v->worktrees[i]);
-	verify_check(v, verify_packed, &common, "packed-refs");
+	for (i = 0; i < v->places.nr; i++)
+		verify_place(v, &v->places.list[i]);
+	verify_check(v, verify_lock, common, "packed-refs");
+	verify_check(v, verify_packed, common, "packed-refs");
 	verify_walk_packed(v);
-	verify_walk_logs(v, &common);
-	for (i = 0; i < v->nr_worktrees; i++)
-		verify_walk_logs(v, &v->worktrees[i]);
+	for (i = 0; i < v->places.nr; i++)
+		verify_walk_logs(v, &v->places.list[i]);
 	verify_check_again(v);
 }
 
@@ -326,14 +283,10 @@ static void close_all(struct verify *v)
 {
 	size_t i;
 
-	for (i = 0; i < v->nr_worktrees; i++) {
-		SYS(v->sys, close, v->worktrees[i].dirfd);
-		free((char *)(uintptr_t)v->worktrees[i].worktree);
-	}
 	for (i = 0; i < v->nr_deferred; i++)
 		free(v->deferred[i]);
 	free(v->deferred);
-	free(v->worktrees);
+	lock_places_close(&v->places, v->sys);
 	free(v->suspects);
 	packed_snapshot_put(v->snap);
 	packed_free(v->repo.packed);
@@ -352,11 +305,12 @@ static void close_all(struct verify *v)
 static int verify_opened(struct verify *v, char **why)
 {
 	bool lost, malformed;
+	size_t left = SIZE_MAX;
 	int r;
 
 	r = read_config(v, &lost, &malformed, why);
 	if (r == 0)
-		r = find_worktrees(v);
+		r = lock_places_open(&v->places, v->sys, &v->repo, &left);
 	if (r < 0)
 		return r;
 	verify_journal_open(v);

@@ -169,7 +169,7 @@ void verify_rows_read_on(struct verify_rows *rows)
 		read_after(rows, rows->newest);
 }
 
-int verify_each_row(struct verify *v, const struct verify_place *place,
+int verify_each_row(struct verify *v, const struct ref_place *place,
     const char *name, fold_member_fn *fn, void *arg)
 {
 	const struct fold_ref *ref;

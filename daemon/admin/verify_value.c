@@ -17,7 +17,7 @@
 
 struct verify_search {
 	struct verify *v;
-	const struct verify_place *place;
+	const struct ref_place *place;
 	const char *name;
 	/* From the journal. */
 	bool has_record;
@@ -118,7 +118,7 @@ static bool is_head(const char *name)
 	return strcmp(slash != NULL ? slash + 1 : name, "HEAD") == 0;
 }
 
-int verify_last_value(struct verify *v, const struct verify_place *place,
+int verify_last_value(struct verify *v, const struct ref_place *place,
     const char *name, struct verify_value *value)
 {
 	struct verify_search s = { .v = v, .place = place, .name = name };

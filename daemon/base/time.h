@@ -16,8 +16,19 @@
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_S  INT64_C(1000000000)
 
+/* From 1901 to 2255. A file may have any time, and nanoseconds end in 2262. A
+ * time that wraps would make a young lock the oldest of all. So a time outside
+ * counts as the nearest one inside, from where a sum with some years, or the
+ * distance to the present, is still a number. */
+#define TIME_FIRST_S INT64_C(-2147483648)
+#define TIME_LAST_S  INT64_C(9000000000)
+
 static inline int64_t time_ns(struct timespec ts)
 {
+	if (ts.tv_sec < TIME_FIRST_S)
+		return TIME_FIRST_S * NS_PER_S;
+	if (ts.tv_sec >= TIME_LAST_S)
+		return TIME_LAST_S * NS_PER_S;
 	return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 

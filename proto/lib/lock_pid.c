@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #define LOCK_SUFFIX ".lock"
+/* In stat, counted from the state, which follows the name. */
+#define FIELDS_BEFORE_START 19
 
 static bool has_suffix(const char *file, const char *suffix)
 {
@@ -41,7 +43,7 @@ size_t lock_file_len(const char *name)
 	    0;
 }
 
-long lock_pid_parse(const char *data, size_t len)
+static long parse(const char *data, size_t len)
 {
 	static const char word[] = "pid ";
 	size_t at = sizeof(word) - 1;
@@ -94,30 +96,54 @@ static bool belongs_to(long pid, uid_t uid)
 	return stat(path, &st) == 0 && st.st_uid == uid;
 }
 
-struct lock_holder lock_pid_named(int fd)
+long lock_pid_read(int fd, uid_t *owner)
 {
-	struct lock_holder h = { .pid = 0 };
 	char text[LOCK_PID_BYTES + 1];
-	struct stat st = { .st_mode = 0 };
+	struct stat st;
 	ssize_t len = -1;
 
 	if (fd < 0)
-		return h;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return 0;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+		*owner = st.st_uid;
 		len = read(fd, text, sizeof(text));
+	}
 	close(fd);
-	if (len > 0)
-		h.pid = lock_pid_parse(text, (size_t)len);
+	return len > 0 ? parse(text, (size_t)len) : 0;
+}
+
+struct lock_holder lock_pid_named(int fd)
+{
+	uid_t owner = 0;
+	struct lock_holder h = { .pid = lock_pid_read(fd, &owner) };
+
 	if (h.pid != 0 && has_ended(h.pid))
 		h.verdict = HOLDER_ENDED;
-	else if (h.pid != 0 && belongs_to(h.pid, st.st_uid))
+	else if (h.pid != 0 && belongs_to(h.pid, owner))
 		h.verdict = HOLDER_RUNS;
 	else
 		h.pid = 0;
 	return h;
 }
 
-/* ---- the search ---- */
+/* ---- processes ---- */
+
+/* The name is in parentheses and can contain anything, so the last parenthesis
+ * counts. */
+uint64_t lock_pid_started(const char *stat)
+{
+	const char *at = strrchr(stat, ')');
+	int i;
+
+	if (at == NULL || at[1] != ' ')
+		return 0;
+	at += 2;
+	for (i = 0; i < FIELDS_BEFORE_START && at != NULL; i++) {
+		at = strchr(at, ' ');
+		at = at != NULL ? at + 1 : NULL;
+	}
+	return at != NULL ? strtoull(at, NULL, 10) : 0;
+}
 
 long lock_pid_search(bool (*is)(const char *proc, const void *arg),
     const void *arg)

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "proto/limits.h"
 
@@ -45,20 +46,24 @@ struct lock_holder {
 bool lock_pid_is(const char *file);
 /* The length of <file> in NAME, "<file>.lock"; 0: NAME is no lock. */
 size_t lock_file_len(const char *name);
-/* The process in the content of the file; 0: malformed. */
-long lock_pid_parse(const char *data, size_t len);
 /* The path of the file beside LOCK, "<file>.lock". -EINVAL: LOCK has a
  * different form. -ENAMETOOLONG. */
 int lock_pid_path(char path[REFD_PATH_MAX], const char *lock);
 /* Opens the file beside LOCK. Negative: there is none. */
 int lock_pid_open(const char *lock);
 
-/* The holder that git named in the file open as FD, which is closed; negative:
- * there is no file. */
+/* The process in the file open as FD, which is closed, and the owner of the
+ * file. 0: malformed, or FD is negative because there is no file. */
+long lock_pid_read(int fd, uid_t *owner);
+/* The holder that git named in the file open as FD, as above. */
 struct lock_holder lock_pid_named(int fd);
 /* The holder of the lock with the numbers DEV and INO: a visible process that
  * has the lock open, or else as lock_pid_named(FD). */
 struct lock_holder lock_pid_find(uint64_t dev, uint64_t ino, int fd);
+/* The start of a process in clock ticks since the boot, from STAT, the content
+ * of its file stat in /proc. A process is known by its number and its start. 0:
+ * malformed. */
+uint64_t lock_pid_started(const char *stat);
 /* The first visible process for which IS is true; 0: none. PROC is its
  * directory in /proc. */
 long lock_pid_search(bool (*is)(const char *proc, const void *arg),

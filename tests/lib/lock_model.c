@@ -113,8 +113,6 @@ static void name_itself(struct model *m)
 	if (m->pid_file != 0)
 		return;
 	m->pid_file = new_inode(m, l->id, l->uid);
-	m->inodes[m->pid_file].is_pid_file = true;
-	m->inodes[m->pid_file].pid = l - m->lives + 1;
 }
 
 static void release(struct model *m)
@@ -328,21 +326,15 @@ static ssize_t fake_pread(const struct sys *sys, int fd, void *buf, size_t len,
     off_t offset)
 {
 	struct model *m = enter(sys);
-	char named[32];
 	const char *text = m->proc.text;
 	size_t nr;
 	int i;
 
-	if (fd == PROC_FD) {
-		for (i = 0; i < PIDS && m->lives[i].id != m->proc.id; i++)
-			;
-		if (i == PIDS)
-			return -ESRCH;
-	} else {
-		snprintf(named, sizeof(named), "pid %ld\n",
-		    m->inodes[m->fds[fd]].pid);
-		text = named;
-	}
+	ck_assert_int_eq(fd, PROC_FD);
+	for (i = 0; i < PIDS && m->lives[i].id != m->proc.id; i++)
+		;
+	if (i == PIDS)
+		return -ESRCH;
 	nr = strlen(text);
 	nr = (size_t)offset < nr ? nr - (size_t)offset : 0;
 	nr = nr < len ? nr : len;

@@ -43,8 +43,6 @@ struct inode {
 	uint64_t holder; /* life.id; 0: it released the lock */
 	uint32_t uid;
 	unsigned nlink, opens;
-	bool is_pid_file;
-	long pid; /* in a pid file */
 };
 
 struct model {

@@ -1,9 +1,9 @@
 /*
  * Proves that refd reads the process in git's "<file>~pid.lock" as git does,
  * names no process of another user, and reads only a small regular file. A
- * process that has the lock open is the holder, whomever git named. A wrong
- * time of a lock does not make the lock younger than the clock of the file
- * system says.
+ * process that has the lock open is the holder, whomever git named. The start
+ * of a process is read, whatever the name of the process. A wrong time of a
+ * lock does not make the lock younger than the clock of the file system says.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -39,11 +39,36 @@ static const struct {
 	{ "pid 000000000000000000000000000000000000000001\n", 0 },
 };
 
+static void path_of(char path[4200], const char *name)
+{
+	snprintf(path, 4200, "%s/%s", tmp_root, name);
+}
+
 START_TEST(contents_are_gits)
 {
-	const char *text = contents[_i].text;
+	char lock[4200];
+	uid_t owner = 1;
 
-	ck_assert_int_eq(lock_pid_parse(text, strlen(text)), contents[_i].pid);
+	path_of(lock, "x.lock");
+	tmp_put("x~pid.lock", contents[_i].text);
+	ck_assert_int_eq(lock_pid_read(lock_pid_open(lock), &owner),
+	    contents[_i].pid);
+	ck_assert_uint_eq(owner, geteuid());
+}
+END_TEST
+
+/* A process chooses its own name. */
+START_TEST(the_start_of_a_process)
+{
+	static const char after[] =
+	    " S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21";
+	char stat[100];
+
+	ck_assert_uint_eq(lock_pid_started(""), 0);
+	ck_assert_uint_eq(lock_pid_started("1 (x)"), 0);
+	ck_assert_uint_eq(lock_pid_started("1 (x) S 2 3"), 0);
+	snprintf(stat, sizeof(stat), "1 (a) S 7)%s 999 23\n", after);
+	ck_assert_uint_eq(lock_pid_started(stat), 999);
 }
 END_TEST
 
@@ -63,11 +88,6 @@ START_TEST(names_are_gits)
 	ck_assert_uint_eq(lock_file_len("x.locks"), 0);
 }
 END_TEST
-
-static void path_of(char path[4200], const char *name)
-{
-	snprintf(path, 4200, "%s/%s", tmp_root, name);
-}
 
 static struct lock_holder read_beside(void)
 {
@@ -169,6 +189,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
 	tcase_add_loop_test(tc, contents_are_gits, 0,
 	    sizeof(contents) / sizeof(contents[0]));
+	tcase_add_test(tc, the_start_of_a_process);
 	tcase_add_test(tc, names_are_gits);
 	tcase_add_test(tc, a_process_runs_or_has_ended);
 	tcase_add_test(tc, a_hostile_file_names_nobody);

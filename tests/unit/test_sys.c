@@ -2,7 +2,8 @@
  * Proves the kernel's table and the helpers on it. Failures come back as
  * negative errno. Whole files are read whatever size fstat returned. Parents
  * are made with the requested mode, and a file on the way is reported. A FIFO
- * blocks no caller. No path with dots leads out of its directory.
+ * blocks no caller. No path with dots leads out of its directory. A time that
+ * does not fit nanoseconds is the nearest one that does.
  */
 #include <check.h>
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include "daemon/base/sys.h"
+#include "daemon/base/time.h"
 #include "tests/lib/suite.h"
 
 static const struct sys *sys = &sys_kernel;
@@ -350,6 +352,36 @@ START_TEST(clocks_run_and_sleep_takes_its_time)
 }
 END_TEST
 
+/* Nanoseconds end in 2262, and some file systems go further in both
+ * directions. */
+START_TEST(a_time_of_a_file_never_wraps)
+{
+	static const struct {
+		time_t set;
+		int64_t ns;
+	} times[] = {
+		{ 1700000000, 1700000000 * NS_PER_S + 5 },
+		{ -1, -NS_PER_S + 5 },
+		{ TIME_LAST_S - 1, (TIME_LAST_S - 1) * NS_PER_S + 5 },
+		{ 9223372037, TIME_LAST_S * NS_PER_S },
+		{ 18446744073, TIME_LAST_S * NS_PER_S },
+		{ INT64_MAX, TIME_LAST_S * NS_PER_S },
+		{ -9223372037, TIME_FIRST_S * NS_PER_S },
+		{ INT64_MIN, TIME_FIRST_S * NS_PER_S },
+	};
+	const struct timespec t = { times[_i].set, 5 }, both[] = { t, t };
+	struct sys_stat st;
+	struct stat kept;
+
+	ck_assert_int_eq(time_ns(t), times[_i].ns);
+	put("f", "");
+	ck_assert_int_eq(utimensat(rootfd, "f", both, 0), 0);
+	ck_assert_int_eq(fstatat(rootfd, "f", &kept, 0), 0);
+	ck_assert_int_eq(SYS(sys, lstatat, rootfd, "f", &st), 0);
+	ck_assert_int_eq(st.mtime_ns, time_ns(kept.st_mtim));
+}
+END_TEST
+
 START_TEST(a_file_is_read_whole_and_terminated)
 {
 	char *buf;
@@ -493,6 +525,7 @@ int main(void)
 	tcase_add_test(tc, a_directory_is_listed_without_dots);
 	tcase_add_test(tc, a_descriptor_tells_its_path);
 	tcase_add_test(tc, clocks_run_and_sleep_takes_its_time);
+	tcase_add_loop_test(tc, a_time_of_a_file_never_wraps, 0, 8);
 	tcase_add_test(tc, a_file_is_read_whole_and_terminated);
 	tcase_add_test(tc, a_size_that_lies_does_not_matter);
 	tcase_add_test(tc, what_is_no_file_is_told);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/time.h"
 #include "daemon/store/refs/dead_lock.h"
 #include "tests/lib/suite.h"
 
@@ -203,6 +204,19 @@ START_TEST(nothing_was_set)
 }
 END_TEST
 
+/* Such a time in nanoseconds would wrap, and the lock would look oldest. */
+START_TEST(a_time_of_the_far_future)
+{
+	static const int64_t late_s[] = { 9000000000, 9223372036, 9223372037,
+		18446744073, INT64_MAX };
+	struct machine m;
+
+	boot(&m);
+	ck_assert(
+	    !is_older(&m, time_ns((struct timespec){ .tv_sec = late_s[_i] })));
+}
+END_TEST
+
 /* A clock that is wrong once is no clock to believe. */
 START_TEST(the_clock_was_set)
 {
@@ -327,6 +341,7 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, histories);
 	tcase_add_test(tc, nothing_was_set);
+	tcase_add_loop_test(tc, a_time_of_the_far_future, 0, 5);
 	tcase_add_loop_test(tc, the_clock_was_set, 0, 4);
 	tcase_add_test(tc, set_meanwhile);
 	tcase_add_test(tc, a_late_stamp);

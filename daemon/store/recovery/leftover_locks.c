@@ -3,17 +3,15 @@
  *
  * The happy path: stage/ holds nothing old, and the search ends there. After a
  * crash the link count of a token shows that locks stand, so the search walks
- * once through all trees that can have a lock. Every "*.lock" with the inode of
- * a token is refd's. Other users can make directories, tokens and locks there,
- * in any number and at any depth. So the walk takes no path longer than the
- * path of a lock, and has one buffer for all paths.
+ * once through all places that can have a lock (lock_walk.h). Every "*.lock"
+ * with the inode of a token is refd's.
  *
  * refd makes only files in stage/, but e2fsck and administrators make
  * directories. So a directory in stage/ is nobody's lock, and stays.
  *
  * Failures: a lock might be missed if a directory cannot be read, so the search
  * ends with the errno. Other repositories wait meanwhile, so a search of more
- * than LEFTOVER_LOCKS_WORK ends too. A foreign lock, or a ref with a name that
+ * than LOCK_WALK_WORK ends too. A foreign lock, or a ref with a name that
  * ends in ".lock", has a different inode and is never touched. Below a mount,
  * or in another subvolume of btrfs, an inode number may equal the number of a
  * token, so the devices are compared too.
@@ -26,7 +24,6 @@
  */
 #include "daemon/store/recovery/leftover_locks.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +35,7 @@
 #include "daemon/store/refs/token.h"
 #include "daemon/store/tables/stack/stack.h"
 #include "proto/lib/array.h"
+#include "proto/lib/lock_pid.h"
 #include "proto/limits.h"
 
 /* The number of no batch. */
@@ -47,32 +45,14 @@ struct token_inode {
 	uint64_t token, ino;
 };
 
-/* The longest ref, with ".lock". */
-#define LOCK_PATH_MAX (REFD_REFNAME_MAX + sizeof(".lock"))
-
 struct lock_search {
 	struct leftover_locks *leftover;
 	struct token_inode *tokens; /* by inode, when all are found */
 	size_t nr, size;
-	uint64_t dev;             /* the device of the tokens */
-	bool orphans;             /* looked for outside of reftable/ */
-	bool has_orphans;         /* found, anywhere */
-	char path[LOCK_PATH_MAX]; /* the current path of the walk */
-	size_t left;              /* of LEFTOVER_LOCKS_WORK */
+	uint64_t dev;     /* the device of the tokens */
+	bool orphans;     /* looked for outside of reftable/ */
+	bool has_orphans; /* found, anywhere */
 };
-
-/* An entry costs 1. To open a directory costs more with a longer path, and an
- * open worktree keeps a descriptor, so both cost more. */
-#define PATH_BYTES_OF_WORK 32
-#define WORKTREE_WORK      1000
-
-static int spend(size_t *left, size_t work)
-{
-	if (*left < work)
-		return -EUSERS;
-	*left -= work;
-	return 0;
-}
 
 const char *leftover_locks_why(int err)
 {
@@ -164,8 +144,11 @@ static int remember_list(struct leftover_locks *leftover, const char *name)
 	return remember_number(&leftover->listed, batch);
 }
 
-static int remember_token(struct lock_search *s, const char *name)
+/* lock_file_fn, as all that follow. */
+static int remember_token(void *arg, const struct lock_file *f)
 {
+	struct lock_search *s = arg;
+	const char *name = f->path;
 	struct token_inode *grown;
 	struct sys_stat st;
 	uint64_t id;
@@ -176,7 +159,7 @@ static int remember_token(struct lock_search *s, const char *name)
 		return 0;
 	r = SYS(s->leftover->sys, lstatat, s->leftover->repo->stage_fd, name,
 	    &st);
-	if (r < 0 || S_ISDIR(st.mode))
+	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	if (token_parse_name(name, &id, &k) < 0) {
 		r = remember_list(s->leftover, name);
@@ -205,60 +188,20 @@ static int compare_inodes(const void *va, const void *vb)
 	return (a->ino > b->ino) - (a->ino < b->ino);
 }
 
-static int each_entry(const struct sys *sys, int dirfd, const char *path,
-    size_t *left, int (*cb)(void *arg, const struct sys_dirent *entry),
-    void *arg)
+static int find_old_entry(void *arg, const struct lock_file *f)
 {
-	struct sys_dirent entry;
-	struct sys_dir *dir;
-	int r;
-
-	r = SYS(sys, dir_open, dirfd, path, &dir);
-	if (r < 0)
-		return r == -ENOENT || r == -ENOTDIR || r == -ELOOP ? 0 : r;
-	while ((r = SYS(sys, dir_next, dir, &entry)) > 0) {
-		r = spend(left, 1);
-		if (r == 0)
-			r = cb(arg, &entry);
-		if (r < 0)
-			break;
-	}
-	SYS(sys, dir_close, dir);
-	return r;
-}
-
-static int token_entry(void *arg, const struct sys_dirent *entry)
-{
-	return remember_token(arg, entry->name);
-}
-
-static int find_old_entry(void *arg, const struct sys_dirent *entry)
-{
-	return entry->type == DT_DIR ||
-		leftover_locks_is_live(arg, entry->name) ?
-	    0 :
-	    -EEXIST;
+	return leftover_locks_is_live(arg, f->path) ? 0 : -EEXIST;
 }
 
 int leftover_locks_any(const struct sys *sys, const struct repo *repo,
     struct live_batches live)
 {
-	size_t left = LEFTOVER_LOCKS_WORK;
+	size_t left = LOCK_WALK_WORK;
 	int r =
-	    each_entry(sys, repo->stage_fd, ".", &left, find_old_entry, &live);
+	    lock_walk_dir(sys, repo->stage_fd, &left, find_old_entry, &live);
 
 	return r == -EEXIST ? 1 : r;
 }
-
-/* The walk is in a directory below DIRFD, and names in this directory begin at
- * LEN of the search's path. */
-struct lock_walk {
-	struct lock_search *search;
-	int dirfd;
-	const char *worktree;
-	size_t len;
-	bool deep;
-};
 
 /* Takes over the path, also after a failure. */
 static int add_lock(struct leftover_locks *leftover,
@@ -280,46 +223,29 @@ static int add_lock(struct leftover_locks *leftover,
 
 /* INO: 0, or that of a lock without its token. */
 static int remember_lock(struct lock_search *s, uint64_t token, uint64_t ino,
-    const struct lock_walk *w)
+    const struct lock_file *f)
 {
 	const struct leftover_lock lock = { .token = token,
 		.ino = ino,
-		.dirfd = w->dirfd,
-		.worktree = w->worktree,
-		.path = strndup(s->path, strlen(s->path) - 5) };
+		.dirfd = f->place->dirfd,
+		.worktree = f->place->worktree,
+		.path = strndup(f->path, lock_file_len(f->path)) };
 
 	return add_lock(s->leftover, &lock);
 }
 
-/* The directory entry at the walk's path has the inode number of TOKEN. 0 or
- * negative errno. */
-static int remember_if_linked(const struct lock_walk *w,
-    const struct token_inode *token)
+/* Can the lock at PATH be refd's without its token? At the top of a git-dir
+ * refd locks packed-refs and refs in capitals. Git gives config.lock the mode
+ * of config, so its mode tells nothing. */
+static bool can_be_orphan(const struct lock_search *s, const char *path)
 {
-	struct lock_search *s = w->search;
-	struct sys_stat st;
-	int r;
-
-	r = SYS(s->leftover->sys, lstatat, w->dirfd, s->path, &st);
-	if (r < 0)
-		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
-	if (st.dev != s->dev || st.ino != token->ino)
-		return 0;
-	return remember_lock(s, token->token, 0, w);
-}
-
-/* Can the lock at the search's path be refd's without its token? At the top of
- * a git-dir refd locks packed-refs and refs in capitals. Git gives config.lock
- * the mode of config, so its mode tells nothing. */
-static bool can_be_orphan(const struct lock_search *s)
-{
-	if (strncmp(s->path, STACK_DIRECTORY "/",
-		strlen(STACK_DIRECTORY "/")) == 0)
+	if (strncmp(path, STACK_DIRECTORY "/", strlen(STACK_DIRECTORY "/")) ==
+	    0)
 		return true;
 	return s->orphans &&
-	    (strncmp(s->path, "refs/", strlen("refs/")) == 0 ||
-		(s->path[0] >= 'A' && s->path[0] <= 'Z') ||
-		strcmp(s->path, "packed-refs.lock") == 0);
+	    (strncmp(path, "refs/", strlen("refs/")) == 0 ||
+		(path[0] >= 'A' && path[0] <= 'Z') ||
+		strcmp(path, "packed-refs.lock") == 0);
 }
 
 static bool is_orphan(const struct sys_stat *st)
@@ -327,26 +253,27 @@ static bool is_orphan(const struct sys_stat *st)
 	return st->mode == (S_IFREG | TOKEN_MODE) && st->size == 0;
 }
 
-/* Is the entry a lock of refd without its token? No other program makes an
- * empty lock of a ref with this mode, so the mode tells. */
-static int remember_if_orphan(const struct lock_walk *w)
+/* No other program makes an empty lock of a ref with the mode of a token, so
+ * the mode tells that a lock without its token is refd's. */
+static int remember_if_ours(void *arg, const struct lock_file *f)
 {
-	struct lock_search *s = w->search;
-	struct sys_stat st;
-	int r;
+	struct lock_search *s = arg;
+	const struct token_inode key = { .ino = f->st.ino }, *token;
 
-	r = SYS(s->leftover->sys, lstatat, w->dirfd, s->path, &st);
-	if (r < 0)
-		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
-	if (!is_orphan(&st))
+	token = s->nr == 0 || f->st.dev != s->dev ?
+	    NULL :
+	    bsearch(&key, s->tokens, s->nr, sizeof(key), compare_inodes);
+	if (token != NULL)
+		return remember_lock(s, token->token, 0, f);
+	if (!can_be_orphan(s, f->path) || !is_orphan(&f->st))
 		return 0;
 	s->has_orphans = true;
-	return remember_lock(s, NO_TOKEN, st.ino, w);
+	return remember_lock(s, NO_TOKEN, f->st.ino, f);
 }
 
-static int staged_entry(void *arg, const struct sys_dirent *entry)
+static int staged_entry(void *arg, const struct lock_file *f)
 {
-	return remember_number(arg, entry->ino);
+	return remember_number(arg, f->ino);
 }
 
 /* The token of a live batch is in stage/, so its locks are no orphans. stage/
@@ -356,11 +283,11 @@ static int drop_live_orphans(struct lock_search *s)
 	struct leftover_locks *leftover = s->leftover;
 	struct leftover_lock *lock = leftover->locks;
 	struct leftover_numbers staged = { 0 };
-	size_t i, nr = 0, left = LEFTOVER_LOCKS_WORK;
+	size_t i, nr = 0, left = LOCK_WALK_WORK;
 	int r = 0;
 
 	if (s->has_orphans)
-		r = each_entry(leftover->sys, leftover->repo->stage_fd, ".",
+		r = lock_walk_dir(leftover->sys, leftover->repo->stage_fd,
 		    &left, staged_entry, &staged);
 	array_sort_u64(staged.items, staged.nr);
 	for (i = 0; i < leftover->nr_locks && r == 0; i++) {
@@ -374,97 +301,6 @@ static int drop_live_orphans(struct lock_search *s)
 		leftover->nr_locks = nr;
 	free(staged.items);
 	return r;
-}
-
-static int walk_dir(const struct lock_walk *from, size_t len);
-
-static int walk_entry(void *arg, const struct sys_dirent *entry)
-{
-	struct lock_walk *w = arg;
-	struct lock_search *s = w->search;
-	struct token_inode key = { .ino = entry->ino }, *token;
-	size_t nr = strlen(entry->name), len = w->len + nr;
-	int r;
-
-	if (len >= sizeof(s->path))
-		return 0;
-	if (w->len > 0)
-		s->path[w->len - 1] = '/';
-	memcpy(s->path + w->len, entry->name, nr + 1);
-	if (entry->type == DT_DIR || entry->type == DT_UNKNOWN) {
-		r = w->deep ? walk_dir(w, len) : 0;
-		if (r < 0 || entry->type == DT_DIR)
-			return r;
-		s->path[len] = '\0';
-	}
-	if (len < 5 || strcmp(s->path + len - 5, ".lock") != 0)
-		return 0;
-	token = s->nr == 0 ?
-	    NULL :
-	    bsearch(&key, s->tokens, s->nr, sizeof(key), compare_inodes);
-	if (token != NULL)
-		return remember_if_linked(w, token);
-	return can_be_orphan(s) ? remember_if_orphan(w) : 0;
-}
-
-/* Walks the first LEN bytes of the search's path; 0: DIRFD itself. */
-static int walk_dir(const struct lock_walk *from, size_t len)
-{
-	struct lock_walk w = *from;
-	size_t *left = &w.search->left;
-	int r = spend(left, len / PATH_BYTES_OF_WORK);
-
-	if (r < 0)
-		return r;
-	w.len = len > 0 ? len + 1 : 0;
-	return each_entry(w.search->leftover->sys, w.dirfd,
-	    len > 0 ? w.search->path : ".", left, walk_entry, &w);
-}
-
-/* Walks every place of one git-dir that can hold the lock of a ref. */
-static int walk_git_dir(struct lock_search *s, int dirfd, const char *worktree)
-{
-	struct lock_walk w = { .search = s,
-		.dirfd = dirfd,
-		.worktree = worktree };
-	int r;
-
-	r = walk_dir(&w, 0);
-	if (r == 0) {
-		strcpy(s->path, STACK_DIRECTORY);
-		r = walk_dir(&w, strlen(s->path));
-	}
-	w.deep = true;
-	strcpy(s->path, "refs");
-	return r < 0 ? r : walk_dir(&w, strlen(s->path));
-}
-
-static int worktree_entry(void *arg, const struct sys_dirent *entry)
-{
-	struct lock_search *s = arg;
-	struct leftover_locks *leftover = s->leftover;
-	struct leftover_worktree *grown;
-	char *id;
-	int fd = spend(&s->left, WORKTREE_WORK);
-
-	if (fd < 0)
-		return fd;
-	fd = repo_open_worktree(leftover->sys, leftover->repo, entry->name);
-	if (fd < 0)
-		return fd == -ENOTDIR || fd == -ENOENT || fd == -ELOOP ? 0 : fd;
-	grown = realloc(leftover->worktrees,
-	    (leftover->nr_worktrees + 1) * sizeof(*grown));
-	if (grown != NULL)
-		leftover->worktrees = grown;
-	id = strdup(entry->name);
-	if (grown == NULL || id == NULL) {
-		SYS(leftover->sys, close, fd);
-		free(id);
-		return -ENOMEM;
-	}
-	grown[leftover->nr_worktrees].fd = fd;
-	grown[leftover->nr_worktrees++].id = id;
-	return walk_git_dir(s, fd, id);
 }
 
 static int compare_lock(uint64_t token, const char *worktree, const char *path,
@@ -505,25 +341,22 @@ void leftover_locks_sort(struct leftover_locks *leftover)
 int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
     struct repo *repo, struct live_batches live, bool orphans)
 {
-	struct lock_search s = { .leftover = leftover,
-		.left = LEFTOVER_LOCKS_WORK,
-		.orphans = orphans };
+	struct lock_search s = { .leftover = leftover, .orphans = orphans };
 	bool needed = repo_has_reftable(sys, repo);
+	size_t left = LOCK_WALK_WORK;
 	int r;
 
 	memset(leftover, 0, sizeof(*leftover));
 	leftover->sys = sys;
 	leftover->repo = repo;
 	leftover->live = live;
-	r = each_entry(sys, repo->stage_fd, ".", &s.left, token_entry, &s);
+	r = lock_walk_dir(sys, repo->stage_fd, &left, remember_token, &s);
 	if (s.nr > 0)
 		qsort(s.tokens, s.nr, sizeof(*s.tokens), compare_inodes);
 	needed = needed || leftover->open.nr > 0;
 	if (r == 0 && (needed || orphans)) {
-		r = walk_git_dir(&s, repo->fd, "");
-		if (r == 0)
-			r = each_entry(sys, repo->fd, "worktrees", &s.left,
-			    worktree_entry, &s);
+		r = lock_walk(sys, repo, &leftover->places, &left,
+		    remember_if_ours, &s);
 		/* Without NEEDED, only orphans were looked for. The refs of the
 		 * repository are right with and without orphans, so the
 		 * repository need not wait until all directories can be
@@ -573,21 +406,17 @@ bool leftover_locks_has_list(const struct leftover_locks *leftover,
 int leftover_locks_add(struct leftover_locks *leftover, uint64_t token,
     const char *worktree, const char *path)
 {
-	struct leftover_lock lock = { .token = token,
-		.dirfd = leftover->repo->fd,
-		.worktree = "" };
-	size_t i = 0;
+	const struct ref_place *place = leftover->places.list;
+	const struct ref_place *end = place + leftover->places.nr;
+	struct leftover_lock lock = { .token = token };
 	int r;
 
-	while (worktree[0] != '\0' && i < leftover->nr_worktrees &&
-	    strcmp(leftover->worktrees[i].id, worktree) != 0)
-		i++;
-	if (worktree[0] != '\0') {
-		if (i == leftover->nr_worktrees)
-			return -ENOENT;
-		lock.dirfd = leftover->worktrees[i].fd;
-		lock.worktree = leftover->worktrees[i].id;
-	}
+	while (place < end && strcmp(place->worktree, worktree) != 0)
+		place++;
+	if (place == end)
+		return -ENOENT;
+	lock.dirfd = place->dirfd;
+	lock.worktree = place->worktree;
 	lock.path = strdup(path);
 	r = add_lock(leftover, &lock);
 	leftover->nr_added += r == 0;
@@ -734,16 +563,16 @@ struct stage_sweep {
 	int err;
 };
 
-static int sweep_entry(void *arg, const struct sys_dirent *entry)
+static int sweep_entry(void *arg, const struct lock_file *f)
 {
 	struct stage_sweep *s = arg;
 	int r;
 
-	if (leftover_locks_is_live(&s->leftover->live, entry->name))
+	if (leftover_locks_is_live(&s->leftover->live, f->path))
 		return 0;
 	r = SYS(s->leftover->sys, unlinkat, s->leftover->repo->stage_fd,
-	    entry->name);
-	if (r < 0 && r != -ENOENT && r != -EISDIR)
+	    f->path);
+	if (r < 0 && r != -ENOENT)
 		s->err = r;
 	return 0;
 }
@@ -751,13 +580,13 @@ static int sweep_entry(void *arg, const struct sys_dirent *entry)
 int leftover_locks_clean(struct leftover_locks *leftover, size_t *unlocked)
 {
 	struct stage_sweep s = { leftover, 0 };
-	size_t left = LEFTOVER_LOCKS_WORK;
+	size_t left = LOCK_WALK_WORK;
 	int r;
 
 	r = leftover_locks_unlock_others(leftover, NULL, 0, unlocked);
 	if (r < 0)
 		return r;
-	r = each_entry(leftover->sys, leftover->repo->stage_fd, ".", &left,
+	r = lock_walk_dir(leftover->sys, leftover->repo->stage_fd, &left,
 	    sweep_entry, &s);
 	return r < 0 ? r : s.err;
 }
@@ -768,12 +597,8 @@ void leftover_locks_done(struct leftover_locks *leftover)
 
 	for (i = 0; i < leftover->nr_locks; i++)
 		free(leftover->locks[i].path);
-	for (i = 0; i < leftover->nr_worktrees; i++) {
-		SYS(leftover->sys, close, leftover->worktrees[i].fd);
-		free(leftover->worktrees[i].id);
-	}
+	lock_places_close(&leftover->places, leftover->sys);
 	free(leftover->locks);
-	free(leftover->worktrees);
 	free(leftover->values);
 	free(leftover->open.items);
 	free(leftover->listed.items);

@@ -8,7 +8,7 @@
 #ifndef STORE_LEFTOVER_LOCKS_H
 #define STORE_LEFTOVER_LOCKS_H
 
-#include "daemon/store/repos/repo.h"
+#include "daemon/store/repos/lock_walk.h"
 
 /* Batches that may be at work: all numbers from FROM on, because they belong to
  * this run. Exceptions are the NR_OVER batches of OVER (sorted), because they
@@ -27,17 +27,12 @@ bool leftover_locks_is_live(const struct live_batches *live, const char *name);
 
 /* A standing lock, with the PATH without ".lock". */
 struct leftover_lock {
-	uint64_t token;       /* the batch that took the lock */
-	uint64_t ino;         /* 0: known by its token */
-	int dirfd;            /* repo->fd, or worktrees[].fd */
-	const char *worktree; /* "", or worktrees[].id */
+	uint64_t token; /* the batch that took the lock */
+	uint64_t ino;   /* 0: known by its token */
+	int dirfd;      /* as struct ref_place */
+	const char *worktree;
 	char *path;
 	bool done; /* unlocked again */
-};
-
-struct leftover_worktree {
-	int fd;
-	char *id;
 };
 
 /* A staged value with a second name, because link(2) published the value. */
@@ -58,15 +53,10 @@ struct leftover_locks {
 	size_t nr_locks, nr_added, size;
 	struct leftover_numbers open;   /* batches that did not end */
 	struct leftover_numbers listed; /* have a list of reftables staged */
-	struct leftover_worktree *worktrees;
-	size_t nr_worktrees;
+	struct ref_places places;       /* none, if no lock can be left */
 	struct leftover_value *values;
 	size_t nr_values, values_size;
 };
-
-/* A user with write access to a repository can make any number of entries, so a
- * search looks at this many at most, in seconds. */
-#define LEFTOVER_LOCKS_WORK 4000000
 
 /* Looks in stage/ for tokens that still have links. If there are any, looks for
  * these links in refs/, reftable/, the top of the git-dir and its worktrees.
@@ -74,7 +64,7 @@ struct leftover_locks {
  * such locks of all refs and of packed-refs, too: only while nobody of this run
  * uses the repository, because the name of a lock that a batch ends is free for
  * git. A search for orphans alone ends without an error at a directory that
- * cannot be read. -EUSERS: the search takes more than LEFTOVER_LOCKS_WORK. In
+ * cannot be read. -EUSERS: the search takes more than LOCK_WALK_WORK. In
  * recovery only the reading of a large reftable/ after a failed sync returns
  * -EUSERS, too. */
 int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,

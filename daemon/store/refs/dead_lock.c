@@ -27,20 +27,6 @@
 #include "proto/lib/lock_pid.h"
 #include "proto/limits.h"
 
-static long read_named(const struct sys *sys, int dirfd, const char *lock)
-{
-	char path[REFD_PATH_MAX], *text;
-	size_t len;
-	long pid;
-
-	if (lock_pid_path(path, lock) < 0 ||
-	    sys_read_file(sys, dirfd, path, LOCK_PID_BYTES, &text, &len) < 0)
-		return 0;
-	pid = lock_pid_parse(text, len);
-	free(text);
-	return pid;
-}
-
 int dead_lock_open(struct dead_lock *l, const struct sys *sys, int dirfd,
     const char *path)
 {
@@ -57,9 +43,7 @@ int dead_lock_open(struct dead_lock *l, const struct sys *sys, int dirfd,
 		r = l->st.nlink == 0 ? -ENOENT : -EMLINK;
 	if (r == 0 && (l->path = strdup(path)) == NULL)
 		r = -ENOMEM;
-	if (r == 0)
-		l->named = read_named(sys, dirfd, path);
-	else
+	if (r < 0)
 		dead_lock_close(l, sys);
 	return r;
 }

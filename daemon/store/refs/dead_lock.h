@@ -32,7 +32,6 @@ struct dead_lock {
 	char *path; /* below DIRFD, with ".lock" */
 	int fd;
 	struct sys_stat st;
-	long named; /* the process in "<file>~pid.lock"; 0: none */
 };
 
 /* Opens the lock PATH below DIRFD. -ENOENT: it is gone. -EMLINK: it has several

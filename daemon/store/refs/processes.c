@@ -24,6 +24,7 @@
 #include <sys/ioctl.h>
 
 #include "proto/lib/array.h"
+#include "proto/lib/lock_pid.h"
 #include "proto/limits.h"
 
 /* status lists up to 65,536 groups, of up to 11 bytes each. */
@@ -32,8 +33,6 @@
 /* PROC_PID_INIT_INO and PROC_USER_INIT_INO of the kernel's proc_ns.h. */
 #define FIRST_PID_NAMESPACE  0xEFFFFFFCu
 #define FIRST_USER_NAMESPACE 0xEFFFFFFDu
-/* In stat, counted from the state, which follows the name. */
-#define FIELDS_BEFORE_START 19
 
 static bool is_first_namespace(const struct sys *sys, const char *path,
     uint64_t first)
@@ -94,22 +93,6 @@ static int read_of(const struct sys *sys, long pid, const char *file,
 
 	snprintf(path, sizeof(path), "/proc/%ld/%s", pid, file);
 	return sys_read_file(sys, SYS_TRUSTED, path, FILE_MAX, text, &len);
-}
-
-/* The name is in parentheses and can contain anything. 0: malformed. */
-static uint64_t start_in(const char *stat)
-{
-	const char *at = strrchr(stat, ')');
-	int i;
-
-	if (at == NULL || at[1] != ' ')
-		return 0;
-	at += 2;
-	for (i = 0; i < FIELDS_BEFORE_START && at != NULL; i++) {
-		at = strchr(at, ' ');
-		at = at != NULL ? at + 1 : NULL;
-	}
-	return at != NULL ? strtoull(at, NULL, 10) : 0;
 }
 
 /* The value of a line of status. A name cannot forge a line, because the kernel
@@ -289,7 +272,7 @@ static int read_process(const struct sys *sys, process_ask *ask,
 	r[2] = read_of(sys, p->pid, "uid_map", &map);
 	known = r[0] == 0 && r[1] == 0 && r[2] == 0 &&
 	    read_status(p, status, &ended);
-	p->started = known ? start_in(stat) : 0;
+	p->started = known ? lock_pid_started(stat) : 0;
 	in_other = known && !is_plain_map(map);
 	p->may_hold_any = !known || p->started == 0 ||
 	    (in_other && !read_map(p, map)) ||

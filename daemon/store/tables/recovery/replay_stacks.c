@@ -122,12 +122,12 @@ static int mend_place(struct replay *rp, const char *worktree)
  * stops no other. */
 int replay_stacks_mend(struct replay *rp)
 {
-	const struct leftover_locks *leftover = rp->leftover;
-	int r = mend_place(rp, ""), err;
+	const struct ref_places *places = &rp->leftover->places;
+	int r = 0, err;
 	size_t i;
 
-	for (i = 0; i < leftover->nr_worktrees; i++) {
-		err = mend_place(rp, leftover->worktrees[i].id);
+	for (i = 0; i < places->nr; i++) {
+		err = mend_place(rp, places->list[i].worktree);
 		r = r < 0 ? r : err;
 	}
 	return r;

@@ -135,14 +135,12 @@ static void spend_indices(const struct stack_replay *sr,
 
 int stack_places_open(struct stack_replay *sr, const struct replay_row *rows)
 {
-	const struct leftover_locks *leftover = sr->rp->leftover;
+	const struct ref_places *places = &sr->rp->leftover->places;
 	size_t i;
 	int r = 0;
 
-	if (rows == NULL)
-		r = add_place(sr, "");
-	for (i = 0; rows == NULL && i < leftover->nr_worktrees && r == 0; i++)
-		r = add_place(sr, leftover->worktrees[i].id);
+	for (i = 0; rows == NULL && i < places->nr && r == 0; i++)
+		r = add_place(sr, places->list[i].worktree);
 	if (r == 0)
 		r = add_places(sr, rows);
 	if (r == 0 && sr->nr_places > 0)
@@ -215,7 +213,7 @@ int stack_places_fail(struct stack_replay *sr, const struct stack_place *place,
 static int read_disk(struct stack_replay *sr, struct stack_place *place)
 {
 	const struct sys *sys = sr->rp->sys;
-	size_t left = LEFTOVER_LOCKS_WORK;
+	size_t left = LOCK_WALK_WORK;
 	struct sys_dirent entry;
 	struct sys_dir *dir;
 	int r;

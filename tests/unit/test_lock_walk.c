@@ -1,0 +1,248 @@
+/*
+ * Proves that the walk for locks (lock_walk.h) sees every lock of refs in a
+ * repository and its worktrees, and follows no link, also in the place of
+ * worktrees/. A lock that vanishes is left out. A directory that cannot be read
+ * ends the walk for locks, but not the walk through a tree. Names that are too
+ * deep hide no other lock, and endless names end the walk.
+ */
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/store/repos/lock_walk.h"
+#include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
+
+static struct sys disk;
+static struct repo repo;
+static size_t left;
+/* The lock that vanishes before anybody looks at it, and the directory that
+ * cannot be read; or NULL. */
+static const char *vanishing, *unreadable;
+static bool hides_types;
+static char found[8192];
+
+static int disk_dir_open(const struct sys *sys, int dirfd, const char *path,
+    struct sys_dir **dir)
+{
+	if (unreadable != NULL && strcmp(path, unreadable) == 0)
+		return -EACCES;
+	return sys_kernel.dir_open(sys, dirfd, path, dir);
+}
+
+static int disk_dir_next(const struct sys *sys, struct sys_dir *dir,
+    struct sys_dirent *entry)
+{
+	int r = sys_kernel.dir_next(sys, dir, entry);
+
+	if (r > 0 && hides_types)
+		entry->type = DT_UNKNOWN;
+	return r;
+}
+
+static int disk_lstatat(const struct sys *sys, int dirfd, const char *path,
+    struct sys_stat *st)
+{
+	if (vanishing != NULL && strcmp(path, vanishing) == 0)
+		SYS(sys, unlinkat, dirfd, path);
+	return sys_kernel.lstatat(sys, dirfd, path, st);
+}
+
+static void setup(void)
+{
+	tmp_setup();
+	disk = sys_kernel;
+	disk.dir_open = disk_dir_open;
+	disk.dir_next = disk_dir_next;
+	disk.lstatat = disk_lstatat;
+	repo.fd = tmp_fd;
+	left = LOCK_WALK_WORK;
+	vanishing = unreadable = NULL;
+	hides_types = false;
+	found[0] = '\0';
+	tmp_put("HEAD", "");
+	tmp_put("HEAD.lock", "");
+	tmp_put("refs/heads/a/b", "");
+	tmp_put("refs/heads/a/b.lock", "12");
+	tmp_put("reftable/tables.list.lock", "");
+}
+
+static unsigned nr_long; /* names that are too long */
+
+static int count(void *arg, const struct lock_file *f)
+{
+	(void)arg;
+	nr_long += f->err == -ENAMETOOLONG;
+	return 0;
+}
+
+static int note(void *arg, const struct lock_file *f)
+{
+	size_t len = strlen(found);
+
+	ck_assert_ptr_null(arg);
+	ck_assert_int_lt(strlen(f->path) + 40, sizeof(found) - len);
+	snprintf(found + len, sizeof(found) - len, "[%s:%s %d %llu]",
+	    f->place->worktree, f->path, f->err,
+	    (unsigned long long)f->st.size);
+	return 0;
+}
+
+static int walk_locks(void)
+{
+	struct ref_places places = { 0 };
+	int r;
+
+	found[0] = '\0';
+	r = lock_walk(&disk, &repo, &places, &left, note, NULL);
+	lock_places_close(&places, &disk);
+	return r;
+}
+
+static void has(const char *what, unsigned nr)
+{
+	const char *at = found;
+	unsigned k = 0;
+
+	for (; (at = strstr(at, what)) != NULL; at++)
+		k++;
+	ck_assert_msg(k == nr, "%u times %s in %s", k, what, found);
+}
+
+/* Git's "<file>~pid.lock" is no lock. */
+START_TEST(all_places)
+{
+	hides_types = _i == 1;
+	tmp_put("refs/heads/a~pid.lock", "pid 1\n");
+	tmp_put("logs/HEAD.lock", "");
+	tmp_put("worktrees/w/HEAD.lock", "");
+	tmp_put("worktrees/w/refs/bisect/bad.lock", "1");
+	tmp_put("worktrees/v/reftable/tables.list.lock", "");
+	tmp_put("worktrees/file.lock", "");
+	tmp_mkdir("refs/tags/dir.lock");
+	tmp_run("ln -s nowhere refs/tags/link.lock");
+	ck_assert_int_eq(walk_locks(), 0);
+	has("[:HEAD.lock 0 0]", 1);
+	has("[:refs/heads/a/b.lock 0 2]", 1);
+	has("[:reftable/tables.list.lock 0 0]", 1);
+	has("[:refs/tags/link.lock 0 7]", 1);
+	has("[w:HEAD.lock 0 0]", 1);
+	has("[w:refs/bisect/bad.lock 0 1]", 1);
+	has("[v:reftable/tables.list.lock 0 0]", 1);
+	has("[", 7);
+}
+END_TEST
+
+START_TEST(no_link_is_followed)
+{
+	size_t work = SIZE_MAX;
+	struct ref_places places = { 0 };
+
+	tmp_put("other/w/HEAD.lock", "");
+	tmp_run("ln -s other worktrees && ln -s ../other refs/link");
+	ck_assert_int_eq(walk_locks(), 0);
+	has("[", 3);
+	ck_assert_int_eq(lock_places_open(&places, &disk, &repo, &work),
+	    -ELOOP);
+	tmp_run("rm worktrees && mkdir worktrees && "
+		"ln -s ../other/w worktrees/w");
+	ck_assert_int_eq(walk_locks(), 0);
+	has("[", 3);
+}
+END_TEST
+
+START_TEST(a_lock_vanishes)
+{
+	vanishing = "refs/heads/a/b.lock";
+	ck_assert_int_eq(walk_locks(), 0);
+	has("[", 2);
+	ck_assert(!tmp_exists(vanishing));
+}
+END_TEST
+
+START_TEST(a_directory_that_cannot_be_read)
+{
+	const struct ref_place place = { tmp_fd, "" };
+
+	unreadable = "refs/heads/a";
+	tmp_put("refs/tags/t", "");
+	ck_assert_int_eq(walk_locks(), -EACCES);
+	has("refs/heads/a/", 0);
+	found[0] = '\0';
+	ck_assert_int_eq(lock_walk_tree(&disk, &place, "refs", note, NULL), 0);
+	has("[:refs/heads/a -13 0]", 1);
+	has("[:refs/tags/t 0 0]", 1);
+	has("[", 2);
+}
+END_TEST
+
+/* Nobody's ref has such a long name, and each level costs a descriptor. */
+START_TEST(a_bound_of_the_depth)
+{
+	const struct ref_place place = { tmp_fd, "" };
+	int fd = openat(tmp_fd, "refs", O_RDONLY | O_DIRECTORY), next, i;
+	char name[256];
+
+	memset(name, 'd', 255);
+	name[255] = '\0';
+	for (i = 0; i < 20; i++) {
+		ck_assert_int_eq(mkdirat(fd, name, 0777), 0);
+		next = openat(fd, name, O_RDONLY | O_DIRECTORY);
+		ck_assert_int_ge(next, 0);
+		close(fd);
+		fd = next;
+		next = openat(fd, "x.lock", O_WRONLY | O_CREAT, 0666);
+		ck_assert_int_ge(next, 0);
+		close(next);
+	}
+	close(fd);
+	ck_assert_int_eq(walk_locks(), 0);
+	has("/x.lock ", 3);
+	has("[", 6);
+	nr_long = 0;
+	ck_assert_int_eq(lock_walk_tree(&disk, &place, "refs", count, NULL), 0);
+	ck_assert_uint_eq(nr_long, 1);
+}
+END_TEST
+
+START_TEST(a_bound_of_the_work)
+{
+	size_t all = left;
+
+	ck_assert_int_eq(walk_locks(), 0);
+	all -= left;
+	left = all;
+	ck_assert_int_eq(walk_locks(), 0);
+	ck_assert_uint_eq(left, 0);
+	left = all - 1;
+	ck_assert_int_eq(walk_locks(), -EUSERS);
+	/* A worktree costs more, because its descriptor stays open. */
+	tmp_mkdir("worktrees/w");
+	left = all + 1000;
+	ck_assert_int_eq(walk_locks(), -EUSERS);
+	left = all + 1002;
+	ck_assert_int_eq(walk_locks(), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("lock_walk");
+	TCase *tc = tcase_create("lock_walk");
+
+	tcase_add_checked_fixture(tc, setup, tmp_teardown);
+	tcase_add_loop_test(tc, all_places, 0, 2);
+	tcase_add_test(tc, no_link_is_followed);
+	tcase_add_test(tc, a_lock_vanishes);
+	tcase_add_test(tc, a_directory_that_cannot_be_read);
+	tcase_add_test(tc, a_bound_of_the_depth);
+	tcase_add_test(tc, a_bound_of_the_work);
+	suite_add_tcase(suite, tc);
+	return suite_run(suite);
+}

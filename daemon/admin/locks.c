@@ -340,8 +340,10 @@ static int clear_repo(const struct repos *repos,
 		is_clear = clear(&all, opt, place->path);
 	else
 		*why = repo_why("can't look for locks in '%s': %s", place->path,
-		    r == -EUSERS ? "it has more than 4,000,000 entries" :
-				   strerror(-r));
+		    r == -EUSERS ?
+			"it has more than 4,000,000 entries, or 4,000 "
+			"worktrees" :
+			strerror(-r));
 	processes_done(&running);
 	close_all(&all);
 	return r < 0 ? r : is_clear;

@@ -22,9 +22,9 @@
 static struct sys disk;
 static struct repo repo;
 static size_t left;
-/* The lock that vanishes before anybody looks at it, and the directory that
- * cannot be read; or NULL. */
-static const char *vanishing, *unreadable;
+/* The lock that vanishes before anybody looks at it, the directory that cannot
+ * be read, and the name on a damaged sector; or NULL. */
+static const char *vanishing, *unreadable, *damaged;
 static bool hides_types;
 static char found[8192];
 
@@ -51,6 +51,8 @@ static int disk_lstatat(const struct sys *sys, int dirfd, const char *path,
 {
 	if (vanishing != NULL && strcmp(path, vanishing) == 0)
 		SYS(sys, unlinkat, dirfd, path);
+	if (damaged != NULL && strcmp(path, damaged) == 0)
+		return -EIO;
 	return sys_kernel.lstatat(sys, dirfd, path, st);
 }
 
@@ -63,7 +65,7 @@ static void setup(void)
 	disk.lstatat = disk_lstatat;
 	repo.fd = tmp_fd;
 	left = LOCK_WALK_WORK;
-	vanishing = unreadable = NULL;
+	vanishing = unreadable = damaged = NULL;
 	hides_types = false;
 	found[0] = '\0';
 	tmp_put("HEAD", "");
@@ -85,12 +87,14 @@ static int count(void *arg, const struct lock_file *f)
 static int note(void *arg, const struct lock_file *f)
 {
 	size_t len = strlen(found);
+	struct sys_stat st = { 0 };
 
 	ck_assert_ptr_null(arg);
+	sys_kernel.lstatat(&disk, f->place->dirfd, f->path, &st);
 	ck_assert_int_lt(strlen(f->path) + 40, sizeof(found) - len);
 	snprintf(found + len, sizeof(found) - len, "[%s:%s %d %llu]",
 	    f->place->worktree, f->path, f->err,
-	    (unsigned long long)f->st.size);
+	    (unsigned long long)(f->err == 0 ? st.size : 0));
 	return 0;
 }
 
@@ -160,6 +164,7 @@ END_TEST
 START_TEST(a_lock_vanishes)
 {
 	vanishing = "refs/heads/a/b.lock";
+	hides_types = true;
 	ck_assert_int_eq(walk_locks(), 0);
 	has("[", 2);
 	ck_assert(!tmp_exists(vanishing));
@@ -179,6 +184,16 @@ START_TEST(a_directory_that_cannot_be_read)
 	has("[:refs/heads/a -13 0]", 1);
 	has("[:refs/tags/t 0 0]", 1);
 	has("[", 2);
+}
+END_TEST
+
+/* A name that cannot be looked at may be a directory with a lock. */
+START_TEST(a_name_that_cannot_be_looked_at)
+{
+	damaged = "refs/heads/a";
+	ck_assert_int_eq(walk_locks(), 0);
+	hides_types = true;
+	ck_assert_int_eq(walk_locks(), -EIO);
 }
 END_TEST
 
@@ -222,10 +237,12 @@ START_TEST(a_bound_of_the_work)
 	ck_assert_uint_eq(left, 0);
 	left = all - 1;
 	ck_assert_int_eq(walk_locks(), -EUSERS);
-	/* A worktree costs more, because its descriptor stays open. */
+	/* A worktree costs more, because its descriptor stays open. But no
+	 * number of them hides the locks of the common dir. */
 	tmp_mkdir("worktrees/w");
 	left = all + 1000;
 	ck_assert_int_eq(walk_locks(), -EUSERS);
+	has("[", 3);
 	left = all + 1002;
 	ck_assert_int_eq(walk_locks(), 0);
 }
@@ -241,6 +258,7 @@ int main(void)
 	tcase_add_test(tc, no_link_is_followed);
 	tcase_add_test(tc, a_lock_vanishes);
 	tcase_add_test(tc, a_directory_that_cannot_be_read);
+	tcase_add_test(tc, a_name_that_cannot_be_looked_at);
 	tcase_add_test(tc, a_bound_of_the_depth);
 	tcase_add_test(tc, a_bound_of_the_work);
 	suite_add_tcase(suite, tc);

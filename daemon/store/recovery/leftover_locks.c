@@ -258,17 +258,24 @@ static bool is_orphan(const struct sys_stat *st)
 static int remember_if_ours(void *arg, const struct lock_file *f)
 {
 	struct lock_search *s = arg;
-	const struct token_inode key = { .ino = f->st.ino }, *token;
+	const struct token_inode key = { .ino = f->ino }, *token = NULL;
+	struct sys_stat st;
+	int r;
 
-	token = s->nr == 0 || f->st.dev != s->dev ?
-	    NULL :
-	    bsearch(&key, s->tokens, s->nr, sizeof(key), compare_inodes);
-	if (token != NULL)
+	if (s->nr > 0)
+		token = bsearch(&key, s->tokens, s->nr, sizeof(key),
+		    compare_inodes);
+	if (token == NULL && !can_be_orphan(s, f->path))
+		return 0;
+	r = SYS(s->leftover->sys, lstatat, f->place->dirfd, f->path, &st);
+	if (r < 0)
+		return r == -ENOENT || r == -ENOTDIR || r == -ELOOP ? 0 : r;
+	if (token != NULL && st.dev == s->dev && st.ino == f->ino)
 		return remember_lock(s, token->token, 0, f);
-	if (!can_be_orphan(s, f->path) || !is_orphan(&f->st))
+	if (!can_be_orphan(s, f->path) || !is_orphan(&st))
 		return 0;
 	s->has_orphans = true;
-	return remember_lock(s, NO_TOKEN, f->st.ino, f);
+	return remember_lock(s, NO_TOKEN, st.ino, f);
 }
 
 static int staged_entry(void *arg, const struct lock_file *f)

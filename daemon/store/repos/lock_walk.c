@@ -74,16 +74,14 @@ static int add_place(struct ref_places *places, const struct sys *sys,
 	return 0;
 }
 
-int lock_places_open(struct ref_places *places, const struct sys *sys,
+static int open_worktrees(struct ref_places *places, const struct sys *sys,
     const struct repo *repo, size_t *left)
 {
 	struct sys_dirent entry;
 	struct sys_dir *dir;
 	int r;
 
-	r = add_place(places, sys, repo, "");
-	if (r == 0)
-		r = SYS(sys, dir_open, repo->fd, "worktrees", &dir);
+	r = SYS(sys, dir_open, repo->fd, "worktrees", &dir);
 	if (r < 0)
 		return is_gone(r) ? 0 : r;
 	while ((r = SYS(sys, dir_next, dir, &entry)) > 0) {
@@ -95,6 +93,14 @@ int lock_places_open(struct ref_places *places, const struct sys *sys,
 	}
 	SYS(sys, dir_close, dir);
 	return r;
+}
+
+int lock_places_open(struct ref_places *places, const struct sys *sys,
+    const struct repo *repo, size_t *left)
+{
+	int r = add_place(places, sys, repo, "");
+
+	return r < 0 ? r : open_worktrees(places, sys, repo, left);
 }
 
 void lock_places_close(struct ref_places *places, const struct sys *sys)
@@ -126,27 +132,30 @@ static int failed(struct walk *w, int err)
 	return r;
 }
 
-static int visit(struct walk *w)
+/* A caller may look at each lock below its place, which costs more with a
+ * longer path. */
+static int visit(struct walk *w, size_t len)
 {
 	int r = 0;
 
 	if (w->has_locks) {
 		if (lock_file_len(w->path) == 0)
 			return 0;
-		r = SYS(w->sys, lstatat, w->file.place->dirfd, w->path,
-		    &w->file.st);
+		r = spend(w->left, len / PATH_BYTES_OF_WORK);
 	}
-	return r < 0 ? failed(w, r) : w->fn(w->arg, &w->file);
+	return r < 0 ? r : w->fn(w->arg, &w->file);
 }
 
-static bool is_dir(const struct walk *w, unsigned char type)
+/* 1 for a directory, 0 for another file. */
+static int is_dir(const struct walk *w, unsigned char type)
 {
 	struct sys_stat st;
+	int r;
 
 	if (type != DT_UNKNOWN)
 		return type == DT_DIR;
-	return SYS(w->sys, lstatat, w->file.place->dirfd, w->path, &st) == 0 &&
-	    S_ISDIR(st.mode);
+	r = SYS(w->sys, lstatat, w->file.place->dirfd, w->path, &st);
+	return r < 0 ? r : S_ISDIR(st.mode);
 }
 
 static int walk(struct walk *w, size_t len);
@@ -164,10 +173,13 @@ static int enter(struct walk *w, size_t len, const struct sys_dirent *entry)
 		w->path[len] = '/';
 	memcpy(w->path + begin, entry->name, nr + 1);
 	w->file.ino = entry->ino;
-	if (!is_dir(w, entry->type))
-		r = visit(w);
-	else if (w->is_deep)
-		r = walk(w, begin + nr);
+	r = is_dir(w, entry->type);
+	if (r < 0)
+		r = failed(w, r);
+	else if (r == 0)
+		r = visit(w, begin + nr);
+	else
+		r = w->is_deep ? walk(w, begin + nr) : 0;
 	w->path[len] = '\0';
 	return r;
 }
@@ -220,11 +232,14 @@ int lock_walk(const struct sys *sys, const struct repo *repo,
 		.left = left,
 		.path_max = LOCK_PATH_MAX,
 		.has_locks = true };
-	int r = lock_places_open(places, sys, repo, left), end = 0;
+	int end = 0, r = add_place(places, sys, repo, "");
 	size_t i;
 
-	for (i = 0; i < places->nr && end == 0; i++)
+	for (i = 0; i < places->nr && end == 0; i++) {
 		end = walk_locks(&w, &places->list[i]);
+		if (i == 0 && end == 0)
+			r = open_worktrees(places, sys, repo, left);
+	}
 	return end != 0 || r == -ELOOP ? end : r;
 }
 

@@ -35,10 +35,9 @@ struct ref_places {
 /* Valid until the callback returns, except the descriptor and the id. */
 struct lock_file {
 	const struct ref_place *place;
-	const char *path;   /* below the place */
-	uint64_t ino;       /* as its directory says */
-	struct sys_stat st; /* only of lock_walk() */
-	int err;            /* only of lock_walk_tree(), or 0 */
+	const char *path; /* below the place */
+	uint64_t ino;     /* as its directory says */
+	int err;          /* only of lock_walk_tree(), or 0 */
 };
 
 /* A value other than 0 ends the walk, which returns this value. */
@@ -53,8 +52,10 @@ int lock_places_open(struct ref_places *places, const struct sys *sys,
 void lock_places_close(struct ref_places *places, const struct sys *sys);
 
 /* Opens PLACES, without worktrees if worktrees/ is a link, and calls FN there
- * for each "<file>.lock", except git's "<file>~pid.lock". Ends at the first
- * directory that cannot be read. */
+ * for each "<file>.lock", except git's "<file>~pid.lock". The common dir comes
+ * first, so that no number of worktrees can hide its locks. Ends at the first
+ * directory that cannot be read. FN looks at the lock itself, because one lock
+ * that cannot be looked at must not hide those that FN passes over. */
 int lock_walk(const struct sys *sys, const struct repo *repo,
     struct ref_places *places, size_t *left, lock_file_fn *fn, void *arg);
 /* Calls FN for each file in the directory DIRFD, but for no directory. */

@@ -1,4 +1,6 @@
 /*
+ * Forms batches: selects the updates that go to the store together.
+ *
  * Happy path:
  *	turn	every ready repository gets one turn per batch
  *	take	takes the free updates of its transactions, up to its share
@@ -32,11 +34,17 @@
  *			checks its objects again
  *	out of memory	the batch closes with the updates so far
  */
-#include "daemon/scheduler/batch.h"
-
 #include <stdlib.h>
 
 #include <utlist.h>
+
+#include "daemon/scheduler/state.h"
+
+/* With so many unrecorded updates a flush of their own is worth the cost. */
+#define UNRECORDED_MAX 1000
+/* While several repositories are ready, a repository gets at most one share of
+ * a batch. */
+#define SHARES 8
 
 enum take_result {
 	TAKEN, /* or blocked: the entry is not ready any more */
@@ -44,8 +52,12 @@ enum take_result {
 };
 
 struct forming {
-	struct batch_former *f;
+	struct scheduler *e;
 	struct batch *b;
+	/* Entries which had their turn, but became ADMITTING, because somebody
+	 * may have removed their objects while they waited. A list by next and
+	 * prev. */
+	struct entry *stale;
 	size_t slices_room;
 	size_t nr_live, nr_unrecorded;
 };
@@ -94,7 +106,7 @@ static void slice_hold(struct forming *g, struct txn_slice *slice,
 {
 	if (txn_update_deletes(u))
 		entry_of(u)->queue->deleting_in = g->b;
-	ref_queue_hold(g->f->ref_queues, u);
+	ref_queue_hold(&g->e->ref_queues, u);
 	txn_update_try(u);
 	slice->updates[slice->nr++] = u;
 	g->nr_live++;
@@ -117,7 +129,7 @@ static enum take_result take_some(struct forming *g, struct entry *ent,
     size_t room)
 {
 	size_t nr = min_of(ent->nr_up, room);
-	size_t nr_unrecorded = unrecorded_nr(ent, g->f->max_unrecorded);
+	size_t nr_unrecorded = unrecorded_nr(ent, g->e->cfg.batch_refs);
 	const bool deletes = may_delete(g, ent->queue);
 	struct txn_update *u;
 	struct txn_slice *slice;
@@ -140,7 +152,7 @@ static bool fits_whole(const struct forming *g, const struct entry *ent)
 	if (g->nr_live == 0)
 		return true;
 	return !entry_is_session(ent) &&
-	    g->nr_live + ent->nr_undecided <= g->f->max_refs;
+	    g->nr_live + ent->nr_undecided <= g->e->batch_refs;
 }
 
 static enum take_result take_whole(struct forming *g, struct entry *ent)
@@ -162,7 +174,7 @@ static enum take_result take_whole(struct forming *g, struct entry *ent)
 	/* The preparation of a session commits nothing, so it cannot record
 	 * outcomes. */
 	if (!entry_is_session(ent))
-		nr_unrecorded = unrecorded_nr(ent, g->f->max_unrecorded);
+		nr_unrecorded = unrecorded_nr(ent, g->e->cfg.batch_refs);
 	slice = slice_new(g, ent, ent->nr_undecided + nr_unrecorded);
 	if (slice == NULL)
 		return closed(g, BATCH_CLOSE_MEMORY);
@@ -182,18 +194,18 @@ static enum take_result take_whole(struct forming *g, struct entry *ent)
  * objects while ENT waits, so the check ages by time, and a pause ends it. On
  * the direct way, the store looks at the time (goes_directly() of
  * completions.c). Git has written the refs of a gate, so their objects stay. */
-static bool is_fresh(const struct batch_former *f, const struct entry *ent)
+static bool is_fresh(const struct scheduler *e, const struct entry *ent)
 {
 	return ent->txn->repo == NULL || ent->txn->req.gate != REFD_GATE_NONE ||
-	    (ent->nr_pauses == f->nr_pauses &&
-		txn_is_fresh(ent->txn, f->now_ns));
+	    (ent->nr_pauses == e->nr_pauses &&
+		txn_is_fresh(ent->txn, e->turn_ns));
 }
 
 static void put_aside(struct forming *g, struct entry *ent)
 {
 	entry_move(ent, ENTRY_ADMITTING);
 	fairness_refresh(ent);
-	DL_APPEND(g->f->stale, ent);
+	DL_APPEND(g->stale, ent);
 }
 
 /* Takes updates of repository Q, up to its share. */
@@ -205,13 +217,13 @@ static enum take_result take_share(struct forming *g, struct repo_queue *q,
 	struct entry *ent;
 
 	while (taken == TAKEN && (ent = q->ready) != NULL &&
-	    g->nr_live - before < share && g->nr_live < g->f->max_refs) {
-		if (!is_fresh(g->f, ent)) {
+	    g->nr_live - before < share && g->nr_live < g->e->batch_refs) {
+		if (!is_fresh(g->e, ent)) {
 			put_aside(g, ent);
 			continue;
 		}
 		room = min_of(share - (g->nr_live - before),
-		    g->f->max_refs - g->nr_live);
+		    g->e->batch_refs - g->nr_live);
 		taken = ent->goes_whole ? take_whole(g, ent) :
 					  take_some(g, ent, room);
 	}
@@ -243,16 +255,16 @@ static bool goes_apart(const struct forming *g, const struct repo_queue *q)
 
 static void take_turns(struct forming *g)
 {
-	size_t nr = g->f->fairness->nr_ready, share = g->f->max_refs;
+	size_t nr = g->e->fairness.nr_ready, share = g->e->batch_refs;
 	enum take_result taken = TAKEN;
 	struct repo_queue *q, *passed = NULL;
 
 	if (nr > 1)
-		share = min_of(share / nr, g->f->max_share);
+		share = min_of(share / nr, g->e->cfg.batch_refs / SHARES);
 	if (share == 0)
 		share = 1;
-	while (nr-- > 0 && taken == TAKEN && g->nr_live < g->f->max_refs &&
-	    (q = fairness_next(g->f->fairness)) != NULL)
+	while (nr-- > 0 && taken == TAKEN && g->nr_live < g->e->batch_refs &&
+	    (q = fairness_next(&g->e->fairness)) != NULL)
 		if (!goes_apart(g, q))
 			taken = take_alone(g, q, share);
 		else if (passed == NULL)
@@ -263,24 +275,24 @@ static void take_turns(struct forming *g)
 		fairness_again(passed);
 	if (taken == CLOSED)
 		return;
-	if (g->nr_live >= g->f->max_refs)
+	if (g->nr_live >= g->e->batch_refs)
 		g->b->closed = BATCH_CLOSE_REFS;
-	else if (g->f->fairness->ready != NULL)
+	else if (g->e->fairness.ready != NULL)
 		g->b->closed = BATCH_CLOSE_SHARES;
 }
 
 /* Takes unrecorded updates of decided transactions. */
 static void take_unrecorded(struct forming *g)
 {
-	struct unrecorded *unrecorded = g->f->unrecorded;
+	struct unrecorded *unrecorded = &g->e->unrecorded;
 	struct txn_slice *slice;
 	struct entry *ent;
 	size_t nr;
 
 	while ((ent = unrecorded->first) != NULL &&
-	    g->nr_unrecorded < g->f->max_unrecorded) {
+	    g->nr_unrecorded < g->e->cfg.batch_refs) {
 		nr =
-		    unrecorded_nr(ent, g->f->max_unrecorded - g->nr_unrecorded);
+		    unrecorded_nr(ent, g->e->cfg.batch_refs - g->nr_unrecorded);
 		slice = slice_new(g, ent, nr);
 		if (slice == NULL)
 			return;
@@ -292,26 +304,67 @@ static void take_unrecorded(struct forming *g)
 	}
 }
 
-bool batch_is_wanted(const struct batch_former *f)
+static bool unrecorded_is_due(const struct scheduler *e)
 {
-	return f->fairness->ready != NULL || f->unrecorded_due;
+	return e->unrecorded.nr > 0 &&
+	    (e->is_draining || e->is_closed ||
+		e->unrecorded.nr > UNRECORDED_MAX ||
+		e->held_bytes > e->cfg.max_waiting_bytes / 2);
 }
 
-struct batch *batch_form(struct batch_former *f)
+static void lend(struct scheduler *e, struct batch *b)
 {
-	struct forming g = { .f = f };
+	size_t i;
 
+	for (i = 0; i < b->nr_slices; i++)
+		scheduler_time(e, b->slices[i].txn->scheduler, false);
+	e->nr_batches++;
+}
+
+bool batch_may_go(const struct scheduler *e)
+{
+	return !e->is_paused && e->nr_batches < store_max_batches(e->store) &&
+	    store_takes(e->store);
+}
+
+struct batch *batch_next(struct scheduler *e)
+{
+	const bool unrecorded_due = unrecorded_is_due(e);
+	struct forming g = { .e = e };
+	struct entry *ent;
+
+	if ((e->fairness.ready == NULL && !unrecorded_due) || !batch_may_go(e))
+		return NULL;
 	g.b = calloc(1, sizeof(*g.b));
 	if (g.b == NULL)
 		return NULL;
 	take_turns(&g);
-	if (g.b->session == BATCH_WHOLE && (g.nr_live > 0 || f->unrecorded_due))
+	if (g.b->session == BATCH_WHOLE && (g.nr_live > 0 || unrecorded_due))
 		take_unrecorded(&g);
-	if (g.b->nr_slices == 0) {
+	if (g.b->nr_slices > 0) {
+		lend(e, g.b);
+	} else {
 		batch_free(g.b);
-		return NULL;
+		g.b = NULL;
+	}
+	/* These keep their place at all names until the store has checked their
+	 * objects once more. */
+	while ((ent = g.stale) != NULL) {
+		DL_DELETE(g.stale, ent);
+		ent->txn->readmitted = true;
+		scheduler_admit(e, ent);
 	}
 	return g.b;
+}
+
+void batch_hand_over(struct scheduler *e)
+{
+	struct batch *b;
+
+	while ((b = batch_next(e)) != NULL) {
+		e->stats.batches++;
+		store_apply(e->store, b);
+	}
 }
 
 struct batch *batch_of_whole(const struct entry *ent)

@@ -142,7 +142,7 @@ static void end_begins(struct scheduler *e, struct entry *ent,
     const struct entry_ending *ending, int64_t now_ns)
 {
 	entry_move(ent, ENTRY_ENDING);
-	on_admitted_time(e, ent, false);
+	scheduler_time(e, ent, false);
 	if (ent->is_arriving)
 		fairness_arrived(ent);
 	fairness_refresh(ent);
@@ -433,7 +433,7 @@ void decide_finish(struct scheduler *e, struct entry *ent)
 {
 	assert(ent->nr_undecided == 0);
 	tell_io(e, ent->txn);
-	on_admitted_time(e, ent, false);
+	scheduler_time(e, ent, false);
 	fairness_leave(ent);
 	quota_give(&e->quotas, ent->quota.of_user, ent->txn, ent->quota.sender);
 	quota_give(&e->quotas, ent->quota.of_repo, ent->txn, ent->quota.sender);

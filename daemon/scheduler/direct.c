@@ -141,7 +141,7 @@ bool direct_begin(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	entry_move(ent, ENTRY_WAITING);
 	if (queue_names(e, ent, now_ns)) {
 		fairness_arrived(ent);
-		b = scheduler_next_batch(e);
+		b = batch_next(e);
 	}
 	if (b == NULL || b->slices[0].nr < txn->nr_updates) {
 		if (b != NULL)
@@ -155,7 +155,7 @@ bool direct_begin(struct scheduler *e, struct entry *ent, int64_t now_ns)
 	e->direct.entry = ent;
 	e->direct.is_stopped = false;
 	entry_move(ent, ENTRY_DIRECT);
-	on_admitted_await(e, ent);
+	scheduler_admit(e, ent);
 	return true;
 }
 

@@ -26,7 +26,6 @@
 #include <assert.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/scheduler/batch.h"
 #include "daemon/scheduler/state.h"
 
 #define REOPENS_MAX 3
@@ -35,31 +34,11 @@
 /* Updates of all entries per turn of the loop. */
 #define ARRIVE_MAX 128
 
-void on_admitted_time(struct scheduler *e, struct entry *ent, bool timed)
-{
-	if (ent->is_timed == timed)
-		return;
-	ent->is_timed = timed;
-	if (timed)
-		heap_add(&e->deadlines, &ent->deadline, ent->deadline_ns);
-	else
-		heap_remove(&e->deadlines, &ent->deadline);
-}
-
-void on_admitted_await(struct scheduler *e, struct entry *ent)
-{
-	assert(entry_is_admitting(ent));
-	e->nr_admitting++;
-	ent->nr_pauses = e->nr_pauses;
-	on_admitted_time(e, ent, true);
-	store_admit(e->store, ent->txn);
-}
-
 void on_admitted_give_up(struct scheduler *e, struct entry *ent,
     enum refd_status status, const char *text)
 {
 	entry_give_up(ent, status, text);
-	on_admitted_time(e, ent, false);
+	scheduler_time(e, ent, false);
 	store_give_up(e->store, ent->txn);
 }
 
@@ -122,7 +101,7 @@ void on_admitted_directly(struct scheduler *e, struct entry *ent)
 	struct txn *txn = ent->txn;
 
 	e->nr_admitting--;
-	on_admitted_time(e, ent, false);
+	scheduler_time(e, ent, false);
 	/* Without memory the repository is not charged, because the batch was
 	 * applied already. */
 	ent->quota.of_repo = quota_take(&e->quotas, QUOTA_REPO,
@@ -152,7 +131,7 @@ static void begin_waiting(struct scheduler *e, struct entry *ent)
 {
 	ent->queue->writes_alone = store_writes_alone(ent->txn->repo);
 	entry_move(ent, ENTRY_WAITING);
-	on_admitted_time(e, ent, true);
+	scheduler_time(e, ent, true);
 	ent->nr_arrived = 0;
 }
 
@@ -187,7 +166,7 @@ static void checked_again(struct scheduler *e, struct entry *ent,
 		on_admitted_again(e, ent, now_ns);
 		return;
 	}
-	on_admitted_time(e, ent, true);
+	scheduler_time(e, ent, true);
 	/* Otherwise ENT could wait behind others until this check counts no
 	 * more. */
 	ent->goes_first = true;
@@ -208,7 +187,7 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 		return;
 	}
 	e->nr_admitting--;
-	on_admitted_time(e, ent, false);
+	scheduler_time(e, ent, false);
 	if (ent->state == ENTRY_DIRECT)
 		direct_refused(e, ent, now_ns);
 	/* The first check counts from the arrival, because TXN may have waited
@@ -217,8 +196,8 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 	 * ever. */
 	if (txn->readmitted)
 		txn->times.checked_ns = now_ns;
-	/* ENT still has its place, because only its objects were checked again
-	 * (on_admitted_check_again()). */
+	/* ENT still has its place at all names, because only its objects were
+	 * checked again (batch_next()). */
 	if (ent->queue != NULL) {
 		checked_again(e, ent, now_ns);
 		return;
@@ -258,7 +237,7 @@ void on_admitted_again(struct scheduler *e, struct entry *ent, int64_t now_ns)
 			ref_queue_remove(&e->ref_queues, &txn->updates[i],
 			    now_ns);
 	fairness_leave(ent);
-	on_admitted_time(e, ent, false);
+	scheduler_time(e, ent, false);
 	quota_give(&e->quotas, ent->quota.of_repo, txn, ent->quota.sender);
 	ent->quota.of_repo = NULL;
 	store_release(e->store, txn->repo);
@@ -269,13 +248,7 @@ void on_admitted_again(struct scheduler *e, struct entry *ent, int64_t now_ns)
 		return;
 	}
 	entry_move(ent, ENTRY_ADMITTING);
-	on_admitted_await(e, ent);
-}
-
-void on_admitted_check_again(struct scheduler *e, struct entry *ent)
-{
-	ent->txn->readmitted = true;
-	on_admitted_await(e, ent);
+	scheduler_admit(e, ent);
 }
 
 static void queue_update(struct scheduler *e, struct txn_update *u,

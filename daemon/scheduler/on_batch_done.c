@@ -284,7 +284,7 @@ static void entry_back(struct back *back, struct entry *ent)
 		ent->is_misplaced = false;
 		on_admitted_again(e, ent, back->now_ns);
 	} else {
-		on_admitted_time(e, ent, true);
+		scheduler_time(e, ent, true);
 		fairness_refresh(ent);
 	}
 }

@@ -39,17 +39,11 @@
 #include <utlist.h>
 
 #include "daemon/base/busy_cause.h"
-#include "daemon/scheduler/batch.h"
 #include "daemon/scheduler/state.h"
 
-/* With so many unrecorded updates a flush of their own is worth the cost. */
-#define UNRECORDED_MAX 1000
 /* Limit for the memory of names, as a multiple of the limit for requests. */
 #define REF_QUEUE_FACTOR 4
-/* While several repositories are ready, a repository gets at most one share of
- * a batch. */
-#define SHARES       8
-#define NO_MEMORY_NS (10 * 1000000)
+#define NO_MEMORY_NS     (10 * 1000000)
 /* Deadlines that pass in a run. */
 #define EXPIRE_AT_ONCE 64
 
@@ -166,6 +160,26 @@ static void join(struct scheduler *e, struct entry *ent, const struct txn *txn,
 		ask_refuse(&txn->req, REFD_UNKNOWN, "out of memory", fn, arg);
 }
 
+void scheduler_time(struct scheduler *e, struct entry *ent, bool timed)
+{
+	if (ent->is_timed == timed)
+		return;
+	ent->is_timed = timed;
+	if (timed)
+		heap_add(&e->deadlines, &ent->deadline, ent->deadline_ns);
+	else
+		heap_remove(&e->deadlines, &ent->deadline);
+}
+
+void scheduler_admit(struct scheduler *e, struct entry *ent)
+{
+	assert(entry_is_admitting(ent));
+	e->nr_admitting++;
+	ent->nr_pauses = e->nr_pauses;
+	scheduler_time(e, ent, true);
+	store_admit(e->store, ent->txn);
+}
+
 /* False: out of memory, and the caller still owns TXN. */
 static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
     scheduler_answer_fn *fn, void *arg)
@@ -201,7 +215,7 @@ static bool take_in(struct scheduler *e, struct txn *txn, int64_t now_ns,
 		session_begin(e, ent, arg);
 	/* If nothing else is at work, the store gets ENT with its batch. */
 	if (!direct_begin(e, ent, now_ns))
-		on_admitted_await(e, ent);
+		scheduler_admit(e, ent);
 	return true;
 }
 
@@ -349,64 +363,6 @@ static void expire(struct scheduler *e, int64_t now_ns)
 	}
 }
 
-static bool unrecorded_is_due(const struct scheduler *e)
-{
-	return e->unrecorded.nr > 0 &&
-	    (e->is_draining || e->is_closed ||
-		e->unrecorded.nr > UNRECORDED_MAX ||
-		e->held_bytes > e->cfg.max_waiting_bytes / 2);
-}
-
-static void lend(struct scheduler *e, struct batch *b)
-{
-	size_t i;
-
-	for (i = 0; i < b->nr_slices; i++)
-		on_admitted_time(e, b->slices[i].txn->scheduler, false);
-	e->nr_batches++;
-}
-
-static bool may_hand_over(const struct scheduler *e)
-{
-	return !e->is_paused && e->nr_batches < store_max_batches(e->store) &&
-	    store_takes(e->store);
-}
-
-struct batch *scheduler_next_batch(struct scheduler *e)
-{
-	struct batch_former f = { .max_refs = e->batch_refs,
-		.max_unrecorded = e->cfg.batch_refs,
-		.max_share = e->cfg.batch_refs / SHARES,
-		.unrecorded_due = unrecorded_is_due(e),
-		.now_ns = e->turn_ns,
-		.nr_pauses = e->nr_pauses,
-		.fairness = &e->fairness,
-		.ref_queues = &e->ref_queues,
-		.unrecorded = &e->unrecorded };
-	struct batch *b = NULL;
-	struct entry *ent;
-
-	if (batch_is_wanted(&f) && may_hand_over(e))
-		b = batch_form(&f);
-	if (b != NULL)
-		lend(e, b);
-	while ((ent = f.stale) != NULL) {
-		DL_DELETE(f.stale, ent);
-		on_admitted_check_again(e, ent);
-	}
-	return b;
-}
-
-static void form_batches(struct scheduler *e)
-{
-	struct batch *b;
-
-	while ((b = scheduler_next_batch(e)) != NULL) {
-		e->stats.batches++;
-		store_apply(e->store, b);
-	}
-}
-
 /* When scheduler_run() must be called again. */
 static int64_t next_time(struct scheduler *e, int64_t now_ns, int64_t next_ns)
 {
@@ -425,7 +381,7 @@ static int64_t next_time(struct scheduler *e, int64_t now_ns, int64_t next_ns)
 		return now_ns;
 	if (e->deadlines.root != NULL && e->deadlines.root->key < next_ns)
 		next_ns = e->deadlines.root->key;
-	if (e->fairness.ready != NULL && may_hand_over(e) &&
+	if (e->fairness.ready != NULL && batch_may_go(e) &&
 	    now_ns + NO_MEMORY_NS < next_ns)
 		next_ns = now_ns + NO_MEMORY_NS;
 	return next_ns;
@@ -451,10 +407,10 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 	ref_queue_wake(&e->ref_queues, now_ns);
 	fairness_wake(&e->fairness, now_ns);
 	on_admitted_enqueue(e, now_ns);
-	form_batches(e);
+	batch_hand_over(e);
 	decide_answer_some(e);
 	/* New unrecorded updates may be due after the answers. */
-	form_batches(e);
+	batch_hand_over(e);
 	admin_look_drained(e);
 	e->is_running = false;
 	return next_time(e, now_ns, next_ns);

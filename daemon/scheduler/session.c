@@ -76,7 +76,7 @@ void session_hold(struct scheduler *e, struct entry *ent, struct batch *b,
 	DL_APPEND(*untold_list(e, ent), ent);
 	ent->prepared_ns = now_ns;
 	ent->deadline_ns = now_ns + e->cfg.session_ns;
-	on_admitted_time(e, ent, true);
+	scheduler_time(e, ent, true);
 	if (ent->end_status != REFD_OK)
 		session_end(e, ent, BATCH_ABORT);
 }
@@ -165,7 +165,7 @@ void session_end(struct scheduler *e, struct entry *ent, enum batch_session how)
 	if (session_is_ending(ent))
 		return;
 	ent->session.phase = how;
-	on_admitted_time(e, ent, false);
+	scheduler_time(e, ent, false);
 	/* An answer that has begun goes on, so the store must not have the
 	 * transaction meanwhile. */
 	if (ent->nr_told == 0)

@@ -101,9 +101,29 @@ static inline struct quota_memory scheduler_memory(const struct scheduler *e)
 
 /* ---- scheduler.c ---- */
 
-/* Forms the next batch and lends its transactions to the store. NULL: nothing
- * can go, or the store takes no batch. */
-struct batch *scheduler_next_batch(struct scheduler *e);
+/* Gives ENT to admission. ENT comes back to on_admitted(), or to
+ * on_batch_done() if the store has applied its batch. */
+void scheduler_admit(struct scheduler *e, struct entry *ent);
+/* Starts or stops the deadline of ENT. */
+void scheduler_time(struct scheduler *e, struct entry *ent, bool timed);
+
+/* ---- batch.c: the updates that go to the store together ---- */
+
+/* Is the store ready for a batch? */
+bool batch_may_go(const struct scheduler *e);
+/*
+ * Forms the next batch, which has at least one update, and lends its
+ * transactions to the store: they are IN_BATCH, or DECIDED with unrecorded
+ * updates. The caller owns the batch. A batch that prepares a session holds
+ * only this session. NULL: nothing can go, the store takes no batch, or memory
+ * is out.
+ */
+struct batch *batch_next(struct scheduler *e);
+/* Gives the store batches while updates can go and the store takes them. */
+void batch_hand_over(struct scheduler *e);
+/* A batch of all undecided updates of ENT, which holds no names and keeps its
+ * state. NULL: memory is out. */
+struct batch *batch_of_whole(const struct entry *ent);
 
 /* ---- direct.c: a transaction with its batch, when nothing else is at work
  * ---- */
@@ -166,9 +186,6 @@ void decide_forget(struct scheduler *e, struct entry *ent);
 
 /* ---- on_admitted.c: from admission to the queues of the names ---- */
 
-/* Gives ENT to admission. ENT comes back to on_admitted(), or to
- * on_batch_done() if the store has applied its batch. */
-void on_admitted_await(struct scheduler *e, struct entry *ent);
 void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns);
 /* ENT arrives at repository REPO_KEY, behind all others. False: no memory. */
 bool on_admitted_join(struct scheduler *e, struct entry *ent,
@@ -181,13 +198,8 @@ void on_admitted_give_up(struct scheduler *e, struct entry *ent,
 /* The path of the repository now has a different repository. Admits ENT, which
  * is WAITING, again. */
 void on_admitted_again(struct scheduler *e, struct entry *ent, int64_t now_ns);
-/* ENT, which is ADMITTING, keeps its place at all names until the store has
- * checked its objects once more. */
-void on_admitted_check_again(struct scheduler *e, struct entry *ent);
 /* Queues some updates of arriving entries. True: more are left. */
 bool on_admitted_enqueue(struct scheduler *e, int64_t now_ns);
-/* Starts or stops the deadline of ENT. */
-void on_admitted_time(struct scheduler *e, struct entry *ent, bool timed);
 
 /* ---- on_batch_done.c: batches back from the store ---- */
 

@@ -139,7 +139,7 @@ struct entry {
 	/* Its deletions wait until another batch with deletions is back. */
 	bool is_parked;
 	struct entry *next_parked, *prev_parked;
-	/* ready, put aside (batch_former.stale), untold, or kept for unrecorded
+	/* ready, put aside (batch.c), untold, or kept for unrecorded
 	 * updates */
 	struct entry *next, *prev;
 	bool is_arriving;

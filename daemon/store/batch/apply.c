@@ -188,8 +188,6 @@ static void apply_some(struct applier *ap, struct batch *b, enum slices slices)
 		pass_commit(&p);
 		spend_commit(&p, &from, b);
 		pass_publish(&p);
-		pass_release(&p);
-		durability_finish(&p);
 		spend_publish(&p, &from, b);
 	}
 	tell_times(&p, b);
@@ -347,10 +345,9 @@ static void session_end(struct batch *b, bool commit)
 		pass_commit(p);
 		spend(p, &from, &b->flush_ns);
 		pass_publish(p);
+	} else {
+		pass_release(p);
 	}
-	pass_release(p);
-	if (commit)
-		durability_finish(p);
 	spend_publish(p, &from, b);
 	pass_done(p);
 	free(p);

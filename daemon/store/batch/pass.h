@@ -401,14 +401,9 @@ void pass_resume(struct pass *p);
 /* Makes the token of G, once. 0 or negative errno. */
 int pass_need_token(struct pass *p, struct repo_slice *g);
 
-/* ---- prepare_lock.c: a step of pass_prepare() ---- */
-
-/* Takes the locks, reads the values and follows symbolic refs. */
-void pass_lock(struct pass *p, struct repo_slice *g);
-
 /* ---- prepare_check.c: two steps of pass_prepare() ---- */
 
-/* Old values, directory/file conflicts. */
+/* Old values, directory/file conflicts, after the backend's held(). */
 void pass_check(struct pass *p, struct repo_slice *g);
 /* Which changes get a log line? The backend prepares the logs. */
 void pass_prepare_logs(struct pass *p, struct repo_slice *g);
@@ -443,8 +438,8 @@ int pass_defer_line(struct pass *p, const struct change *c);
 
 /* ---- publish.c ---- */
 
-/* Publishes all committed changes, and aborts changes that can't be
- * published. */
+/* Publishes all committed changes, and aborts changes that can't be published.
+ * Then releases P, and decides the updates. */
 void pass_publish(struct pass *p);
 /* Has C siblings in an atomic transaction, which may be published already? */
 bool change_has_siblings(const struct change *c);

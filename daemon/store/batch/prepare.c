@@ -6,9 +6,17 @@
  *	same	check that each repository is still at its path
  *	stage	the work before any lock is taken; sync the staged files if the
  *		mode says so (durability.c)
- *	lock	hold every ref, in order; read the values; follow symbolic refs
- *		(prepare_lock.c)
- *	check	old values, directory/file conflicts (prepare_check.c)
+ *	lock	for each asked change in order, then for each found change,
+ *		because only a held value tells the target of a symbolic ref:
+ *		hold	the first lock starts the clock of the held time; the
+ *			backend reads the value
+ *		HEAD	lock HEAD too if HEAD points to the ref: HEAD gets the
+ *			log line
+ *		follow	a symbolic ref, unless the update writes the symbolic
+ *			ref: the symbolic ref keeps its lock and gets the log
+ *			line; its target becomes a new change
+ *	check	the backend completes the values; old values, directory/file
+ *		conflicts (prepare_check.c)
  *	logs	find the log lines (prepare_check.c)
  *	make	large files, before the locks of seal
  *	seal	everything else that publishing needs
@@ -18,8 +26,11 @@
  *	the path leads elsewhere	the changes are given back, and the
  *					repository is opened again
  *	one file under two names	both updates fail
- *	no space			the update fails, or its atomic
- *					transaction
+ *	no space, a broken ref, a ref	the update fails, or its atomic
+ *	reached twice by symbolic refs	transaction
+ *	a lock is held			the change is given back, tried later
+ *	locking takes too long		the remaining non-atomic changes go to
+ *					the next batch
  * pass_release() undoes all completed steps.
  */
 #include <errno.h>
@@ -28,10 +39,16 @@
 
 #include "daemon/base/busy_cause.h"
 #include "daemon/store/batch/backend.h"
+#include "proto/refname.h"
 
 /* A commit of a session waits so long for a lock of another writer. */
 #define RESUME_NS       ((int64_t)1000 * 1000 * 1000)
 #define RESUME_PAUSE_NS ((int64_t)2 * 1000 * 1000)
+/* The most symbolic refs that one update locks. In git, readers stop after 5
+ * (SYMREF_MAXDEPTH), and writers stop only at a loop. */
+#define FOLLOW_MAX 32
+/* If another batch waits, locking may take this part of prepare_max_ns. */
+#define AWAITED_SHARE 4
 
 static void check_same(struct pass *p)
 {
@@ -111,6 +128,323 @@ int pass_need_token(struct pass *p, struct repo_slice *g)
 	return r;
 }
 
+/* ---- locking: time ---- */
+
+/* May C be given back alone? Not if C belongs to an atomic transaction, a
+ * session or a transaction of the store itself, because they need all their
+ * locks. */
+static bool may_go_later(const struct change *c)
+{
+	const struct refd_request *req = &c->slice->txn->req;
+
+	return !req->atomic && req->verb != REFD_VERB_SESSION && c->is_asked &&
+	    !c->slice->txn->is_own;
+}
+
+/* The remaining changes cost another flush, so a batch stops early only if
+ * another batch waits. */
+static bool is_late(const struct pass *p, int64_t now)
+{
+	const struct applier *ap = p->ap;
+	int64_t took_ns = now - p->locked_ns;
+
+	return took_ns > ap->prepare_max_ns ||
+	    (took_ns > ap->prepare_max_ns / AWAITED_SHARE &&
+		ap->is_awaited(ap->arg));
+}
+
+/* true: C was given back. */
+static bool goes_later(struct pass *p, struct change *c, int64_t now)
+{
+	if (!may_go_later(c) || !is_late(p, now))
+		return false;
+	change_again(c, TXN_AGAIN_LATER);
+	return true;
+}
+
+/* The first lock starts the clock of the held time. */
+static void start_clock(struct pass *p, int64_t now)
+{
+	if (p->locked_ns == 0)
+		p->locked_ns = now;
+}
+
+/* ---- following ---- */
+
+static unsigned depth_of(const struct change *c)
+{
+	unsigned depth = 0;
+
+	for (; c->from != NULL; c = c->from)
+		depth++;
+	return depth;
+}
+
+/* Did a change of C's update come before a change of OTHER's in the request? */
+static bool came_before(const struct change *c, const struct change *other)
+{
+	return c->u < other->u;
+}
+
+/* C was reached from the symbolic ref VIA, and OTHER is the same file. */
+static void fail_twice(struct change *c, struct change *via,
+    struct change *other)
+{
+	const struct change *later = via;
+
+	/* git works in the order of the request, and also adds HEAD if HEAD
+	 * points to a branch. */
+	if (!other->is_asked && !other->is_head && came_before(c, other))
+		later = other->from;
+	if (strcmp(via->edit.name, "HEAD") == 0 && other->is_asked &&
+	    came_before(other, c))
+		change_fail_detail(other, REFD_CONFLICT,
+		    REFD_DETAIL_DUPLICATE_HEAD, c->edit.name, NULL, NULL);
+	else
+		change_fail_detail(c, REFD_CONFLICT,
+		    REFD_DETAIL_DUPLICATE_SYMREF, c->edit.name,
+		    later->edit.name, NULL);
+}
+
+/* D becomes the end of the chain. C and the changes before C get D's log
+ * line. */
+static void extend_chain(struct change *c, struct change *d)
+{
+	struct change *l;
+
+	d->from = c;
+	d->is_end = true;
+	d->action = c->action;
+	edit_hand_over(&c->edit, &d->edit);
+	c->is_end = false;
+	if (!change_only_looks(c))
+		c->action = CHANGE_LOG;
+	c->next_line = c->lines;
+	c->lines = NULL;
+	d->lines = c;
+	for (l = c; l != NULL; l = l->next_line)
+		l->of = d;
+}
+
+/* A ref with a name that git would not create can still be deleted. */
+static bool may_follow(const struct change *c)
+{
+	if (c->action == CHANGE_DELETE)
+		return refd_refname_may_delete(c->target);
+	return refd_refname_may_write(c->target);
+}
+
+static void follow(struct pass *p, struct change *c)
+{
+	struct change *d, *other;
+	int r;
+
+	if (refd_refname_is_too_long(c->target)) {
+		change_cant_lock(c, REFD_UNSUPPORTED,
+		    "the symbolic reference '%s' points to a refname that is "
+		    "too long for refd",
+		    c->edit.name);
+		return;
+	}
+	if (!may_follow(c)) {
+		change_cant_lock(c, REFD_BROKEN,
+		    "the symbolic reference '%s' points to '%s', which is no "
+		    "reference's name",
+		    c->edit.name, c->target);
+		return;
+	}
+	if (depth_of(c) >= FOLLOW_MAX) {
+		change_cant_lock(c, REFD_BROKEN,
+		    "too many symbolic references lead to '%s'", c->edit.name);
+		return;
+	}
+	d = pass_found(p, c, c->target);
+	if (d == NULL) {
+		change_fail_errno(c, -ENOMEM, "can't follow a reference");
+		return;
+	}
+	r = pass_place(p, c->slice, d->own_name, d);
+	if (r < 0) {
+		change_cant_lock(c, REFD_BROKEN, "there is no worktree of '%s'",
+		    d->own_name);
+		return;
+	}
+	if (!pass_enlist(p, d)) {
+		change_fail_errno(c, -ENOMEM, "can't follow a reference");
+		return;
+	}
+	other = pass_find_same(p, d);
+	extend_chain(c, d);
+	if (other != NULL)
+		fail_twice(d, c, other);
+}
+
+/* ---- HEAD ---- */
+
+/* The place of HEAD in the client's worktree. */
+static struct change head_of(const struct change *c)
+{
+	return (struct change){ .slice = c->slice,
+		.repo_slice = c->repo_slice,
+		.worktree = c->slice->worktree,
+		.edit = { .dirfd = c->slice->git_fd, .name = "HEAD" } };
+}
+
+/* The target of HEAD in the client's worktree, or "". As in git, HEAD is read
+ * once and without a lock. */
+static const char *head_target(struct pass *p, const struct change *c)
+{
+	struct slice *s = c->slice;
+	struct head *head =
+	    s->git_fd == s->repo->fd ? &c->repo_slice->head : &s->head;
+	struct change at;
+	struct loose_value value;
+
+	if (!head->is_known) {
+		head->is_known = true;
+		at = head_of(c);
+		if (c->repo_slice->backend->look(p, &at, &value) == 0) {
+			head->target = value.target;
+			value.target = NULL;
+			loose_value_done(&value);
+		}
+	}
+	return head->target != NULL ? head->target : "";
+}
+
+static bool is_reached_by_head(const struct change *c)
+{
+	for (; c != NULL; c = c->from)
+		if (strcmp(c->edit.name, "HEAD") == 0 &&
+		    c->edit.dirfd == c->slice->git_fd)
+			return true;
+	return false;
+}
+
+/* Does the log of HEAD get a line? Yes if the log exists or is to be created.
+ * 1, 0, or negative errno. */
+static int wants_head_log(struct pass *p, const struct change *c)
+{
+	struct change at = head_of(c);
+
+	if (change_forces_log(c) ||
+	    reflog_policy_creates(c->slice->log_policy, "HEAD"))
+		return 1;
+	return c->repo_slice->backend->has_log(p, &at);
+}
+
+/*
+ * If a branch is updated by its own name, and HEAD points to the branch, HEAD
+ * has moved too, so its log needs the line. The same holds for any symbolic ref
+ * to C. But a search for all of them would read every ref of the repository for
+ * each update. So git and refd ask only HEAD, of the client's worktree. An
+ * update that has come through HEAD has locked HEAD already.
+ */
+static void find_head(struct pass *p, struct change *c)
+{
+	struct slice *s = c->slice;
+	struct change *h, *other;
+	int r;
+
+	if (change_only_looks(c) || change_is_gated(c) ||
+	    strcmp(head_target(p, c), c->edit.name) != 0 ||
+	    (c->edit.dirfd != s->repo->fd && c->edit.dirfd != s->git_fd) ||
+	    is_reached_by_head(c))
+		return;
+	r = wants_head_log(p, c);
+	if (r == 0)
+		return;
+	h = r > 0 ? pass_found(p, c, "HEAD") : NULL;
+	if (h == NULL) {
+		change_fail_errno(c, r < 0 ? r : -ENOMEM, "can't log to HEAD");
+		return;
+	}
+	h->edit.name = h->own_name;
+	h->edit.dirfd = s->git_fd;
+	h->worktree = s->worktree;
+	h->action = CHANGE_LOG;
+	h->is_head = true;
+	h->from = c;
+	h->of = c;
+	h->next_line = c->lines;
+	c->lines = h;
+	if (!pass_enlist(p, h))
+		change_fail_errno(c, -ENOMEM, "can't log to HEAD");
+	other = pass_find_same(p, h);
+	/* The machine that wrote the row has looked at its own logs, so this is
+	 * no conflict here. */
+	if (other != NULL && s->txn->is_own)
+		h->action = CHANGE_NOTHING;
+	else if (other != NULL)
+		change_fail_detail(c, REFD_CONFLICT, REFD_DETAIL_DUPLICATE_HEAD,
+		    c->edit.name, NULL, NULL);
+}
+
+/* ---- reading ---- */
+
+static void read_symref(struct pass *p, struct change *c, char *target)
+{
+	c->target = target;
+	if (c->is_head) {
+		/* HEAD may have changed before refd had the lock, and then the
+		 * branch's line would be wrong there. */
+		if (strcmp(target, c->from->edit.name) != 0)
+			c->action = CHANGE_NOTHING;
+	} else if (!c->u->ask->no_deref && !change_is_gated(c)) {
+		follow(p, c);
+	} else {
+		c->exists = true;
+	}
+}
+
+static void read_value(struct pass *p, struct change *c,
+    struct loose_value *value)
+{
+	switch (value->kind) {
+	case LOOSE_ABSENT:
+	case LOOSE_DIR:
+		break;
+	case LOOSE_OID:
+		c->exists = true;
+		c->old_oid = value->oid;
+		break;
+	case LOOSE_SYMREF:
+		read_symref(p, c, value->target);
+		value->target = NULL;
+		break;
+	case LOOSE_BROKEN:
+		change_fail_detail(c, REFD_BROKEN, REFD_DETAIL_BROKEN,
+		    c->u->ask->name, change_shown_name(c), NULL);
+		break;
+	}
+	if (c->is_head && value->kind != LOOSE_SYMREF)
+		c->action = CHANGE_NOTHING;
+}
+
+static void lock_refs(struct pass *p, struct repo_slice *g)
+{
+	struct loose_value value;
+	struct change *c;
+	int64_t now;
+
+	/* The loop appends found changes. */
+	for (c = g->changes; c != NULL; c = c->next_in_repo) {
+		if (!change_is_live(c))
+			continue;
+		now = SYS(p->sys, now_mono);
+		start_clock(p, now);
+		if (goes_later(p, c, now) || !g->backend->hold(p, c, &value))
+			continue;
+		if (!c->is_head)
+			find_head(p, c);
+		if (change_is_live(c))
+			read_value(p, c, &value);
+		loose_value_done(&value);
+	}
+}
+
+/* ---- the steps ---- */
+
 typedef void repo_slice_fn(struct pass *p, struct repo_slice *g);
 
 static void stage(struct pass *p)
@@ -120,6 +454,13 @@ static void stage(struct pass *p)
 	for (i = 0; i < p->nr_repo_slices; i++)
 		p->repo_slices[i].backend->stage(p, &p->repo_slices[i]);
 	pass_settle(p);
+}
+
+/* All refs of G are held, so no value can change any more. */
+static void check_refs(struct pass *p, struct repo_slice *g)
+{
+	g->backend->held(p, g);
+	pass_check(p, g);
 }
 
 /* A step of the repositories with tables, if HAS_ROUNDS, or of those with
@@ -146,8 +487,8 @@ static void one(struct pass *p, struct repo_slice *g, repo_slice_fn *step)
 static void begin_round(struct pass *p, struct repo_slice *g)
 {
 	pass_begin_again(p, g);
-	one(p, g, pass_lock);
-	one(p, g, pass_check);
+	one(p, g, lock_refs);
+	one(p, g, check_refs);
 	one(p, g, pass_prepare_logs);
 }
 
@@ -168,8 +509,8 @@ static void seal(struct pass *p, struct repo_slice *g)
 /* The steps before make(), of the same repositories. */
 static void prepare(struct pass *p, bool has_rounds)
 {
-	each_of(p, has_rounds, pass_lock);
-	each_of(p, has_rounds, pass_check);
+	each_of(p, has_rounds, lock_refs);
+	each_of(p, has_rounds, check_refs);
 	each_of(p, has_rounds, pass_prepare_logs);
 }
 

@@ -2,8 +2,8 @@
  * Checks old values and directory/file conflicts, as git's lock_raw_ref() and
  * check_old_oid() do, and then finds the log lines.
  *
- * The happy path: the backend completes the values while all refs are held, so
- * that no value can change unnoticed after the check. Then each old value is as
+ * The happy path: all refs are held, and the backend has completed the values,
+ * so that no value can change unnoticed after the check. Each old value is as
  * the update expects. The log of a ref gets a line if the ref is written. The
  * logs of symbolic refs that lead to the ref, and of HEAD, always get the line,
  * as in git: after an update from X to X, HEAD's log has a line from X to X.
@@ -392,7 +392,6 @@ void pass_check(struct pass *p, struct repo_slice *g)
 {
 	struct change *c;
 
-	g->backend->held(p, g);
 	for (c = g->changes; c != NULL; c = c->next_in_repo)
 		if (change_is_live(c) && c->is_end)
 			check(p, c);

@@ -4,7 +4,8 @@
  * recovery.
  *
  * The happy path: the backend publishes one repository after the other, and
- * then releases one after the other.
+ * then releases one after the other. At last every update gets its `ok`
+ * (durability.c), since the stronger modes first sync what was published.
  *
  * What fails:
  *	the backend takes a change back	the update is aborted by a second
@@ -201,6 +202,14 @@ static void note_records(struct pass *p)
 	}
 }
 
+void pass_release(struct pass *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->nr_repo_slices; i++)
+		p->repo_slices[i].backend->release(p, &p->repo_slices[i]);
+}
+
 void pass_publish(struct pass *p)
 {
 	size_t i;
@@ -209,12 +218,6 @@ void pass_publish(struct pass *p)
 	for (i = 0; i < p->nr_repo_slices; i++)
 		p->repo_slices[i].backend->publish(p, &p->repo_slices[i]);
 	record_aborts(p);
-}
-
-void pass_release(struct pass *p)
-{
-	size_t i;
-
-	for (i = 0; i < p->nr_repo_slices; i++)
-		p->repo_slices[i].backend->release(p, &p->repo_slices[i]);
+	pass_release(p);
+	durability_finish(p);
 }

@@ -1,13 +1,9 @@
 /*
- * Files: the beginning and the end of a pass. Stages the values of a repository
- * before any lock, so that no writer waits for the staging, and releases its
- * locks and files.
+ * Files: the operations, and the end of a pass, which releases the locks and
+ * files of a repository.
  *
- * What fails:
- *	a value can't be staged		the update fails, or its atomic
- *					transaction
- *	a lock can't be removed		the token stays and counts as ended; the
- *					next try removes both
+ * What fails: if a lock can't be removed, the token stays and counts as ended,
+ * and the next try removes both.
  */
 #include <string.h>
 
@@ -31,39 +27,6 @@ const struct ref_backend files_backend = {
 	.release = files_release,
 	.resume = files_resume,
 };
-
-/* ---- the beginning ---- */
-
-int files_stage_value(struct pass *p, struct change *c)
-{
-	int fd = edit_stage(&c->edit, &c->u->ask->new_oid, change_new_target(c),
-	    c->slice->file_mode);
-
-	if (fd < 0)
-		return fd;
-	durability_staged(p, c, fd);
-	return 0;
-}
-
-void files_stage(struct pass *p, struct repo_slice *g)
-{
-	struct change *c;
-	int r;
-
-	for (c = g->changes; c != NULL; c = c->next_in_repo) {
-		if (!change_is_live(c))
-			continue;
-		r = pass_need_token(p, g);
-		if (r == 0)
-			r = durability_begin(p, c);
-		if (r == 0 && c->action == CHANGE_WRITE && !c->to_packed)
-			r = files_stage_value(p, c);
-		if (r < 0)
-			change_fail_errno(c, r, "can't write the new value");
-	}
-}
-
-/* ---- the end ---- */
 
 static bool repo_has_rest(const struct repo_slice *g)
 {

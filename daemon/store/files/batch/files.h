@@ -39,7 +39,8 @@ void files_give_turn(struct repo_slice *g);
 /* Writes packed-refs.new again if some of its changes failed since. 0 or
  * negative errno: then there is no packed-refs.new. */
 int files_refit_packed(struct pass *p, struct repo_slice *g);
-/* Renames packed-refs.new, then looks for conflicting writers. */
+/* Call if packed-refs.new is written: renames the file, then looks for
+ * conflicting writers. */
 void files_publish_packed(struct pass *p, struct repo_slice *g);
 
 #endif

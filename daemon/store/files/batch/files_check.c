@@ -1,8 +1,9 @@
 /*
- * Files: locks and loose values, packed values, and directory/file conflicts;
- * values without a lock.
+ * Files: new values in stage/, locks and loose values, packed values, and
+ * directory/file conflicts; values without a lock.
  *
- * The happy path: packed-refs is read while all locks are held and after the
+ * The happy path: values are staged before any lock, so that no writer waits
+ * for the staging. packed-refs is read while all locks are held and after the
  * loose files, so no ref can move from loose to packed between the two reads.
  *
  * What fails:
@@ -17,6 +18,37 @@
 #include <unistd.h>
 
 #include "daemon/store/files/batch/files.h"
+
+/* ---- the new value, before any lock ---- */
+
+int files_stage_value(struct pass *p, struct change *c)
+{
+	int fd = edit_stage(&c->edit, &c->u->ask->new_oid, change_new_target(c),
+	    c->slice->file_mode);
+
+	if (fd < 0)
+		return fd;
+	durability_staged(p, c, fd);
+	return 0;
+}
+
+void files_stage(struct pass *p, struct repo_slice *g)
+{
+	struct change *c;
+	int r;
+
+	for (c = g->changes; c != NULL; c = c->next_in_repo) {
+		if (!change_is_live(c))
+			continue;
+		r = pass_need_token(p, g);
+		if (r == 0)
+			r = durability_begin(p, c);
+		if (r == 0 && c->action == CHANGE_WRITE && !c->to_packed)
+			r = files_stage_value(p, c);
+		if (r < 0)
+			change_fail_errno(c, r, "can't write the new value");
+	}
+}
 
 /* ---- the lock and the file ---- */
 

@@ -253,7 +253,8 @@ void files_publish(struct pass *p, struct repo_slice *g)
 		    p->slices[i].txn->req.atomic &&
 		    p->slices[i].txn_slice->nr > 1)
 			link_creations(p, &p->slices[i]);
-	files_publish_packed(p, g);
+	if (g->files.packed_changed)
+		files_publish_packed(p, g);
 	for (c = g->changes; c != NULL; c = c->next_in_repo) {
 		if (!c->is_end || !change_is_committed(c))
 			continue;

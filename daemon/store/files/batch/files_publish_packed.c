@@ -130,8 +130,6 @@ void files_publish_packed(struct pass *p, struct repo_slice *g)
 	bool is_doubtful = false;
 	int r;
 
-	if (!g->files.packed_changed)
-		return;
 	r = files_sync_error(g);
 	if (r == 0)
 		r = files_refit_packed(p, g);

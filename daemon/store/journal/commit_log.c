@@ -311,3 +311,12 @@ int commit_log_wait(struct commit_log *log, const struct commit_log_mark *mark,
 		clear_lsns(mark);
 	return r;
 }
+
+int commit_log_commit(struct commit_log *log, struct journal_row *rows,
+    size_t nr, enum commit_log_level level)
+{
+	struct commit_log_mark mark;
+	int r = commit_log_append(log, rows, nr, &mark);
+
+	return r != 0 ? r : commit_log_wait(log, &mark, level);
+}

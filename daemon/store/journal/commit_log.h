@@ -192,6 +192,10 @@ enum commit_log_level {
 int commit_log_wait(struct commit_log *log, const struct commit_log_mark *mark,
     enum commit_log_level level);
 
+/* Both, for a caller with a single log: 0, or as one of the two. */
+int commit_log_commit(struct commit_log *log, struct journal_row *rows,
+    size_t nr, enum commit_log_level level);
+
 /* Calls CB for each row after the LSN AFTER, in LSN order, durable or not. A
  * row that is not durable may vanish when the log is opened again. Rows that
  * were there before commit_log_wait(log, NULL, DURABLE) returned 0 stay,

@@ -183,15 +183,11 @@ int pipeline_append(struct replica *replica, struct journal_row *rows,
     size_t nr, bool flush)
 {
 	struct pipeline *p = replica->host->pipeline;
-	struct commit_log_mark mark;
-	int r;
 
 	if (flush)
 		gather(p);
-	r = commit_log_append(p->cfg->log, rows, nr, &mark);
-	return r != 0 ? r :
-			commit_log_wait(p->cfg->log, &mark,
-			    flush ? COMMIT_LOG_DURABLE : COMMIT_LOG_LOCAL);
+	return commit_log_commit(p->cfg->log, rows, nr,
+	    flush ? COMMIT_LOG_DURABLE : COMMIT_LOG_LOCAL);
 }
 
 int pipeline_commit(void *arg, struct journal_row *rows, size_t nr, bool flush)

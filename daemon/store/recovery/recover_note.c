@@ -247,15 +247,12 @@ int recover_notes_abort(struct recover_notes *notes,
 
 int recover_notes_write(struct recover_notes *notes, struct commit_log *log)
 {
-	struct commit_log_mark mark;
 	int r;
 
 	if (notes->nr == 0)
 		return 0;
 	if (notes->gives_up && journal_shares_rows(commit_log_journal(log)))
 		return -ENOTRECOVERABLE;
-	r = commit_log_append(log, notes->rows, notes->nr, &mark);
-	if (r == 0)
-		r = commit_log_wait(log, &mark, COMMIT_LOG_DURABLE);
+	r = commit_log_commit(log, notes->rows, notes->nr, COMMIT_LOG_DURABLE);
 	return r > 0 ? -EIO : r;
 }

@@ -50,11 +50,11 @@ void admission_retry(struct admission_worker *w)
 	repos_trim(repos, INT64_MAX / 2);
 	nr = deferred_next(deferred, some, RETRIES);
 	for (i = 0; i < nr; i++) {
-		admissions_begin_at(a, w->slot, some[i].path);
+		admission_begin_at(a, w->slot, some[i].path);
 		repo = get_repo(repos, &some[i]);
-		if (repo != NULL && admissions_claim(a, w->slot, repo))
+		if (repo != NULL && admission_claim(a, w->slot, repo))
 			deferred_retry(deferred, repo, NULL);
-		admissions_end(a, w->slot);
+		admission_end(a, w->slot);
 		if (repo != NULL)
 			repo_put(repos, repo);
 		free(some[i].path);

@@ -33,6 +33,41 @@
 /* Updates whose names cost as much as an object. */
 #define NAMES_PER_OBJECT 16
 
+/* ---- the current work of a worker ---- */
+
+void admission_begin_at(struct admissions *a, size_t slot, const char *path)
+{
+	mutex_lock(&a->mutex);
+	admission_queues_begin_other(&a->queues, slot, path,
+	    SYS(a->cfg->sys, now_mono));
+	mutex_unlock(&a->mutex);
+}
+
+bool admission_claim(struct admissions *a, size_t slot, const struct repo *repo)
+{
+	bool is_ours;
+
+	mutex_lock(&a->mutex);
+	is_ours = admission_queues_claim(&a->queues, slot, repo->id);
+	if (is_ours && a->queues.slots[slot].queue != NULL)
+		a->queues.slots[slot].queue->place = repo->fs;
+	/* The queue no longer counts for its root but for its file system, so a
+	 * different queue below the root may be permitted now. */
+	if (admission_queues_has_work(&a->queues))
+		workers_wake(a->cfg->workers, &a->source);
+	mutex_unlock(&a->mutex);
+	return is_ours;
+}
+
+void admission_end(struct admissions *a, size_t slot)
+{
+	mutex_lock(&a->mutex);
+	admission_queues_end(&a->queues, slot);
+	if (admission_queues_has_work(&a->queues))
+		workers_wake(a->cfg->workers, &a->source);
+	mutex_unlock(&a->mutex);
+}
+
 /* ---- the turn's queue ---- */
 
 static struct txn *take(struct admission_worker *w, uint64_t before)
@@ -110,20 +145,7 @@ static bool open_repo(struct admission_worker *w,
 	    repos_get(w->cfg->repos, q->git_dir, &first, &w->status, &w->why);
 	*refused = asking.refused;
 	return w->repo == NULL ||
-	    admissions_claim(w->admissions, w->slot, w->repo);
-}
-
-struct repo *admission_turn_repo(struct admission_worker *w,
-    enum refd_status *status, char **why)
-{
-	if (w->repo != NULL) {
-		repo_hold(w->cfg->repos, w->repo);
-		return w->repo;
-	}
-	*status = w->status;
-	*why = w->why;
-	w->why = NULL;
-	return NULL;
+	    admission_claim(w->admissions, w->slot, w->repo);
 }
 
 static void forget_repo(struct admission_worker *w)
@@ -374,5 +396,5 @@ void admission_turn(struct admission_worker *w, const struct admission_queue *q,
 	 * the transactions go back before. */
 	give_back(w);
 	forget_repo(w);
-	admissions_end(w->admissions, w->slot);
+	admission_end(w->admissions, w->slot);
 }

@@ -2,17 +2,26 @@
  * The work of admission, and its queues.
  *
  * The happy path of a transaction:
- *	sort	by one worker at a time: if the journal knows the id, the
- *		transaction is answered (admit_known.c). Otherwise it joins the
- *		queue of its path (admission_queues.c)
+ *	sort	by one worker at a time: if the journal knows the id, the first
+ *		outcome is the answer. Nothing is read if the filter of recent
+ *		ids has never seen the id. Otherwise the rows of the id are read
+ *		in the order of their LSNs, and a later row replaces the result
+ *		of an earlier row. A new transaction joins the queue of its path
+ *		(admission_queues.c)
  *	turn	of that queue, by any worker (admission_turn.c)
  *	back	to the completions, or to the barrier
  * A query about an id is answered beside, one at a time.
  *
- * Failures cost the transaction (admit.c). A transaction that is given up is
- * not begun, or not continued. A disk that hangs keeps one worker for each
- * repository with work on the disk, but two workers at most, so that workers
- * are left for the other disks.
+ * Failures cost the transaction (admit.c). It is refused, too, if
+ *	another transaction has the id
+ *	the id was born in the future	and is in no row: the journal would
+ *					have to keep the id until then
+ *	the journal can't be read	the answer has nothing of the rows
+ *	to the end			already read: an unread row may be an
+ *					abort record
+ * A transaction that is given up is not begun, or not continued. A disk that
+ * hangs keeps one worker for each repository with work on the disk, but two
+ * workers at most, so that workers are left for the other disks.
  */
 #include "daemon/store/admission/admissions_internal.h"
 
@@ -24,6 +33,110 @@
 
 #define REPO_IDLE_NS (60LL * 1000000000)
 #define TRIM_NS      (10LL * 1000000000)
+
+/* ---- is the id in the journal? ---- */
+
+struct known_rows {
+	struct admissions *admissions;
+	struct txn *txn;
+	bool is_known, other;
+};
+
+static int known_row(void *arg, const struct journal_row *row)
+{
+	struct known_rows *known = arg;
+	struct txn *txn = known->txn;
+	const struct record_member *m;
+	struct txn_update *u;
+	struct record rec;
+	const char *text;
+	uint64_t lsn;
+	size_t i;
+	int r;
+
+	r = record_decode(row->body, row->len, &rec);
+	if (r < 0)
+		return r;
+	known->is_known = true;
+	if (rec.digest != txn->req.digest || rec.nr_updates != txn->nr_updates)
+		known->other = true;
+	for (i = 0; i < rec.nr_members && !known->other; i++) {
+		m = &rec.members[i];
+		if (!m->answers || m->index >= txn->nr_updates)
+			continue;
+		u = &txn->updates[m->index];
+		/* An abort record has a higher LSN than the aborted record, so
+		 * the last row counts. */
+		free(u->text);
+		u->status = lookup_status(known->admissions, row, m, &text);
+		u->text = text != NULL ? strdup(text) : NULL;
+		u->has_found = m->has_found;
+		u->found = m->found;
+		u->recorded = true;
+	}
+	lsn = replica_token_lsn(known->admissions->cfg->replica, row);
+	if (lsn > txn->lsn)
+		txn->lsn = lsn;
+	record_done(&rec);
+	return 0;
+}
+
+/* Resets TXN to its first state, except for the reason of the refusal. */
+static bool refuse(struct txn *txn, enum refd_status status, char *why)
+{
+	struct txn_update *u;
+
+	for (u = txn->updates; u < txn->updates + txn->nr_updates; u++) {
+		free(u->text);
+		u->text = NULL;
+		u->status = REFD_PENDING;
+		u->has_found = u->recorded = false;
+	}
+	txn->lsn = 0;
+	txn->refused = status;
+	txn->why = why;
+	return true;
+}
+
+/* True: TXN is answered. For the worker that set is_sorting. */
+static bool is_known(struct admissions *a, struct txn *txn)
+{
+	struct known_rows known = { .admissions = a, .txn = txn };
+	size_t i;
+	int r;
+
+	/* An id of the future would raise the filter's floor above the ids of
+	 * all others. */
+	if (!txn->is_from_future &&
+	    txid_filter_add(&a->txid_filter, &txn->req.txid))
+		return false;
+	txn_lay_out(txn);
+	r = lookup_rows(a, &a->reader, txn->peer.uid, &txn->req.txid, known_row,
+	    &known);
+	if (r < 0)
+		/* The transaction may have been done before, under this id, so
+		 * the outcome is unknown. */
+		return refuse(txn, REFD_UNKNOWN,
+		    repo_why("can't read the journal: %s", strerror(-r)));
+	if (!known.is_known && txn->is_from_future)
+		return refuse(txn, REFD_BADREQUEST,
+		    repo_why("its transaction id was born more than an hour "
+			     "after the present: check the clock of the "
+			     "client and the clock of the daemon"));
+	if (!known.is_known)
+		return false;
+	if (known.other)
+		return refuse(txn, REFD_BADREQUEST,
+		    repo_why("its transaction id was used before, for another "
+			     "transaction"));
+	txn->replayed = true;
+	txn_count(txn);
+	for (i = 0; i < txn->nr_updates; i++)
+		if (txn->updates[i].status == REFD_PENDING)
+			txn_decide(&txn->updates[i], REFD_ABORTED,
+			    "the daemon stopped before its turn");
+	return true;
+}
 
 /* ---- sorting ---- */
 
@@ -101,7 +214,7 @@ static void sort(struct admissions *a, struct txn_fifo *txns)
 		 * parts of this very transaction, so its id is not looked
 		 * up. */
 		if (!txn->is_looked_up && !txn->readmitted &&
-		    admit_is_known(a, txn)) {
+		    is_known(a, txn)) {
 			txn_fifo_put(&done, txn);
 			continue;
 		}
@@ -353,40 +466,6 @@ void admissions_wake(struct admissions *a)
 }
 
 /* ---- current work ---- */
-
-void admissions_begin_at(struct admissions *a, size_t slot, const char *path)
-{
-	mutex_lock(&a->mutex);
-	admission_queues_begin_other(&a->queues, slot, path,
-	    SYS(a->cfg->sys, now_mono));
-	mutex_unlock(&a->mutex);
-}
-
-bool admissions_claim(struct admissions *a, size_t slot,
-    const struct repo *repo)
-{
-	bool is_ours;
-
-	mutex_lock(&a->mutex);
-	is_ours = admission_queues_claim(&a->queues, slot, repo->id);
-	if (is_ours && a->queues.slots[slot].queue != NULL)
-		a->queues.slots[slot].queue->place = repo->fs;
-	/* The queue no longer counts for its root but for its file system, so a
-	 * different queue below the root may be permitted now. */
-	if (admission_queues_has_work(&a->queues))
-		workers_wake(a->cfg->workers, &a->source);
-	mutex_unlock(&a->mutex);
-	return is_ours;
-}
-
-void admissions_end(struct admissions *a, size_t slot)
-{
-	mutex_lock(&a->mutex);
-	admission_queues_end(&a->queues, slot);
-	if (admission_queues_has_work(&a->queues))
-		workers_wake(a->cfg->workers, &a->source);
-	mutex_unlock(&a->mutex);
-}
 
 void admissions_progress(struct admissions *a, struct store_progress *progress,
     int64_t before_ns)

@@ -71,34 +71,27 @@ struct admission_worker {
 	int objects_err; /* of odb_refresh() */
 };
 
-/* ---- admissions.c: these take MUTEX ---- */
+/* ---- admission_turn.c ---- */
 
-/* Worker SLOT works at PATH, without a queue, until admissions_end(). PATH is
- * borrowed. */
-void admissions_begin_at(struct admissions *a, size_t slot, const char *path);
+/* These three take MUTEX. Worker SLOT works at PATH, without a queue, until
+ * admission_end(). PATH is borrowed. */
+void admission_begin_at(struct admissions *a, size_t slot, const char *path);
 /* Worker SLOT is about to work in REPO. False: another worker does. */
-bool admissions_claim(struct admissions *a, size_t slot,
+bool admission_claim(struct admissions *a, size_t slot,
     const struct repo *repo);
-void admissions_end(struct admissions *a, size_t slot);
-
-/* ---- admission_turn.c, admission_retry.c ---- */
-
+void admission_end(struct admissions *a, size_t slot);
 /* The turn of queue Q: admits transactions that were put before transaction
  * number BEFORE. */
 void admission_turn(struct admission_worker *w, const struct admission_queue *q,
     uint64_t before);
-/* The repository of this turn, with a new reference. NULL: no repository;
- * *STATUS and *WHY (to be freed) are the reason. */
-struct repo *admission_turn_repo(struct admission_worker *w,
-    enum refd_status *status, char **why);
+
+/* ---- admission_retry.c ---- */
+
 /* Retries the deferred redo of some repositories. */
 void admission_retry(struct admission_worker *w);
 
-/* ---- admit.c, admit_known.c ---- */
+/* ---- admit.c ---- */
 
-/* Is the id of TXN in the journal? Then TXN is answered. For the worker that
- * set is_sorting. */
-bool admit_is_known(struct admissions *a, struct txn *txn);
 /* May REPO, which no refd has served, be served for TXN? REPO is open, and has
  * no id. OK, or the status and *WHY (to be freed). */
 enum refd_status admit_first(struct admission_worker *w, const struct txn *txn,

@@ -2,7 +2,7 @@
  * Admission of one transaction: every check that does not need the locks of the
  * refs (admission_turn.c calls the checks in order).
  *
- * The happy path, once the journal does not know its id (admit_known.c):
+ * The happy path, once the journal does not know its id (admissions.c):
  *	repo	that of the turn (admission_turn.c)
  *	peer	may the peer write here without refd?
  *	names	valid, each once
@@ -168,13 +168,13 @@ enum refd_status admit_first(struct admission_worker *w, const struct txn *txn,
 	return check_use(w, txn, repo, &given, why);
 }
 
-/* TXN gets the repository of the turn, which is open already, if its peer may
- * write there. False: TXN is refused. */
+/* TXN gets the repository of the turn, which is open already, with a new
+ * reference, if its peer may write there. False: TXN is refused. */
 static bool check_repo(struct admission_worker *w, struct txn *txn)
 {
 	struct rights_given given = { 0 };
-	enum refd_status status;
-	struct repo *repo;
+	struct repo *repo = w->repo;
+	enum refd_status status = w->status;
 	char *why = NULL;
 
 	if (txn->req.committer != NULL && !is_committer(txn->req.committer))
@@ -182,14 +182,17 @@ static bool check_repo(struct admission_worker *w, struct txn *txn)
 		    repo_why("the committer '%s' is "
 			     "not of the form \"Name <mail> seconds zone\"",
 			txn->req.committer));
-	repo = admission_turn_repo(w, &status, &why);
 	if (repo != NULL) {
+		repo_hold(w->cfg->repos, repo);
 		txn->repo = repo;
 		txn->repo_id = repo->id;
 		txn->repo_mount = repo->fs->mount;
 		status = check_use(w, txn, repo, &given, &why);
 		txn->least = given.least;
 		txn->limits = given.limits;
+	} else {
+		why = w->why;
+		w->why = NULL;
 	}
 	if (status == REFD_OK)
 		return true;

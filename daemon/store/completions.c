@@ -6,6 +6,7 @@
  */
 #include "daemon/store/completions.h"
 
+#include "daemon/store/parts.h"
 #include "daemon/store/repos/repo.h"
 
 void completions_init(struct completions *c, const struct sys *sys,
@@ -124,8 +125,10 @@ void completions_put_question(struct completions *c, struct store_question *q)
 	end_put(c, wake);
 }
 
-bool completions_take(struct completions *c, struct store_done *done)
+bool store_reap(struct store *store, struct store_done *done)
 {
+	struct completions *c = store_parts(store)->completions;
+
 	*done = (struct store_done){ 0 };
 	mutex_lock(&c->mutex);
 	if ((done->applied = batch_fifo_take(&c->applied)) == NULL &&

@@ -3,7 +3,8 @@
  * loop owns an element from the put on, so the thread that puts an element no
  * longer touches it.
  *
- * Any thread may put, and the loop thread takes. MUTEX is an innermost lock.
+ * Any thread may put, and the loop thread takes by store_reap(). MUTEX is an
+ * innermost lock.
  * Under MUTEX no other lock is taken and no callback is called, so no function
  * blocks for longer than for MUTEX.
  */
@@ -50,9 +51,5 @@ struct batch *completions_put_txns(struct completions *c,
 /* Puts TXN, which was held and does not go the direct way. */
 void completions_put_held(struct completions *c, struct txn *txn);
 void completions_put_question(struct completions *c, struct store_question *q);
-
-/* Sets one pointer of DONE, for all batches first, then for admissions, and
- * then for questions. False: all queues are empty. */
-bool completions_take(struct completions *c, struct store_done *done);
 
 #endif

@@ -34,14 +34,10 @@ struct store_parts {
 	/* What only the store as a whole knows, by calls which are made without
 	 * a lock and do not block. */
 	struct store *store; /* the argument of all calls */
-	/* The log must take no more rows, and nothing more is forgotten.
-	 * Becomes true before the end of the batch that is the reason. */
-	bool (*is_fatal)(void *store);
-	/* The store must end, because of WHY. */
+	/* The store must end, because of WHY. From now on the log must take no
+	 * more rows, and nothing more is forgotten (store_fatal()). Called
+	 * before the end of the batch that is the reason. */
 	void (*fatal)(void *store, const char *why);
-	/* The loop shall look, because pipeline_takes() has become true, and no
-	 * batch came back. */
-	void (*wake)(void *store);
 	/* A batch of NR updates came back, so pipeline_visible_lsn() may have
 	 * become higher. */
 	void (*committed)(void *store, size_t nr);
@@ -52,5 +48,9 @@ struct store_parts {
 	    const struct refd_oid *oid);
 	uint64_t (*next_token)(void *store);
 };
+
+/* For functions of store.h that stand beside the work that they hand over. Any
+ * thread, after store_open(); borrowed from STORE. */
+const struct store_parts *store_parts(const struct store *store);
 
 #endif

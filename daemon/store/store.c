@@ -1,9 +1,9 @@
 /*
- * The store's threads and the hand-over to and from the scheduler.
+ * The store's threads, and what the scheduler asks of the store as a whole.
  *
- * The happy path of a transaction: store_admit -> admissions -> (barrier) ->
- * completions. The happy path of its batches: store_apply -> pipeline ->
- * completions.
+ * The hand-over of a transaction stands beside its work, because this file
+ * would only forward the call: store_admit() in admission/admissions.c,
+ * store_apply() in pipeline/pipeline.c, and store_reap() in completions.c.
  *
  * What fails: if a thread cannot be started, store_start fails. If the journal
  * cannot be reopened, the store ends: every transaction still comes back, as
@@ -23,27 +23,9 @@
 
 /* ---- handing over ---- */
 
-bool store_reap(struct store *s, struct store_done *done)
+const struct store_parts *store_parts(const struct store *s)
 {
-	return completions_take(&s->completions, done);
-}
-
-void store_admit(struct store *s, struct txn *txn)
-{
-	struct txn_fifo txns = { .head = NULL };
-
-	txn_fifo_put(&txns, txn);
-	admissions_admit(s->admissions, &txns);
-}
-
-void store_give_up(struct store *s, struct txn *txn)
-{
-	admissions_give_up(s->admissions, txn);
-}
-
-void store_discard(struct store *s, struct txn *txn)
-{
-	admissions_discard(s->admissions, txn);
+	return &s->parts;
 }
 
 void store_ask(struct store *s, struct store_question *q)
@@ -72,19 +54,9 @@ void store_pack_allow(struct store *s, bool allowed)
 	packer_allow(s->packer, allowed);
 }
 
-void store_apply(struct store *s, struct batch *b)
-{
-	pipeline_apply(s->pipeline, b);
-}
-
 bool store_may_commit(struct store *s, const struct txn *txn)
 {
 	return REPLICA(s->replica, may_commit, txn);
-}
-
-bool store_takes(struct store *s)
-{
-	return pipeline_takes(s->pipeline);
 }
 
 void store_history_stop(struct store *s)

@@ -211,16 +211,16 @@ void store_tell_awaiting(struct store *store);
 
 int store_start(struct store *store);
 
-/* By admissions_admit(): looks the id up, opens the repository, checks peer,
- * names and objects, makes the objects durable. Afterwards txn->refused, or
- * statuses on single updates, or all still PENDING. */
+/* In admission/admissions.c: looks the id up, opens the repository, checks
+ * peer, names and objects, makes the objects durable. Afterwards txn->refused,
+ * or statuses on single updates, or all still PENDING. */
 void store_admit(struct store *store, struct txn *txn);
 /* TXN is cancelled or too late, so its admission shall end soon. TXN comes
  * back, admitted or not. This takes longer only during the look-up of the id of
  * TXN, or if a worker has taken TXN and hangs on the disk. */
 void store_give_up(struct store *store, struct txn *txn);
-/* Locks, commits and publishes B by pipeline_apply(), and B comes back decided
- * (apply.h). */
+/* In pipeline/pipeline.c: locks, commits and publishes B, which comes back
+ * decided (batch/apply.h). */
 void store_apply(struct store *store, struct batch *b);
 /* Can TXN, which was admitted, still commit? (replica.h) */
 bool store_may_commit(struct store *store, const struct txn *txn);
@@ -303,7 +303,8 @@ struct store_done {
 	struct batch *applied;
 	struct store_question *answered;
 };
-/* false: nothing is waiting. */
+/* In completions.c: sets one pointer of DONE, for all batches first, then for
+ * admissions, and then for questions. false: nothing is waiting. */
 bool store_reap(struct store *store, struct store_done *done);
 
 /* The repository reference of an admitted transaction goes back. */

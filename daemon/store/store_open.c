@@ -144,21 +144,9 @@ static int copy_config(struct store *s, const struct store_config *cfg)
 	return 0;
 }
 
-static bool is_fatal(void *store)
-{
-	return store_fatal(store) != NULL;
-}
-
 static void fatal(void *store, const char *why)
 {
 	store_set_fatal(store, "%s", why);
-}
-
-static void wake(void *store)
-{
-	struct store *s = store;
-
-	s->cfg.wake(s->cfg.wake_arg);
 }
 
 static void committed(void *store, size_t nr)
@@ -203,9 +191,7 @@ static const struct store_parts *share(struct store *s)
 		.admissions = s->admissions,
 		.replica = s->replica,
 		.store = s,
-		.is_fatal = is_fatal,
 		.fatal = fatal,
-		.wake = wake,
 		.committed = committed,
 		.retry = retry,
 		.has_object = admit_has_object,

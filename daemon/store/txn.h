@@ -197,7 +197,7 @@ struct txn {
 	bool is_at_barrier;
 	struct barrier_waiter *waiter; /* in a batch; NULL: in no batch */
 	/* Nobody waits for the transaction, so admission may end. Only
-	 * admissions_give_up() sets this member. */
+	 * store_give_up() sets this member. */
 	atomic_bool is_given_up;
 
 	/* The locks of a prepared session, for the store, until COMMIT or

@@ -430,8 +430,18 @@ void admissions_admit(struct admissions *a, struct txn_fifo *txns)
 	admissions_wake(a);
 }
 
-void admissions_give_up(struct admissions *a, struct txn *txn)
+void store_admit(struct store *store, struct txn *txn)
 {
+	struct txn_fifo txns = { .head = NULL };
+
+	txn_fifo_put(&txns, txn);
+	admissions_admit(store_parts(store)->admissions, &txns);
+}
+
+void store_give_up(struct store *store, struct txn *txn)
+{
+	struct admissions *a = store_parts(store)->admissions;
+
 	mutex_lock(&a->mutex);
 	atomic_store(&txn->is_given_up, true);
 	if (txn->queue != NULL) {
@@ -444,8 +454,10 @@ void admissions_give_up(struct admissions *a, struct txn *txn)
 	REPLICA(a->cfg->replica, give_up, txn);
 }
 
-void admissions_discard(struct admissions *a, struct txn *txn)
+void store_discard(struct store *store, struct txn *txn)
 {
+	struct admissions *a = store_parts(store)->admissions;
+
 	mutex_lock(&a->mutex);
 	txn_fifo_put(&a->to_discard, txn);
 	mutex_unlock(&a->mutex);

@@ -3,7 +3,7 @@
  * deferred redo, and close idle repositories. Only this work reads objects, and
  * opens and closes repositories.
  *
- *	admissions_admit() -> id -> queue of the path -> turn of the repository
+ *	store_admit() -> id -> queue of the path -> turn of the repository
  *	    -> completions, or the barrier and then completions
  *	    -> a transaction that goes the direct way: the pipeline
  *	admissions_look_up() -> journal -> completions
@@ -43,11 +43,6 @@ void admissions_free(struct admissions *a);
  * repository come back in the order in which they were handed over. TXNS is
  * empty then. */
 void admissions_admit(struct admissions *a, struct txn_fifo *txns);
-/* TXN, which is being admitted or waits at the barrier, comes back as soon as
- * possible (store_give_up()). */
-void admissions_give_up(struct admissions *a, struct txn *txn);
-/* Frees TXN. */
-void admissions_discard(struct admissions *a, struct txn *txn);
 /* QUERY comes back once, in the completions. The rows of a later transaction
  * may not be durable yet, and the answer must not contain them. So the journal
  * is read before any later transaction is admitted. */

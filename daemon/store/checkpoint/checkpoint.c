@@ -125,7 +125,7 @@ int checkpointer_once(struct checkpointer *c, bool now)
 	/* Without memory, an unfinished update cannot be noted, and the floor
 	 * could then be too high. The store becomes fatal before such a batch
 	 * ends, so this check comes after the floor is known. */
-	if (c->cfg->is_fatal(c->cfg->store))
+	if (store_fatal(c->cfg->store) != NULL)
 		return -EIO;
 	/* The rows come first, because a repository must not note an LSN that a
 	 * power loss can take back. The rows that stay must be durable too. */

@@ -1,7 +1,7 @@
 /*
  * The batches in work, and the hand-over to the workers.
  *
- * Happy path of a batch: pipeline_apply() puts the batch into the queue,
+ * Happy path of a batch: store_apply() puts the batch into the queue,
  * begin_batch() sets the floor, apply_batch() locks, commits and publishes, and
  * hand_back() clears the floor and hands the batch back. One flush serves all
  * rows before it, so the commit gathers other batches, appends the rows to the
@@ -52,7 +52,7 @@ static struct commit_slot *begin_batch(struct pipeline *p, struct batch *b)
 	return slot;
 }
 
-/* Under MUTEX. True: pipeline_takes() has become true. */
+/* Under MUTEX. True: store_takes() has become true. */
 static bool one_less_prepares(struct pipeline *p)
 {
 	p->has_refused = false;
@@ -78,7 +78,7 @@ static void batch_prepared(void *arg, struct batch *b)
 	}
 	mutex_unlock(&p->mutex);
 	if (wake)
-		p->cfg->wake(p->cfg->store);
+		p->cfg->config->wake(p->cfg->config->wake_arg);
 }
 
 /* applier.is_awaited */
@@ -194,7 +194,7 @@ int pipeline_commit(void *arg, struct journal_row *rows, size_t nr, bool flush)
 {
 	struct pipeline *p = arg;
 
-	if (p->cfg->is_fatal(p->cfg->store))
+	if (store_fatal(p->cfg->store) != NULL)
 		return JOURNAL_UNKNOWN;
 	/* A single machine: pipeline_append() above. */
 	return REPLICA(p->cfg->replica, append, rows, nr, flush);
@@ -279,8 +279,10 @@ void pipeline_free(struct pipeline *p)
 
 /* ---- handing over ---- */
 
-void pipeline_apply(struct pipeline *p, struct batch *b)
+void store_apply(struct store *store, struct batch *b)
 {
+	struct pipeline *p = store_parts(store)->pipeline;
+
 	/* The end of a session, and a gate's look, take no locks, so nobody
 	 * waits for them. A batch of a session comes here twice, and may keep
 	 * the mark of the first time, so the mark is set in any case. */
@@ -295,8 +297,9 @@ void pipeline_apply(struct pipeline *p, struct batch *b)
 	workers_wake(p->cfg->workers, &p->source);
 }
 
-bool pipeline_takes(struct pipeline *p)
+bool store_takes(struct store *store)
 {
+	struct pipeline *p = store_parts(store)->pipeline;
 	bool takes;
 
 	mutex_lock(&p->mutex);

@@ -2,11 +2,11 @@
  * The pipeline: a worker per batch applies the batch (batch/apply.h). One
  * struct pipeline belongs to one store.
  *
- *	pipeline_apply() -> queue -> a worker -> completions
+ *	store_apply() -> queue -> a worker -> completions
  *
  * A batch first prepares, that is, takes its locks. Preparing needs a
  * processor, so few batches prepare at once, and the scheduler asks
- * pipeline_takes() before it forms the next batch. After that the batches wait
+ * store_takes() before it forms the next batch. After that the batches wait
  * for the log. One flush serves all rows before it, so many batches wait for
  * the same flush (pipeline_append()).
  *
@@ -23,7 +23,7 @@
  * only locks of the journal and of the pool are taken, and no callback is
  * called.
  *
- * A batch belongs to the pipeline from pipeline_apply() until it is in the
+ * A batch belongs to the pipeline from store_apply() until it is in the
  * completions.
  *
  * Failures: every update holds its result (apply.h). A hand-over allocates
@@ -58,10 +58,8 @@ struct pipeline *pipeline_new(const struct store_parts *cfg);
  * back. */
 void pipeline_free(struct pipeline *p);
 
-/* B comes back once, in the completions. */
-void pipeline_apply(struct pipeline *p, struct batch *b);
-/* The same, but the calling worker applies B, so that a small transaction
- * passes the loop only at the start and at the end. */
+/* As store_apply(), but the calling worker applies B, so that a small
+ * transaction passes the loop only at the start and at the end. */
 void pipeline_apply_here(struct pipeline *p, struct batch *b);
 /* The calling thread applies a batch of SLICES, whose transactions are the
  * store's own. All are applied in this order, or none, because the log takes no
@@ -72,9 +70,6 @@ void pipeline_apply_rows(struct pipeline *p, struct txn_slice *slices,
 /* Appends ROWS to the log of this machine, and waits, as applier.commit. */
 int pipeline_append(struct replica *replica, struct journal_row *rows,
     size_t nr, bool flush);
-/* Would a batch be prepared at once? If not, the batches that are taking locks
- * hurry, because the caller asks only if there is a batch to prepare. */
-bool pipeline_takes(struct pipeline *p);
 /* The number of a batch or a retry, unique for the life of the journal. */
 uint64_t pipeline_next_token(struct pipeline *p);
 

@@ -42,7 +42,7 @@ struct pipeline {
 	 * gather() waits until NR_LOCKING is 0. */
 	size_t nr_preparing, nr_locking;
 	/* Batches that wait for NR_LOCKING, and whether the scheduler waits
-	 * until pipeline_takes() is true. */
+	 * until store_takes() is true. */
 	size_t nr_gathering;
 	bool has_refused;
 	uint64_t nr_ended;

@@ -8,7 +8,7 @@
  *
  * A repository alone may fill the batch. The time of a batch grows with its
  * refs, so a very large push would delay all transactions of the same batch.
- * Therefore several ready repositories get equal shares of at most max_share.
+ * Therefore several ready repositories get equal shares, which have a limit.
  *
  * A repository with a large packed-refs gets separate batches after the store
  * has given back an update for this reason. Otherwise the updates of other

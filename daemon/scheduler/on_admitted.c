@@ -23,8 +23,6 @@
  *			again, because somebody may have removed some of them;
  *			meanwhile the entry keeps its place at all names
  */
-#include <assert.h>
-
 #include "daemon/base/busy_cause.h"
 #include "daemon/scheduler/state.h"
 

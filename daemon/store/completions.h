@@ -4,9 +4,8 @@
  * longer touches it.
  *
  * Any thread may put, and the loop thread takes by store_reap(). MUTEX is an
- * innermost lock.
- * Under MUTEX no other lock is taken and no callback is called, so no function
- * blocks for longer than for MUTEX.
+ * innermost lock. Under MUTEX no other lock is taken and no callback is called,
+ * so no function blocks for longer than for MUTEX.
  */
 #ifndef STORE_COMPLETIONS_H
 #define STORE_COMPLETIONS_H

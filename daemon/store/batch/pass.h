@@ -353,7 +353,7 @@ bool pass_takes(const struct txn_slice *txn_slice, enum slices slices);
 /* false: out of memory. Call pass_done() in this case too. */
 bool pass_init(struct pass *p, struct applier *ap, struct batch *b,
     enum slices slices);
-/* Frees P. Call pass_release() first. */
+/* Frees P. Call pass_release() first, or pass_publish(), which calls it. */
 void pass_done(struct pass *p);
 /* The index of the first asked change that is not less than NAME in C's
  * directory. */

@@ -456,7 +456,7 @@ static void stage(struct pass *p)
 	pass_settle(p);
 }
 
-/* All refs of G are held, so no value can change any more. */
+/* All refs of G are held, so no value can change unnoticed. */
 static void check_refs(struct pass *p, struct repo_slice *g)
 {
 	g->backend->held(p, g);

@@ -25,10 +25,10 @@ enum mutex_rank {
 	MUTEX_JOURNAL_COMMIT,     /* commit_lock */
 	MUTEX_FS,                 /* of a file system; sync_failures.lacking */
 	MUTEX_BARRIERS,           /* barriers */
-	MUTEX_JOBS,               /* packer, looker, replica */
+	MUTEX_JOBS,               /* packer, looker, historian, replica */
 	MUTEX_QUEUES,             /* admissions, store, repos */
 	MUTEX_CHECKPOINTER,       /* checkpointer */
-	MUTEX_FLOORS,             /* pipeline, historian, flusher */
+	MUTEX_FLOORS,             /* pipeline, flusher */
 	MUTEX_STACKS,             /* stack_set */
 	MUTEX_INNER,              /* within a module: all others */
 	MUTEX_LAST                /* log */

@@ -27,7 +27,7 @@ void scheduler_pause(struct scheduler *e)
 	if (e->is_draining)
 		return;
 	e->is_paused = true;
-	store_pack_allow(e->store, false);
+	store_tell_service(e->store, STORE_PAUSES);
 	direct_stop(e);
 }
 
@@ -63,7 +63,8 @@ void scheduler_resume(struct scheduler *e)
 
 	admin_end_pause(e);
 	e->is_closed = false;
-	store_pack_allow(e->store, !e->is_draining);
+	store_tell_service(e->store,
+	    e->is_draining ? STORE_STOPS : STORE_SERVES);
 	answer_closers(e, &ans);
 }
 

@@ -422,8 +422,7 @@ void scheduler_drain(struct scheduler *e)
 {
 	e->is_draining = true;
 	admin_end_pause(e);
-	store_history_stop(e->store);
-	store_pack_allow(e->store, false);
+	store_tell_service(e->store, STORE_STOPS);
 }
 
 void scheduler_hurry(struct scheduler *e)

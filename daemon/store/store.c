@@ -49,19 +49,16 @@ void store_ask(struct store *s, struct store_question *q)
 	}
 }
 
-void store_pack_allow(struct store *s, bool allowed)
+void store_tell_service(struct store *s, enum store_service service)
 {
-	packer_allow(s->packer, allowed);
+	packer_allow(s->packer, service == STORE_SERVES);
+	if (service == STORE_STOPS)
+		historian_stop(s->historian);
 }
 
 bool store_may_commit(struct store *s, const struct txn *txn)
 {
 	return REPLICA(s->replica, may_commit, txn);
-}
-
-void store_history_stop(struct store *s)
-{
-	historian_end_watches(s->historian);
 }
 
 void store_token_log(struct store *s, uint8_t id[REFD_JOURNAL_ID_BYTES])
@@ -106,8 +103,7 @@ static void end_threads(struct store *s)
 {
 	REPLICA(s->replica, stop);
 	checkpointer_stop(s->checkpointer);
-	historian_stop(s->historian);
-	packer_allow(s->packer, false);
+	store_tell_service(s, STORE_STOPS);
 	workers_stop(s->workers);
 	s->started = false;
 }
@@ -121,8 +117,6 @@ int store_start(struct store *s)
 		return -EAGAIN;
 	s->started = true;
 	r = checkpointer_start(s->checkpointer);
-	if (historian_start(s->historian) < 0)
-		r = -EAGAIN;
 	if (r == 0)
 		r = REPLICA(s->replica, start);
 	if (r < 0)

@@ -240,10 +240,13 @@ bool store_takes(struct store *store);
  * transaction in flight. Such rows are not durable yet, so the caller must know
  * all transactions in flight. */
 void store_ask(struct store *store, struct store_question *q);
-/* From now on all questions about history come back at once. */
-void store_history_stop(struct store *store);
-/* If not ALLOWED, packs come back at once, or at the end of their round. */
-void store_pack_allow(struct store *store, bool allowed);
+/* What the daemon does, for questions that take long. */
+enum store_service {
+	STORE_SERVES,
+	STORE_PAUSES, /* a pack comes back at once, or after its round */
+	STORE_STOPS   /* and so does a question about history; for good */
+};
+void store_tell_service(struct store *store, enum store_service service);
 
 /* A ref on disk has a different value than history says. */
 struct store_look_change {
@@ -364,7 +367,7 @@ int64_t store_stuck_ns(struct store *store);
 	X(CHECKPOINT, "checkpoint", 1 + CHECKPOINTER_SYNCS)                    \
 	X(PACK, "pack", PACKER_WORKERS)                                        \
 	X(LOOK, "look", LOOKER_WORKERS)                                        \
-	X(HISTORY, "history", 1)
+	X(HISTORY, "history", HISTORIAN_WORKERS)
 enum store_stage {
 #define X(symbol, name, nr_threads) STORE_STAGE_##symbol,
 	STORE_STAGE_TABLE(X)

@@ -1,10 +1,10 @@
 /*
  * The inner members of the store, private to store*.c.
  *
- * Work comes from a queue and is done by a worker of the pool (base/workers.h),
- * the checkpointer or the historian. The result goes to the completions
- * (completions.h) or to the next queue. docs/threads.md lists all threads, and
- * the order of all locks.
+ * Work comes from a queue and is done by a worker of the pool (base/workers.h)
+ * or by the checkpointer. The result goes to the completions (completions.h) or
+ * to the next queue. docs/threads.md lists all threads, and the order of all
+ * locks.
  */
 #ifndef STORE_STORE_INTERNAL_H
 #define STORE_STORE_INTERNAL_H
@@ -26,7 +26,7 @@
 #include "daemon/store/store.h"
 
 /* Threads of the pool. */
-#define STORE_WORKERS 23
+#define STORE_WORKERS 24
 
 struct checkpointer;
 struct historian;
@@ -58,7 +58,7 @@ struct store {
 	struct replica alone;  /* the null object, and REPLICA points to it */
 	struct packer *packer; /* with its own mutex */
 	struct looker *looker; /* with its own mutex */
-	struct historian *historian; /* with its own mutex, an innermost lock */
+	struct historian *historian;       /* with its own mutex */
 	struct checkpointer *checkpointer; /* with its own mutex */
 	char *recover_why; /* store_recover_why(); NULL: a damaged record */
 

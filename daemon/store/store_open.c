@@ -243,36 +243,14 @@ static int check_journal(void *arg, struct journal *j, char **why)
 	return r;
 }
 
-static uint64_t visible_lsn(void *store)
-{
-	return pipeline_visible_lsn(((struct store *)store)->pipeline);
-}
-
-static int make_historian(struct store *s)
-{
-	const struct historian_config cfg = {
-		.history = { .sys = s->sys,
-		    .dir = s->state_dir,
-		    .journal = s->journal,
-		    .repos = &s->repos,
-		    .rights = &s->rights,
-		    .retention_ms = s->cfg.retention_ms,
-		    .retention_bytes = s->cfg.retention_bytes },
-		.log = s->log,
-		.visible = visible_lsn,
-		.visible_arg = s,
-		.completions = &s->completions,
-		.event = s->cfg.event,
-	};
-
-	s->historian = historian_new(&cfg);
-	return s->historian != NULL ? 0 : -ENOMEM;
-}
-
-static int make_admissions(struct store *s)
+/* The pool serves its sources in this order, so updates come before history. */
+static int make_last_parts(struct store *s)
 {
 	s->admissions = admissions_new(share(s));
-	return s->admissions != NULL ? 0 : -ENOMEM;
+	if (s->admissions == NULL)
+		return -ENOMEM;
+	s->historian = historian_new(share(s));
+	return s->historian != NULL ? 0 : -ENOMEM;
 }
 
 void store_init_replica(struct store *s)
@@ -411,9 +389,7 @@ int store_open(const struct store_config *cfg, struct store **out, char **why)
 		r = store_open_checkpointer(s);
 	}
 	if (r == 0)
-		r = make_historian(s);
-	if (r == 0)
-		r = make_admissions(s);
+		r = make_last_parts(s);
 	if (r == 0) {
 		share(s);
 		r = REPLICA(s->replica, open, why);

@@ -117,16 +117,10 @@ void store_ask(struct store *store, struct store_question *q)
 		ck_abort_msg("a question that no test expects");
 }
 
-void store_history_stop(struct store *store)
+void store_tell_service(struct store *store, enum store_service service)
 {
 	(void)store;
-	rig_nr_stops++;
-}
-
-void store_pack_allow(struct store *store, bool allowed)
-{
-	(void)store;
-	(void)allowed;
+	rig_nr_stops += service == STORE_STOPS;
 }
 
 bool store_reap(struct store *store, struct store_done *done)

@@ -84,15 +84,16 @@ void fixture_index(void)
 
 void fixture_history(void)
 {
-	const struct history_config cfg = { .sys = &fixture.sys,
-		.dir = tmp_root,
+	fixture.config =
+	    (struct store_config){ .retention_ms = fixture.retention_ms,
+		    .retention_bytes = fixture.retention_bytes };
+	fixture.parts = (struct store_parts){ .sys = &fixture.sys,
+		.config = &fixture.config,
+		.state_dir = tmp_root,
 		.journal = fixture.j,
-		.repos = &fixture.repos,
-		.retention_ms = fixture.retention_ms,
-		.retention_bytes = fixture.retention_bytes };
-
+		.repos = &fixture.repos };
 	history_free(fixture.h);
-	fixture.h = history_new(&cfg);
+	fixture.h = history_new(&fixture.parts);
 	ck_assert_ptr_nonnull(fixture.h);
 	if (fixture.has_index)
 		fixture_index();

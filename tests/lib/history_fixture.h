@@ -16,6 +16,8 @@ struct history_fixture {
 	int64_t mono_step_ns;
 	struct journal *j;
 	struct history *h;
+	struct store_config config; /* by fixture_history() */
+	struct store_parts parts;
 	struct repos repos;
 	char root[4096];
 	const char *roots[1];

@@ -72,7 +72,7 @@ extern struct store_question *rig_lookups;
 /* Gets all other questions, which rig_question_back() gives back. */
 extern void (*rig_on_question)(struct store_question *q);
 void rig_question_back(struct store_question *q);
-extern size_t rig_nr_stops; /* store_history_stop() */
+extern size_t rig_nr_stops; /* STORE_STOPS */
 extern uint64_t rig_nr_batches, rig_nr_released;
 /* The last updates that were answered `io`: "NR REF: WHY". */
 extern char rig_io[256];

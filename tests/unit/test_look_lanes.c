@@ -124,15 +124,10 @@ void store_apply(struct store *store, struct batch *b)
 	(void)b;
 }
 
-void store_history_stop(struct store *store)
+void store_tell_service(struct store *store, enum store_service service)
 {
 	(void)store;
-}
-
-void store_pack_allow(struct store *store, bool allowed)
-{
-	(void)store;
-	(void)allowed;
+	(void)service;
 }
 
 void store_token_log(struct store *store, uint8_t id[REFD_JOURNAL_ID_BYTES])

@@ -302,12 +302,12 @@ END_TEST
 
 START_TEST(packs_nothing_while_not_allowed)
 {
-	store_pack_allow(sr_store, false);
+	store_tell_service(sr_store, STORE_PAUSES);
 	make_refs(THRESHOLD);
 	checkpoint();
 	ask_for(REFD_BUSY);
 	ck_assert_uint_eq(stats().packed_refs, 0);
-	store_pack_allow(sr_store, true);
+	store_tell_service(sr_store, STORE_SERVES);
 	ck_assert_uint_eq(ask_for(REFD_OK), THRESHOLD);
 }
 END_TEST

@@ -1,6 +1,8 @@
 /*
  * Proves that the pool of workers keeps work apart. A disk that hangs in
- * batches and in admissions does not stop the admission of other repositories.
+ * batches and in admissions does not stop the admission of other repositories,
+ * and no question about history. A question that hangs takes no worker from
+ * batches, and the next question gets its answer later.
  * The watchdog notices if all workers of batches hang. It notices no stall if
  * one disk hangs and batches of another disk are only busy. A batch without a
  * worker delays no flush. If the barrier's worker applies a batch, the next
@@ -16,6 +18,7 @@
 #include "daemon/service/stall.h"
 #include "daemon/store/admission/admission_queues.h"
 #include "daemon/store/checkpoint/checkpointer.h"
+#include "daemon/store/history/historian.h"
 #include "daemon/store/pipeline/pipeline_internal.h"
 #include "daemon/store/store_internal.h"
 #include "tests/lib/store_rig.h"
@@ -28,9 +31,10 @@
 #define CALLS_MAX 64
 
 static struct sys disk;
-/* The calls that hang: opens and fsyncs below a directory "hung...", renames to
- * a name "held...", every syncfs. */
-static _Atomic bool opens_hang, fsyncs_hang, renames_hang, syncs_hang;
+/* The calls that hang: opens and fsyncs below a directory "hung...", opens for
+ * a question about history there, renames to a name "held...", every syncfs. */
+static _Atomic bool opens_hang, fsyncs_hang, asks_hang, renames_hang,
+    syncs_hang;
 /* The store's clock stands still: no batch runs out of time. */
 static _Atomic int64_t now_ns;
 static sem_t is_held, let_go, sync_go;
@@ -46,6 +50,8 @@ static int disk_open_below(const struct sys *sys, int dirfd, const char *path,
 {
 	if (opens_hang && strstr(path, "hung") != NULL)
 		hang_until(&let_go);
+	if (asks_hang && strstr(path, "hung") != NULL)
+		hang_until(&sync_go);
 	return sys_kernel.open_below(sys, dirfd, path, is_plain);
 }
 
@@ -91,6 +97,7 @@ static void setup_mode(enum refd_durability mode)
 	disk.fs_type = sr_other_fs_type;
 	disk.now_mono = disk_now_mono;
 	opens_hang = fsyncs_hang = renames_hang = syncs_hang = false;
+	asks_hang = false;
 	now_ns = sys_kernel.now_mono(&sys_kernel);
 	sem_init(&is_held, 0, 0);
 	sem_init(&let_go, 0, 0);
@@ -213,13 +220,33 @@ static void come_back(size_t nr)
 	take_back(nr);
 }
 
+static struct store_question *ask_history(const char *repo)
+{
+	struct store_question *ask = question_new(STORE_ASK_HISTORY);
+	char path[sizeof(sr_repo) + 32];
+
+	ck_assert_ptr_nonnull(ask);
+	snprintf(path, sizeof(path), "%s/%s", tmp_root, repo);
+	ask->req.verb = REFD_VERB_LOG;
+	ask->req.git_dir = strdup(path);
+	store_ask(sr_store, ask);
+	return ask;
+}
+
+static void expect_answer(struct store_question *ask)
+{
+	ck_assert_ptr_eq(sr_wait_done().answered, ask);
+	ck_assert_int_eq(ask->answer.kind, REFD_ANSWER_RECORDS);
+	question_free(ask);
+}
+
 /* A disk hangs in fsync, in all workers that batches and the flusher get, and
  * then in admissions. */
 START_TEST(others_are_admitted_while_batches_hang)
 {
 	const size_t nr_held = STORE_WORKERS - BARRIERS_RESERVED -
 	    CHECKPOINTER_RESERVED - ADMISSION_RESERVED - PACKER_RESERVED -
-	    LOOKER_RESERVED;
+	    LOOKER_RESERVED - HISTORIAN_RESERVED;
 	struct txn *txns[PIPELINE_BATCHES], *other;
 	size_t i;
 
@@ -238,6 +265,7 @@ START_TEST(others_are_admitted_while_batches_hang)
 	ck_assert_ptr_eq(sr_wait_done().admitted, other);
 	ck_assert_int_eq(other->refused, REFD_OK);
 	sr_done_with(other);
+	expect_answer(ask_history("r.git"));
 	come_back(PIPELINE_BATCHES + 2);
 }
 END_TEST
@@ -272,6 +300,25 @@ static void hold_batches(size_t nr)
 		await_held(1);
 	}
 }
+
+/* Every batch gets a worker beside a question that hangs, which keeps the only
+ * worker of history. */
+START_TEST(history_takes_no_worker_from_batches)
+{
+	struct store_question *hung, *next;
+
+	asks_hang = true;
+	hung = ask_history("hung0.git");
+	await_held(1);
+	next = ask_history("r.git");
+	hold_batches(PIPELINE_BATCHES);
+	asks_hang = false;
+	sem_post(&sync_go);
+	expect_answer(hung);
+	expect_answer(next);
+	come_back(PIPELINE_BATCHES);
+}
+END_TEST
 
 START_TEST(all_workers_of_batches_hang)
 {
@@ -386,6 +433,7 @@ int main(void)
 	tc = tcase_create("journal");
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup_journal, sr_teardown);
+	tcase_add_test(tc, history_takes_no_worker_from_batches);
 	tcase_add_test(tc, all_workers_of_batches_hang);
 	tcase_add_test(tc, one_disk_hangs_while_another_is_busy);
 	tcase_add_test(tc, a_batch_without_a_worker_delays_no_flush);

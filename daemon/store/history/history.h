@@ -2,32 +2,24 @@
  * History: searches and reports the past records of the journal, maintains
  * their index, and removes old records from both.
  *
- * One thread, the historian's (historian.c). Every call may block, but should
- * return after some milliseconds of work, because one thread answers all
- * clients. Another thread may reopen the journal between two reads, because
- * rows up to VISIBLE are durable and stay. Nothing logs.
+ * One thread at a time, the worker in the historian's turn (historian.c). Every
+ * call may block, but should return after some milliseconds of work, because
+ * all clients wait for their turns. Another thread may reopen the journal
+ * between two reads, because rows up to VISIBLE are durable and stay. Nothing
+ * logs.
  */
 #ifndef STORE_HISTORY_H
 #define STORE_HISTORY_H
 
+#include "daemon/store/parts.h"
 #include "daemon/store/repos/repo.h"
-#include "daemon/store/store.h"
 
 struct history;
 struct journal_chain;
 
-struct history_config {
-	const struct sys *sys;
-	const char *dir; /* the state directory; as all here, borrowed */
-	struct journal *journal;
-	const struct repos *repos;
-	struct rights *rights;    /* NULL: none */
-	int64_t retention_ms;     /* 0: for ever */
-	uint64_t retention_bytes; /* 0: no limit */
-};
-
-/* Opens nothing yet, so the only failure is NULL: out of memory. */
-struct history *history_new(const struct history_config *cfg);
+/* Opens nothing yet, so the only failure is NULL: out of memory. CFG is
+ * borrowed until history_free(), and may have no rights. */
+struct history *history_new(const struct store_parts *cfg);
 void history_free(struct history *h);
 /* Rows up to here can be found, or none (0) without an index. */
 uint64_t history_indexed(const struct history *h);

@@ -59,14 +59,14 @@ struct history_question {
 /* 0; HISTORY_STOP: the turn is over. */
 static int history_look_at_time(struct history_question *q)
 {
-	if (SYS(q->h->cfg.sys, now_mono) <= q->telling.until_ns)
+	if (SYS(q->h->cfg->sys, now_mono) <= q->telling.until_ns)
 		return 0;
 	return HISTORY_STOP;
 }
 
 static void history_begin_time(struct history_question *q)
 {
-	q->telling.until_ns = SYS(q->h->cfg.sys, now_mono) + TURN_NS;
+	q->telling.until_ns = SYS(q->h->cfg->sys, now_mono) + TURN_NS;
 }
 
 /* Only copies the row, because the look at rights may wait for a repository's
@@ -284,7 +284,7 @@ static void set_bounds(struct history_question *q, uint64_t last)
 {
 	struct refd_selection *s = &q->ask->req.select;
 	bool is_ours = !s->has_journal ||
-	    memcmp(s->journal, journal_uuid(q->h->cfg.journal),
+	    memcmp(s->journal, journal_uuid(q->h->cfg->journal),
 		sizeof(s->journal)) == 0;
 
 	q->after = q->h->trimmed;
@@ -296,7 +296,7 @@ static void set_bounds(struct history_question *q, uint64_t last)
 	if (!s->has_after)
 		return;
 	if (!is_ours || s->after.lsn < q->h->trimmed ||
-	    s->after.lsn > journal_last_lsn(q->h->cfg.journal)) {
+	    s->after.lsn > journal_last_lsn(q->h->cfg->journal)) {
 		begin_anew(q);
 		s->has_after = false;
 	} else {
@@ -312,7 +312,7 @@ static bool begin_answer(struct history *h, struct store_question *ask)
 
 	memset(ans, 0, sizeof(*ans));
 	ans->kind = REFD_ANSWER_RECORDS;
-	memcpy(ans->journal, journal_uuid(h->cfg.journal),
+	memcpy(ans->journal, journal_uuid(h->cfg->journal),
 	    sizeof(ans->journal));
 	ans->arena = refd_arena_new();
 	return ans->arena != NULL;

@@ -1,9 +1,9 @@
 /*
  * Shared by the files of history.
  *
- * Nothing here is locked, because only the historian's thread calls it, as in
- * history.h. Functions that read the journal, the index or a repository's disk
- * may block. The rest uses memory only.
+ * Nothing here is locked, because only the worker in the historian's turn calls
+ * it, as in history.h. Functions that read the journal, the index or a
+ * repository's disk may block. The rest uses memory only.
  */
 #ifndef STORE_HISTORY_INTERNAL_H
 #define STORE_HISTORY_INTERNAL_H
@@ -13,7 +13,7 @@
 #include "daemon/store/journal/record.h"
 
 struct history {
-	struct history_config cfg;
+	const struct store_parts *cfg;
 	struct journal_reader *reader; /* NULL: to be opened */
 	struct journal_index *index;   /* NULL: to be opened, or can't be */
 	int64_t index_retry_ns;        /* not before */

@@ -59,12 +59,12 @@
 
 /* ---- opening ---- */
 
-struct history *history_new(const struct history_config *cfg)
+struct history *history_new(const struct store_parts *cfg)
 {
 	struct history *h = calloc(1, sizeof(*h));
 
 	if (h != NULL)
-		h->cfg = *cfg;
+		h->cfg = cfg;
 	return h;
 }
 
@@ -81,7 +81,7 @@ int history_open_reader(struct history *h)
 {
 	return h->reader != NULL ?
 	    0 :
-	    journal_reader_open(h->cfg.journal, &h->reader);
+	    journal_reader_open(h->cfg->journal, &h->reader);
 }
 
 /* NULL: there is none now. */
@@ -92,10 +92,10 @@ static struct journal_index *open_index(struct history *h)
 
 	if (h->index != NULL)
 		return h->index;
-	now_ns = SYS(h->cfg.sys, now_mono);
+	now_ns = SYS(h->cfg->sys, now_mono);
 	if (now_ns < h->index_retry_ns)
 		return NULL;
-	r = journal_index_open(h->cfg.sys, h->cfg.dir, h->cfg.journal,
+	r = journal_index_open(h->cfg->sys, h->cfg->state_dir, h->cfg->journal,
 	    &h->index);
 	if (r != 0) {
 		h->index = NULL;
@@ -117,14 +117,14 @@ void history_index_failed(struct history *h, int r)
 		journal_index_discard(h->index);
 	} else {
 		journal_index_close(h->index);
-		h->index_retry_ns = SYS(h->cfg.sys, now_mono) + INDEX_RETRY_NS;
+		h->index_retry_ns = SYS(h->cfg->sys, now_mono) + INDEX_RETRY_NS;
 	}
 	h->index = NULL;
 }
 
 uint64_t history_note_trimmed(struct history *h)
 {
-	uint64_t trimmed = journal_trimmed(h->cfg.journal);
+	uint64_t trimmed = journal_trimmed(h->cfg->journal);
 
 	if (trimmed > h->trimmed)
 		h->trimmed = trimmed;
@@ -162,7 +162,7 @@ struct indexing {
 
 static bool is_late(const struct indexing *in)
 {
-	return SYS(in->h->cfg.sys, now_mono) > in->until_ns;
+	return SYS(in->h->cfg->sys, now_mono) > in->until_ns;
 }
 
 /* Most rows do not concern most watches, so the cheap comparisons come
@@ -341,7 +341,7 @@ int history_index(struct history *h, uint64_t visible,
 	from = history_indexed(h);
 	if (from >= visible)
 		return 0;
-	in.until_ns = SYS(h->cfg.sys, now_mono) + INDEX_NS;
+	in.until_ns = SYS(h->cfg->sys, now_mono) + INDEX_NS;
 	r = begin_chain(&in, from);
 	if (r == 0)
 		r = index_some(&in, from, visible);
@@ -441,7 +441,7 @@ static int note_time(void *arg, const struct journal_row *row)
  * trim yet. */
 static int64_t last_row_ms(struct history *h, int64_t now_ms)
 {
-	uint64_t last = journal_last_lsn(h->cfg.journal);
+	uint64_t last = journal_last_lsn(h->cfg->journal);
 	int64_t ms = now_ms;
 
 	if (last > 0)
@@ -454,8 +454,8 @@ static int64_t last_row_ms(struct history *h, int64_t now_ms)
  * time of the last row. */
 static int64_t believed_ms(struct history *h)
 {
-	int64_t wall_ms = SYS(h->cfg.sys, now_wall) / 1000000;
-	int64_t mono_ms = SYS(h->cfg.sys, now_mono) / 1000000;
+	int64_t wall_ms = SYS(h->cfg->sys, now_wall) / 1000000;
+	int64_t mono_ms = SYS(h->cfg->sys, now_mono) / 1000000;
 
 	if (h->believed_ms == 0)
 		h->believed_ms = last_row_ms(h, wall_ms);
@@ -470,41 +470,41 @@ static int64_t believed_ms(struct history *h)
 
 int64_t history_clock_ahead_ms(const struct history *h)
 {
-	return h->cfg.retention_ms > 0 ? h->ahead_ms : 0;
+	return h->cfg->config->retention_ms > 0 ? h->ahead_ms : 0;
 }
 
 static void set_limits(struct trimming *t)
 {
-	const struct history_config *cfg = &t->h->cfg;
+	const struct store_config *config = t->h->cfg->config;
 	int64_t now_ms = believed_ms(t->h), horizon_ms = 0;
 	uint64_t used = 0;
 
-	if (cfg->retention_ms > 0 && cfg->retention_ms < now_ms)
-		horizon_ms = now_ms - cfg->retention_ms;
+	if (config->retention_ms > 0 && config->retention_ms < now_ms)
+		horizon_ms = now_ms - config->retention_ms;
 	t->before_us = horizon_ms * 1000;
 	if (horizon_ms > MARGIN_MS)
 		t->horizon_ms = (uint64_t)(horizon_ms - MARGIN_MS);
-	if (cfg->retention_bytes > 0 && history_bytes(t->h, &used) == 0)
-		t->is_too_much = used > cfg->retention_bytes;
+	if (config->retention_bytes > 0 && history_bytes(t->h, &used) == 0)
+		t->is_too_much = used > config->retention_bytes;
 }
 
 static int trim_journal(struct trimming *t)
 {
 	struct history *h = t->h;
-	uint64_t from = journal_trimmed(h->cfg.journal);
+	uint64_t from = journal_trimmed(h->cfg->journal);
 	struct refd_txid expired = born_at(t->horizon_ms);
 	int r;
 
 	r = journal_chain_start(h->reader, &t->upto);
 	if (r == 0)
 		r = journal_read(h->reader, from,
-		    journal_forgotten(h->cfg.journal) + 1, false, TRIM_ROWS,
+		    journal_forgotten(h->cfg->journal) + 1, false, TRIM_ROWS,
 		    trim_one, t);
 	if (r == JOURNAL_UNKNOWN || r < 0)
 		return r < 0 ? 0 : r;
 	if (t->upto.lsn == from)
 		return 0;
-	r = journal_trim(h->cfg.journal, &t->upto, t->keep, t->nr, &expired);
+	r = journal_trim(h->cfg->journal, &t->upto, t->keep, t->nr, &expired);
 	if (r == 0)
 		history_note_trimmed(h);
 	return r == 0 ? HISTORY_STOP : r < 0 ? 0 : r;

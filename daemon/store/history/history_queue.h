@@ -4,8 +4,9 @@
  * connections of a user, and the questions of a connection come in order. Then
  * a question of a different user waits for at most one question of each user.
  *
- * One thread, the historian's. Nothing blocks, fails or logs. A call may look
- * at all questions, because the queue is a single list.
+ * One thread at a time, the worker in the historian's turn. Nothing blocks,
+ * fails or logs. A call may look at all questions, because the queue is a
+ * single list.
  */
 #ifndef STORE_HISTORY_QUEUE_H
 #define STORE_HISTORY_QUEUE_H

@@ -41,8 +41,8 @@
 /* The id of the repository whose common dir is DIR. */
 static bool read_id(const struct history *h, int dir, struct repo_id *id)
 {
-	return repo_id_read_in(h->cfg.sys, dir, id) == 0 &&
-	    memcmp(id->journal, journal_uuid(h->cfg.journal),
+	return repo_id_read_in(h->cfg->sys, dir, id) == 0 &&
+	    memcmp(id->journal, journal_uuid(h->cfg->journal),
 		sizeof(id->journal)) == 0;
 }
 
@@ -61,12 +61,12 @@ static bool is_there(const struct history *h, const struct journal_repo *repo,
 {
 	struct repo_id found;
 
-	if (repo_find_known(h->cfg.repos, repo->path, place) < 0)
+	if (repo_find_known(h->cfg->repos, repo->path, place) < 0)
 		return false;
 	if (strcmp(place->path, repo->path) == 0 &&
 	    read_id(h, place->fd, &found) && is_at(repo, place, &found))
 		return true;
-	SYS(h->cfg.sys, close, place->fd);
+	SYS(h->cfg->sys, close, place->fd);
 	return false;
 }
 
@@ -81,7 +81,7 @@ static bool is_copy(const struct history *h, const struct journal_repo *repo,
 	if (strcmp(repo->path, place->path) == 0 ||
 	    !is_there(h, repo, &original))
 		return false;
-	SYS(h->cfg.sys, close, original.fd);
+	SYS(h->cfg->sys, close, original.fd);
 	return true;
 }
 
@@ -124,7 +124,7 @@ static int find_by_path(const struct history *h, const char *path, uint64_t *id)
 	struct by_path wanted = { .path = path };
 	int r;
 
-	r = journal_each_repo(h->cfg.journal, note_path, &wanted);
+	r = journal_each_repo(h->cfg->journal, note_path, &wanted);
 	*id = wanted.id;
 	return r;
 }
@@ -142,14 +142,14 @@ static bool history_may_all(const struct txn_peer *peer)
 static bool may_read_at(const struct history *h, const struct txn_peer *peer,
     const struct repo_place *place)
 {
-	const struct sys *sys = h->cfg.sys;
+	const struct sys *sys = h->cfg->sys;
 	struct rights_given given;
 	struct sys_stat refs;
 
 	if (history_may_all(peer))
 		return true;
-	return (h->cfg.rights == NULL ||
-		   rights_allow(h->cfg.rights, place->path, peer, &given)) &&
+	return (h->cfg->rights == NULL ||
+		   rights_allow(h->cfg->rights, place->path, peer, &given)) &&
 	    SYS(sys, lstatat, place->fd, "refs", &refs) == 0 &&
 	    S_ISDIR(refs.mode) && repo_peer_has(&refs, peer, 05) &&
 	    repo_peer_may_reach(sys, place->path, place->st.dev, place->st.ino,
@@ -175,7 +175,7 @@ int history_learn_repo(struct history *h, const struct txn_peer *peer,
 	if (learned->may || r != 0 || !is_there(h, &repo, &place))
 		return 0;
 	learned->may = may_read_at(h, peer, &place);
-	SYS(h->cfg.sys, close, place.fd);
+	SYS(h->cfg->sys, close, place.fd);
 	return 0;
 }
 
@@ -197,7 +197,7 @@ int history_repo_of(struct history *h, const struct refd_request *req,
 	int r = 0;
 
 	*id = 0;
-	if (repo_find(h->cfg.repos, req->git_dir, &place, &why) != REFD_OK) {
+	if (repo_find(h->cfg->repos, req->git_dir, &place, &why) != REFD_OK) {
 		free(why);
 		return history_may_all(peer) ?
 		    find_by_path(h, req->git_dir, id) :
@@ -205,6 +205,6 @@ int history_repo_of(struct history *h, const struct refd_request *req,
 	}
 	if (may_read_at(h, peer, &place))
 		r = is_another(req, &place) ? -ESTALE : find_at(h, &place, id);
-	SYS(h->cfg.sys, close, place.fd);
+	SYS(h->cfg->sys, close, place.fd);
 	return r;
 }

@@ -427,7 +427,7 @@ static int tell_members(struct row_telling *rt)
 		at = t->select->reverse ? to - 1 - (i - from) : i;
 		r = tell_member(rt, at);
 		if (r < 0 || t->is_full || i + 1 == to ||
-		    SYS(t->h->cfg.sys, now_mono) <= t->until_ns)
+		    SYS(t->h->cfg->sys, now_mono) <= t->until_ns)
 			continue;
 		t->ans->next =
 		    (struct refd_position){ rt->row->lsn, (uint32_t)at + 1 };

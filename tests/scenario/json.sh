@@ -77,7 +77,7 @@ waiter=$!
 own $waiter
 # An update that is being tried again is not in the list.
 somebody_waits() { says locks locks --json && [ -s "$T/json/locks" ]; }
-await 10 somebody_waits
+check "a waiting update is listed" await 60 somebody_waits
 if [ "$(readlink /proc/self/ns/pid)" = 'pid:[4026531836]' ]; then
 	echo 'pid 1' >"$T/a.git/refs/heads/held~pid.lock"
 	says locks locks --clear-dead --wait 0 --json "$T/a.git"

@@ -11,6 +11,11 @@
 #define FILE_LIMIT ((size_t)64 << 20)
 #define HEADER     "# pack-refs with: peeled fully-peeled sorted \n"
 
+static size_t digits(const struct plaingit *git)
+{
+	return git->is_sha256 ? 64 : 40;
+}
+
 /* ---- files ---- */
 
 static void lock_path(char path[PATH_MAX], const char *ref)
@@ -74,9 +79,9 @@ static int read_loose(const struct plaingit *git, const char *ref,
 	if (r < 0)
 		return r;
 	buf[strcspn(buf, " \t\r\n")] = '\0';
-	r = strlen(buf) == PLAINGIT_HEX ? 0 : -EBADMSG;
+	r = strlen(buf) == digits(git) ? 0 : -EBADMSG;
 	if (r == 0)
-		memcpy(hex, buf, PLAINGIT_HEX + 1);
+		strcpy(hex, buf);
 	free(buf);
 	return r;
 }
@@ -129,27 +134,26 @@ static struct packed_line *lines_add(struct lines *lines, const char *name)
 }
 
 /* The peeled value is unknown. */
-static void line_set(struct packed_line *line, const char *hex)
+static void line_set(struct packed_line *line, const char *hex, size_t len)
 {
-	snprintf(line->hex, sizeof(line->hex), "%.*s", PLAINGIT_HEX, hex);
+	snprintf(line->hex, sizeof(line->hex), "%.*s", (int)len, hex);
 	line->peeled[0] = '\0';
 }
 
-static int parse_line(struct lines *lines, const char *line)
+static int parse_line(struct lines *lines, const char *line, size_t hex)
 {
 	struct packed_line *last;
 
 	if (line[0] == '#')
 		return 0;
-	if (line[0] == '^' && lines->nr > 0 &&
-	    strlen(line) == PLAINGIT_HEX + 1) {
+	if (line[0] == '^' && lines->nr > 0 && strlen(line) == hex + 1) {
 		last = &lines->line[lines->nr - 1];
-		memcpy(last->peeled, line + 1, PLAINGIT_HEX + 1);
+		memcpy(last->peeled, line + 1, hex + 1);
 		return 0;
 	}
-	if (strlen(line) < PLAINGIT_HEX + 2 || line[PLAINGIT_HEX] != ' ')
+	if (strlen(line) < hex + 2 || line[hex] != ' ')
 		return -EBADMSG;
-	line_set(lines_add(lines, line + PLAINGIT_HEX + 1), line);
+	line_set(lines_add(lines, line + hex + 1), line, hex);
 	return 0;
 }
 
@@ -171,7 +175,7 @@ static int read_packed(const struct plaingit *git, struct lines *lines)
 		else
 			*next++ = '\0';
 		if (r == 0)
-			r = parse_line(lines, line);
+			r = parse_line(lines, line, digits(git));
 	}
 	/* NULs after a power loss end the text early. */
 	if (r == 0 && line != buf + len)
@@ -226,7 +230,7 @@ int plaingit_update(const struct plaingit *git, const char *ref,
 	int r;
 
 	lock_path(lock, ref);
-	snprintf(text, sizeof(text), "%.*s\n", PLAINGIT_HEX, hex);
+	snprintf(text, sizeof(text), "%.*s\n", (int)digits(git), hex);
 	r = make_parents(git, lock);
 	if (r == 0)
 		r = write_new(git, lock, text, strlen(text));
@@ -324,7 +328,7 @@ int plaingit_read(const struct plaingit *git, const char *ref,
 		return r;
 	line = lines_find(&lines, ref);
 	if (line != NULL)
-		memcpy(hex, line->hex, PLAINGIT_HEX + 1);
+		strcpy(hex, line->hex);
 	lines_done(&lines);
 	return line != NULL ? 0 : -ENOENT;
 }
@@ -359,7 +363,7 @@ static int collect(const struct plaingit *git, const char *dir_path,
 		if (S_ISDIR(st.mode))
 			r = collect(git, path, loose);
 		else if (read_loose(git, path, hex) == 0)
-			line_set(lines_add(loose, path), hex);
+			line_set(lines_add(loose, path), hex, digits(git));
 		if (r < 0)
 			break;
 	}
@@ -396,7 +400,7 @@ static int pack(const struct plaingit *git, struct lines *loose)
 		if (line == NULL)
 			line = lines_add(&packed, loose->line[i].name);
 		if (strcmp(line->hex, loose->line[i].hex) != 0)
-			line_set(line, loose->line[i].hex);
+			line_set(line, loose->line[i].hex, digits(git));
 	}
 	if (r == 0)
 		r = write_packed(git, &packed);

@@ -14,16 +14,17 @@
 
 #include "daemon/base/sys.h"
 
-#define PLAINGIT_HEX 40
+#define PLAINGIT_HEX 64 /* of SHA-256; an id of SHA-1 has 40 digits */
 
 struct plaingit {
 	const struct sys *sys;
 	int dirfd;  /* the common dir */
 	bool syncs; /* "reference" in core.fsync; off by default */
+	bool is_sha256;
 };
 
 /* All functions return 0 or a negative errno. A failed call leaves no lock
- * behind unless unlinking fails. HEX has PLAINGIT_HEX digits. */
+ * behind unless unlinking fails. HEX has the digits of an id. */
 int plaingit_update(const struct plaingit *git, const char *ref,
     const char *hex);
 /* -ENOENT: no such ref. */

@@ -1,65 +1,18 @@
 /*
- * Proves the effects of a batch on a repository on a healthy disk: values, old
- * values, directory/file conflicts, packed refs, deletions, reflogs, foreign
- * locks, and atomic transactions. No lock or staged file is left. A file that
- * the kernel keeps for another account denies an update. The time in the log of
- * a group is not counted as a time of locks. No log looks as if only the daemon
- * had written it.
+ * Proves the effects of a batch on a repository on a healthy disk, beyond the
+ * stories of tests/stories: directory/file conflicts, locks that go one by one,
+ * a HEAD that moves, names that are taken during the flush. No lock or staged
+ * file is left. A file that the kernel keeps for another account denies an
+ * update. The time in the log of a group is not counted as a time of locks. No
+ * log looks as if only the daemon had written it.
  */
 #include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/lib/apply_rig.h"
 #include "tests/lib/suite.h"
-
-START_TEST(create_update_delete)
-{
-	OK("a=1:0");
-	ck_assert_int_eq(world_ref(w, "a"), '1');
-	OK("a=2:1");
-	ck_assert_int_eq(world_ref(w, "a"), '2');
-	ck_assert_int_eq(world_log_count(w, "a", '0', '1'), 1);
-	ck_assert_int_eq(world_log_count(w, "a", '1', '2'), 1);
-	OK("-a:2");
-	ck_assert_int_eq(world_ref(w, "a"), '0');
-	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/a"));
-}
-END_TEST
-
-START_TEST(old_values)
-{
-	OK("a=1");
-	apply_expect("a=2:3", false, 1, REFD_STALE);
-	apply_expect("a=2:0", false, 1, REFD_EXISTS);
-	apply_expect("b=2:3", false, 1, REFD_MISSING);
-	apply_expect("-b:3", false, 1, REFD_MISSING);
-	OK("-b");
-	ck_assert_int_eq(world_ref(w, "a"), '1');
-}
-END_TEST
-
-START_TEST(one_bad_ref_stays_one)
-{
-	OK("a=1");
-	apply_expect("a=2:3;b=1;c=1", false, 3, REFD_STALE, REFD_OK, REFD_OK);
-	ck_assert_int_eq(world_ref(w, "a"), '1');
-	ck_assert_int_eq(world_ref(w, "b"), '1');
-}
-END_TEST
-
-START_TEST(atomic_is_all_or_nothing)
-{
-	OK("a=1");
-	apply_expect("a=2:3;b=1;c=1", true, 3, REFD_STALE, REFD_ABORTED,
-	    REFD_ABORTED);
-	ck_assert_int_eq(world_ref(w, "b"), '0');
-	apply_expect("a=2:1;b=1;c=1", true, 3, REFD_OK, REFD_OK, REFD_OK);
-	ck_assert_int_eq(world_ref(w, "c"), '1');
-}
-END_TEST
 
 /* Directories may tell the types of their entries, or not. */
 START_TEST(directory_file_conflicts)
@@ -83,72 +36,6 @@ START_TEST(directory_file_conflicts)
 	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads/e/f/g");
 	OK("e=1");
 	ck_assert_int_eq(world_ref(w, "d"), '1');
-}
-END_TEST
-
-START_TEST(packed_refs)
-{
-	memfs_write(w->fs, WORLD_REPO "/packed-refs",
-	    "# pack-refs with: peeled fully-peeled sorted \n"
-	    "3131313131313131313131313131313131313131 refs/heads/p\n"
-	    "3232323232323232323232323232323232323232 refs/heads/q\n");
-	apply_expect("p=3:2", false, 1, REFD_STALE);
-	OK("p=3:1");
-	ck_assert_int_eq(world_ref(w, "p"), '3');
-	OK("-p:3");
-	ck_assert_int_eq(world_ref(w, "p"), '0');
-	ck_assert_int_eq(world_ref(w, "q"), '2');
-	apply_expect("-q;x=1", false, 2, REFD_OK, REFD_OK);
-	ck_assert_int_eq(world_ref(w, "q"), '0');
-	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/packed-refs.new"));
-}
-END_TEST
-
-/* packed-refs.new is written for both. A ref that fails afterwards stays. */
-START_TEST(a_deletion_that_fails_keeps_its_packed_ref)
-{
-	memfs_write(w->fs, WORLD_REPO "/packed-refs",
-	    "# pack-refs with: peeled fully-peeled sorted \n"
-	    "3131313131313131313131313131313131313131 refs/heads/main\n"
-	    "3232323232323232323232323232323232323232 refs/heads/q\n"
-	    "3333333333333333333333333333333333333333 refs/heads/r\n");
-	memfs_mkdirs(w->fs, WORLD_REPO "/logs/HEAD");
-	memfs_write(w->fs, WORLD_REPO "/logs/HEAD/x", "");
-	apply_expect("-main;-q", false, 2, REFD_CONFLICT, REFD_OK);
-	ck_assert_int_eq(world_ref(w, "main"), '1');
-	ck_assert_int_eq(world_ref(w, "q"), '0');
-	/* None of the remaining deletions was packed. */
-	OK("a=1");
-	apply_expect("-main;-a", false, 2, REFD_CONFLICT, REFD_OK);
-	ck_assert_int_eq(world_ref(w, "main"), '1');
-	apply_expect("-main;-r", true, 2, REFD_CONFLICT, REFD_ABORTED);
-	ck_assert_int_eq(world_ref(w, "main"), '1');
-	ck_assert_int_eq(world_ref(w, "r"), '3');
-	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/packed-refs.new"));
-}
-END_TEST
-
-START_TEST(foreign_lock)
-{
-	struct txn *txn;
-
-	memfs_write(w->fs, WORLD_REPO "/refs/heads/a.lock", "");
-	txn = world_apply(w, "a=1;b=1", false);
-	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
-	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_LOCKED);
-	ck_assert_int_eq(txn->updates[1].status, REFD_OK);
-	world_done(w, txn);
-	txn = world_apply(w, "a=1;c=1", true);
-	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_LOCKED);
-	ck_assert_int_eq(txn->updates[1].again, TXN_AGAIN_LOCKED);
-	world_done(w, txn);
-	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refs/heads/a.lock"));
-	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/heads/c.lock"));
-	memfs_write(w->fs, WORLD_REPO "/packed-refs.lock", "");
-	txn = world_apply(w, "-b", false);
-	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_LOCKED);
-	world_done(w, txn);
-	ck_assert_int_eq(world_ref(w, "b"), '1');
 }
 END_TEST
 
@@ -179,32 +66,6 @@ START_TEST(each_ref_is_unlocked_by_itself)
 		unlocked += was_unlocked_alone;
 	}
 	ck_assert_uint_ge(unlocked, 1);
-}
-END_TEST
-
-START_TEST(broken_ref)
-{
-	memfs_write(w->fs, WORLD_REPO "/refs/heads/a", "");
-	apply_expect("a=1", false, 1, REFD_BROKEN);
-}
-END_TEST
-
-START_TEST(heads_log_moves_with_its_branch)
-{
-	size_t len;
-	char *log;
-
-	memfs_write(w->fs, WORLD_REPO "/logs/HEAD", "");
-	OK("main=1");
-	OK("other=1");
-	OK("main=2");
-	log = memfs_read(w->fs, WORLD_REPO "/logs/HEAD", &len);
-	ck_assert_ptr_nonnull(log);
-	ck_assert_int_eq(memcmp(log, "0000000000", 10), 0);
-	ck_assert_uint_eq(strspn(strchr(log, '\n') + 1, "31"), 40);
-	ck_assert_ptr_null(
-	    strchr(strchr(strchr(log, '\n') + 1, '\n') + 1, '\n'));
-	free(log);
 }
 END_TEST
 
@@ -398,17 +259,8 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, wr_setup, wr_teardown);
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, create_update_delete);
-	tcase_add_test(tc, old_values);
-	tcase_add_test(tc, one_bad_ref_stays_one);
-	tcase_add_test(tc, atomic_is_all_or_nothing);
 	tcase_add_loop_test(tc, directory_file_conflicts, 0, 2);
-	tcase_add_test(tc, packed_refs);
-	tcase_add_test(tc, a_deletion_that_fails_keeps_its_packed_ref);
-	tcase_add_test(tc, foreign_lock);
 	tcase_add_test(tc, each_ref_is_unlocked_by_itself);
-	tcase_add_test(tc, broken_ref);
-	tcase_add_test(tc, heads_log_moves_with_its_branch);
 	tcase_add_loop_test(tc, a_head_that_left_its_branch_gets_no_line, 0, 2);
 	tcase_add_test(tc, no_op_is_recorded);
 	tcase_add_test(tc, a_name_taken_during_the_flush_is_aborted);

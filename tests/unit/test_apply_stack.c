@@ -1,90 +1,16 @@
 /*
  * Proves the effects of a batch on a repository with reftables, on a healthy
- * disk: values, old values, conflicts, reflogs, symbolic refs, worktrees, other
- * writers between the steps. No lock or staged file is left.
+ * disk: symbolic refs, worktrees, other writers between the steps. No lock or
+ * staged file is left.
  */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/lib/apply_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tables_rig.h"
-
-START_TEST(create_update_delete)
-{
-	OK("a=1:0");
-	ck_assert_int_eq(tbl_ref("a"), '1');
-	OK("a=2:1");
-	ck_assert_int_eq(tbl_ref("a"), '2');
-	ck_assert_int_eq(tbl_log_count("a", '0', '1'), 1);
-	ck_assert_int_eq(tbl_log_count("a", '1', '2'), 1);
-	OK("-a:2");
-	ck_assert_int_eq(tbl_ref("a"), '0');
-	ck_assert_int_eq(tbl_log_count("a", '0', '1'), 0);
-	OK("-gone");
-	ck_assert_int_eq(tbl_ref("keep"), '1');
-}
-END_TEST
-
-START_TEST(old_values)
-{
-	OK("a=1");
-	apply_expect("a=2:3", false, 1, REFD_STALE);
-	apply_expect("a=2:0", false, 1, REFD_EXISTS);
-	apply_expect("b=2:3", false, 1, REFD_MISSING);
-	apply_expect("-b:3", false, 1, REFD_MISSING);
-	apply_expect("a=2:3;b=1;c=1", false, 3, REFD_STALE, REFD_OK, REFD_OK);
-	apply_expect("a=2:3;d=1", true, 2, REFD_STALE, REFD_ABORTED);
-	apply_expect("a=2:1;d=1", true, 2, REFD_OK, REFD_OK);
-	ck_assert_int_eq(tbl_ref("a"), '2');
-	ck_assert_int_eq(tbl_ref("d"), '1');
-}
-END_TEST
-
-START_TEST(conflicts)
-{
-	OK("d/f=1");
-	apply_expect("d=1", false, 1, REFD_CONFLICT);
-	apply_expect("d/f/g=1", false, 1, REFD_CONFLICT);
-	apply_expect("d/f/g=1:2", false, 1, REFD_MISSING);
-	apply_expect("x=1;x/y=1", true, 2, REFD_CONFLICT, REFD_ABORTED);
-	apply_expect("@FETCH_HEAD=1", false, 1, REFD_BADNAME);
-	OK("-d/f");
-	OK("d=1");
-}
-END_TEST
-
-START_TEST(symbolic_refs)
-{
-	OK("@HEAD=1");
-	ck_assert_int_eq(tbl_ref("main"), '1');
-	ck_assert_int_eq(tbl_ref("@HEAD"), '>');
-	ck_assert_int_eq(tbl_log_count("@HEAD", '0', '1'), 1);
-	OK("main=2:1");
-	ck_assert_int_eq(tbl_log_count("@HEAD", '1', '2'), 1);
-	ck_assert_int_eq(tbl_log_count("main", '1', '2'), 1);
-	OK("s>main");
-	OK("s=3:2");
-	ck_assert_int_eq(tbl_ref("main"), '3');
-	ck_assert_int_eq(tbl_log_count("s", '2', '3'), 1);
-	apply_expect("@HEAD=4;main=4", true, 2, REFD_CONFLICT, REFD_CONFLICT);
-	OK("!-s");
-	ck_assert_int_eq(tbl_ref("s"), '0');
-	ck_assert_int_eq(tbl_ref("main"), '3');
-	/* An end is below or above a ref of the same transaction. */
-	wr_ok("t>x/y;u>x;r>x");
-	/* Two ends of one transaction are one place. */
-	apply_expect("u=1;r=2", true, 2, REFD_CONFLICT, REFD_ABORTED);
-	apply_expect("u=1;r=2", false, 2, REFD_CONFLICT, REFD_OK);
-	OK("-x");
-	apply_expect("x=1;t=1", true, 2, REFD_ABORTED, REFD_CONFLICT);
-	apply_expect("u=1;t=1", true, 2, REFD_ABORTED, REFD_CONFLICT);
-	apply_expect("u=1;x/z=1", true, 2, REFD_CONFLICT, REFD_ABORTED);
-}
-END_TEST
 
 /* One batch takes one of two transactions. */
 static void one_of(const char *a, const char *b)
@@ -111,24 +37,6 @@ START_TEST(ends_meet)
 	ck_assert(tbl_ref("x") == '0' || tbl_ref("x/y") == '0');
 	one_of("v=1", "z/x=2");
 	one_of("p=1", "q=2");
-}
-END_TEST
-
-START_TEST(a_held_lock)
-{
-	struct txn *txn;
-
-	OK("a=1");
-	memfs_write(w->fs, WORLD_REPO "/reftable/tables.list.lock", "");
-	txn = world_apply(w, "a=2;b=1", false);
-	ck_assert_int_eq(txn->updates[0].status, REFD_PENDING);
-	ck_assert_int_eq(txn->updates[1].again, TXN_AGAIN_LOCKED);
-	ck_assert_str_eq(txn->updates[0].locked_path, "reftable/tables.list");
-	world_done(w, txn);
-	ck_assert_int_eq(tbl_ref("a"), '1');
-	wr_expect_locks(WORLD_REPO "/reftable/tables.list.lock\n");
-	wr_unlink(WORLD_REPO "/reftable/tables.list.lock");
-	OK("a=2");
 }
 END_TEST
 
@@ -461,47 +369,13 @@ START_TEST(foreign_flush_fails)
 }
 END_TEST
 
-/* With _i the rename has happened all the same. */
-START_TEST(rename_fails)
-{
-	struct txn *txn;
-
-	OK("a=1");
-	if (_i == 0)
-		memfs_fail_call(w->fs, MEMFS_RENAMEAT, 0, -EIO);
-	else
-		memfs_fail_after(w->fs, MEMFS_RENAMEAT, 0, -EIO);
-	txn = world_apply(w, "a=2;b=1", false);
-	memfs_fail_none(w->fs);
-	ck_assert_int_eq(txn->updates[0].status, REFD_UNKNOWN);
-	ck_assert_int_eq(txn->updates[1].status, REFD_UNKNOWN);
-	ck_assert_uint_eq(w->kept, 2);
-	world_done(w, txn);
-	ck_assert_int_eq(tbl_ref("a"), _i == 0 ? '1' : '2');
-	/* Also the lock of the folded table stands. */
-	ck_assert(memfs_exists(w->fs, lock));
-	memfs_crash(w->fs);
-	world_crash(w);
-	ck_assert_int_eq(world_start(w), 0);
-	wr_expect_locks("");
-	ck_assert_int_eq(tbl_ref("a"), '2');
-	ck_assert_int_eq(tbl_ref("b"), '1');
-	tbl_free();
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("apply stack");
 	TCase *tc = tcase_create("healthy");
 
 	tcase_add_checked_fixture(tc, tbl_setup, tbl_teardown);
-	tcase_add_test(tc, create_update_delete);
-	tcase_add_test(tc, old_values);
-	tcase_add_test(tc, conflicts);
-	tcase_add_test(tc, symbolic_refs);
 	tcase_add_test(tc, ends_meet);
-	tcase_add_test(tc, a_held_lock);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("worktree");
 	tcase_add_checked_fixture(tc, tbl_setup_worktree, tbl_teardown);
@@ -524,7 +398,6 @@ int main(void)
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("failures");
 	tcase_add_checked_fixture(tc, tbl_setup, NULL);
-	tcase_add_loop_test(tc, rename_fails, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -7,7 +7,6 @@
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
@@ -26,18 +25,6 @@ static int commit_then_kill(void *arg, struct journal_row *rows, size_t nr,
 	memfs_crash_at(w->fs, 0);
 	return r;
 }
-
-START_TEST(atomic_is_not_torn_by_a_taken_name)
-{
-	w->store.pipeline->applier.commit = commit_then_kill;
-	world_done(w, world_apply(w, "p=1;q=1", true));
-	memfs_crash(w->fs);
-	world_crash(w);
-	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_int_eq(world_ref(w, "q/z"), '5');
-	ck_assert_int_eq(world_ref(w, "p"), '0');
-}
-END_TEST
 
 /* The start after the crash is killed at every change, too. The locks go after
  * the abort is recorded. Without the locks the next start would find nothing
@@ -203,41 +190,12 @@ START_TEST(what_was_taken_back_has_no_log_behind_a_link)
 }
 END_TEST
 
-/* The rename of packed-refs comes first. If it may have happened, nothing of
- * the transaction is shown before the next start. */
-START_TEST(a_doubtful_rename_keeps_all)
-{
-	struct txn *txn;
-
-	memfs_write(w->fs, WORLD_REPO "/packed-refs",
-	    "# pack-refs with: peeled fully-peeled sorted \n"
-	    "3131313131313131313131313131313131313131 refs/heads/p\n");
-	wr_ok("d=1");
-	ck_assert_int_eq(world_checkpoint(w), 0);
-	if (_i == 0)
-		memfs_fail_call(w->fs, MEMFS_RENAMEAT, 0, -EIO);
-	else
-		memfs_fail_after(w->fs, MEMFS_RENAMEAT, 0, -EIO);
-	txn = world_apply(w, "-p:1;d=2:1", true);
-	ck_assert_str_eq(memfs_hit(w->fs), "renameat packed-refs");
-	memfs_fail_none(w->fs);
-	ck_assert_int_eq(txn->updates[0].status, REFD_UNKNOWN);
-	ck_assert_int_eq(txn->updates[1].status, REFD_UNKNOWN);
-	world_done(w, txn);
-	ck_assert_int_eq(world_ref(w, "d"), '1');
-	ck_assert_int_eq(scripted_crash(w), 0);
-	ck_assert_int_eq(world_ref(w, "d"), '2');
-	ck_assert_int_eq(world_ref(w, "p"), '0');
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("recover_atomic");
 	TCase *tc = tcase_create("recover_atomic");
 
 	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
-	tcase_add_test(tc, atomic_is_not_torn_by_a_taken_name);
 	tcase_add_loop_test(tc, what_stands_in_a_log_s_place_is_in_nobodys_way,
 	    0, 3);
 	tcase_add_loop_test(tc, a_crashed_start_unlocks_nothing_unrecorded, 0,
@@ -247,7 +205,6 @@ int main(void)
 	tcase_add_loop_test(tc,
 	    what_was_taken_back_stays_away_after_a_checkpoint, 0, 200);
 	tcase_add_test(tc, what_was_taken_back_has_no_log_behind_a_link);
-	tcase_add_loop_test(tc, a_doubtful_rename_keeps_all, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

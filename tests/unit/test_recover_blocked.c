@@ -30,20 +30,6 @@ static void lose_the_file(void)
 	memfs_mkdirs(w->fs, BELOW "/e");
 }
 
-START_TEST(a_lock_below_the_name_defers)
-{
-	lose_the_file();
-	memfs_write(w->fs, BELOW "/e/x.lock", "");
-	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(w->deferred, 1);
-	ck_assert_uint_eq(w->found[STORE_DROPPED], 0);
-	wr_unlink(BELOW "/e/x.lock");
-	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->deferred, 0);
-	ck_assert_int_eq(world_ref(w, "d"), '1');
-}
-END_TEST
-
 /* Git died with the machine. The lock of another git stays. */
 START_TEST(a_dead_lock_below_the_name_goes)
 {
@@ -63,22 +49,6 @@ START_TEST(a_dead_lock_below_the_name_goes)
 	if (_i == 1)
 		ck_assert_ptr_nonnull(
 		    strstr(w->text, "a process of this boot may hold"));
-}
-END_TEST
-
-/* The git with the lock lives, and makes its ref. */
-START_TEST(a_ref_below_the_name_aborts)
-{
-	lose_the_file();
-	memfs_write(w->fs, BELOW "/e/x.lock", "");
-	ck_assert_int_eq(world_start(w), 0);
-	wr_rename(BELOW "/e/x.lock", BELOW "/e/x");
-	memfs_write(w->fs, BELOW "/e/x",
-	    "3232323232323232323232323232323232323232\n");
-	ck_assert_int_eq(world_retry(w), 0);
-	ck_assert_uint_eq(w->deferred, 0);
-	ck_assert_uint_eq(w->found[STORE_DROPPED], 1);
-	ck_assert_int_eq(world_ref(w, "d/e/x"), '2');
 }
 END_TEST
 
@@ -131,16 +101,6 @@ static void expect_redone(void)
 	wr_expect_locks("");
 	ck_assert_ptr_null(world_litter(w));
 }
-
-START_TEST(dead_locks_go)
-{
-	lose_power_with_locks();
-	wr_start();
-	ck_assert_uint_eq(w->found[STORE_UNLOCKED], 3);
-	ck_assert_ptr_nonnull(strstr(w->text, "older than this boot"));
-	expect_redone();
-}
-END_TEST
 
 /* The locks of refd have more names, or another mode. */
 static bool git_has_packed(void)
@@ -390,9 +350,7 @@ int main(void)
 	TCase *tc = tcase_create("recover_blocked");
 
 	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
-	tcase_add_test(tc, a_lock_below_the_name_defers);
 	tcase_add_loop_test(tc, a_dead_lock_below_the_name_goes, 0, 3);
-	tcase_add_test(tc, a_ref_below_the_name_aborts);
 	tcase_add_loop_test(tc, a_directory_in_stage_stays, 0, 2);
 	tcase_add_loop_test(tc, a_packed_ref_in_the_way_aborts, 0,
 	    NR_ACCIDENTS * NR_TAKINGS);
@@ -401,7 +359,6 @@ int main(void)
 	tcase_add_test(tc, a_rewrite_makes_no_packed_ref_younger);
 	tcase_add_test(tc, a_rewrite_makes_no_packed_value_younger);
 	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, dead_locks_go);
 	tcase_add_loop_test(tc, stopped_anywhere, 0, KILLED + 1);
 	tcase_add_test(tc, a_lock_of_this_boot_stays);
 	tcase_add_test(tc, a_clock_that_was_set);

@@ -17,7 +17,6 @@
 #include "tests/lib/world_rig.h"
 
 #define AWAY "/srv/away"
-#define LOG  WORLD_REPO "/logs/refs/heads/x"
 
 static int count_row(void *arg, const struct journal_row *row)
 {
@@ -135,35 +134,6 @@ START_TEST(a_row_and_its_copy_count_once)
 		ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
 	}
 	ck_assert_uint_gt(n, 5);
-}
-END_TEST
-
-/* One start redoes records of a power loss and of a crash. Each record follows
- * the rule of its own run. */
-START_TEST(each_record_keeps_its_own_rule)
-{
-	static const char lock[] = WORLD_REPO "/refs/heads/x.lock";
-	struct record_member m =
-	    scripted_member(RECORD_WRITE, "refs/heads/z", '0', '1');
-	struct scripted_txn h = { .w = w };
-
-	wr_ok("x=1");
-	memfs_write(w->fs, lock, "");
-	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_uint_eq(w->deferred, 1);
-	wr_ok("y=1");
-	wr_unlink(WORLD_REPO "/refs/heads/y");
-	ck_assert_int_eq(scripted_apply(&h, &m, 1), -EAGAIN);
-	wr_unlink(lock);
-	ck_assert_int_eq(scripted_crash(w), 0);
-	ck_assert_uint_eq(w->deferred, 0);
-	/* The power took x, git deleted y, the crash stopped z. */
-	ck_assert_int_eq(world_ref(w, "x"), '1');
-	ck_assert_int_eq(world_ref(w, "y"), '0');
-	ck_assert_int_eq(world_ref(w, "z"), '1');
-	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
-	ck_assert_uint_eq(w->found[STORE_ROLLED_FORWARD], 1);
-	wr_expect_locks("");
 }
 END_TEST
 
@@ -342,42 +312,6 @@ END_TEST
 
 /* ---- logs of refs that another writer changed ---- */
 
-/* The ref belongs to git now, but our line was acknowledged. */
-START_TEST(a_line_of_what_is_left_is_added)
-{
-	wr_ok("x=1");
-	scripted_git_writes(w, WORLD_REPO "/refs/heads/x",
-	    "3535353535353535353535353535353535353535\n");
-	scripted_sync(w);
-	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, LOG), 0);
-	wr_power_loss(MEMFS_DATA_NONE, 0);
-	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
-	ck_assert_int_eq(world_ref(w, "x"), '5');
-	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
-}
-END_TEST
-
-/* git deleted the ref and its log in between. */
-START_TEST(a_creation_begins_the_log_anew)
-{
-	const struct sys *sys = memfs_other(w->fs);
-
-	wr_ok("x=1");
-	ck_assert_int_eq(
-	    SYS(sys, unlinkat, AT_FDCWD, WORLD_REPO "/refs/heads/x"), 0);
-	ck_assert_int_eq(SYS(sys, unlinkat, AT_FDCWD, LOG), 0);
-	wr_ok("x=2:0");
-	wr_ok("x=3:2");
-	wr_power_loss(MEMFS_DATA_NONE, 0);
-	ck_assert_int_eq(world_start(w), 0);
-	ck_assert_int_eq(world_ref(w, "x"), '3');
-	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 0);
-	ck_assert_int_eq(world_log_count(w, "x", '0', '2'), 1);
-	ck_assert_int_eq(world_log_count(w, "x", '2', '3'), 1);
-}
-END_TEST
-
 /* ---- unreachable or linked paths ---- */
 
 START_TEST(a_linked_directory_is_not_followed)
@@ -555,7 +489,6 @@ int main(void)
 	tcase_add_test(tc, a_missing_repository_holds_nothing_back);
 	tcase_add_loop_test(tc, a_retry_survives_a_power_loss, 0, 2);
 	tcase_add_test(tc, a_row_and_its_copy_count_once);
-	tcase_add_test(tc, each_record_keeps_its_own_rule);
 	tcase_add_loop_test(tc, a_line_that_found_no_room_is_not_lost, 0, 3);
 	tcase_add_test(tc, a_line_without_a_deferred_row_keeps_its_record);
 	tcase_add_test(tc, a_line_waits_for_room);
@@ -567,8 +500,6 @@ int main(void)
 	tcase_add_test(tc, one_of_several_is_given_up_by_its_id);
 	tcase_add_test(tc, no_packed_refs_new_is_left);
 	tcase_add_test(tc, no_log_of_what_never_was_is_left);
-	tcase_add_test(tc, a_line_of_what_is_left_is_added);
-	tcase_add_test(tc, a_creation_begins_the_log_anew);
 	suite_add_tcase(suite, tc);
 	return suite_run(suite);
 }

@@ -55,39 +55,6 @@ static void one(struct record_member m)
 
 /* ---- lines that follow from other updates ---- */
 
-START_TEST(power_loss_loses_lines_of_what_was_followed)
-{
-	follow('1', '2');
-	follow('2', '3');
-	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_int_eq(world_ref(w, "main"), '3');
-	ck_assert_int_eq(scripted_log_lines(w, MAIN_LOG, '1', '2'), 1);
-	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
-	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '2', '3'), 1);
-	wr_expect_file(HEAD, TO_MAIN);
-	wr_power_loss_and_start(MEMFS_DATA_ALL, 1000);
-	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
-	wr_expect_locks("");
-}
-END_TEST
-
-/* Through HEAD, to nothing: HEAD's log stays, the branch's log goes. */
-START_TEST(power_loss_undoes_a_deletion_that_head_tells_of)
-{
-	struct record_member m[] = { scripted_member(RECORD_DELETE,
-					 "refs/heads/main", '2', '0'),
-		scripted_member(RECORD_LOG, "HEAD", '2', '0') };
-
-	follow('1', '2');
-	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
-	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_int_eq(world_ref(w, "main"), '0');
-	ck_assert(!memfs_exists(w->fs, MAIN_LOG));
-	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
-	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '2', '0'), 1);
-}
-END_TEST
-
 /* The ref now belongs to git, and its log is the deleted log. */
 START_TEST(power_loss_undoes_the_deletion_of_a_log_alone)
 {
@@ -173,17 +140,6 @@ START_TEST(power_loss_of_a_head_that_was_written_and_then_followed)
 }
 END_TEST
 
-START_TEST(power_loss_of_a_head_that_was_followed_and_then_written)
-{
-	follow('1', '3');
-	one(scripted_member(RECORD_WRITE, "HEAD", '3', '2'));
-	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	wr_expect_file(HEAD, "3232323232323232323232323232323232323232\n");
-	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '3'), 1);
-	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '3', '2'), 1);
-}
-END_TEST
-
 /* git wrote a line and never synced. A record that only confirms git's value
  * needs no line of its own, but the next line must not follow half of git's
  * line. */
@@ -201,28 +157,6 @@ START_TEST(power_loss_tears_a_line_that_is_not_ours)
 }
 END_TEST
 
-/* After a crash, only the last record of a ref is unfinished. An earlier,
- * finished deletion removes nothing from the present log. */
-START_TEST(crash_keeps_the_log_since_a_deletion)
-{
-	static const char name[] = "refs/heads/x";
-	static const char log[] = WORLD_REPO "/logs/refs/heads/x";
-	struct record_member last =
-	    scripted_member(RECORD_WRITE, name, '2', '3');
-
-	one(scripted_member(RECORD_WRITE, name, '0', '1'));
-	one(scripted_member(RECORD_DELETE, name, '1', '0'));
-	one(scripted_member(RECORD_WRITE, name, '0', '2'));
-	h.publish = 0;
-	ck_assert_int_ne(scripted_apply(&h, &last, 1), 0);
-	ck_assert_int_eq(scripted_crash(w), 0);
-	ck_assert_int_eq(world_ref(w, "x"), '3');
-	ck_assert_int_eq(scripted_log_lines(w, log, '0', '1'), 0);
-	ck_assert_int_eq(scripted_log_lines(w, log, '0', '2'), 1);
-	ck_assert_int_eq(scripted_log_lines(w, log, '2', '3'), 1);
-}
-END_TEST
-
 START_TEST(a_symref_that_is_gone_gets_no_log)
 {
 	struct record_member m[] = { scripted_member(RECORD_LOG,
@@ -234,23 +168,6 @@ START_TEST(a_symref_that_is_gone_gets_no_log)
 	ck_assert_int_eq(world_ref(w, "main"), '2');
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/remotes/o/HEAD"));
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/remotes/o"));
-}
-END_TEST
-
-START_TEST(a_line_waits_for_a_foreign_lock)
-{
-	follow('1', '2');
-	memfs_write(w->fs, HEAD ".lock", "");
-	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_uint_eq(w->deferred, 1);
-	ck_assert_int_eq(world_ref(w, "main"), '2');
-	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 0);
-	ck_assert(memfs_exists(w->fs, HEAD ".lock"));
-	ck_assert_int_eq(
-	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, HEAD ".lock"), 0);
-	ck_assert_int_eq(scripted_crash(w), 0);
-	ck_assert_uint_eq(w->deferred, 0);
-	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
 }
 END_TEST
 
@@ -279,41 +196,6 @@ START_TEST(each_line_keeps_the_rule_of_its_record)
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '2', '3'), 1 - _i);
 	wr_expect_locks("");
-}
-END_TEST
-
-/* All lines wait, not only the newest. */
-START_TEST(every_line_waits_for_a_foreign_lock)
-{
-	follow('1', '2');
-	follow('2', '3');
-	memfs_write(w->fs, HEAD ".lock", "");
-	memfs_write(w->fs, MAIN ".lock", "");
-	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_uint_eq(w->deferred, 4);
-	ck_assert_int_eq(
-	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, HEAD ".lock"), 0);
-	ck_assert_int_eq(
-	    SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, MAIN ".lock"), 0);
-	ck_assert_int_eq(scripted_crash(w), 0);
-	ck_assert_uint_eq(w->deferred, 0);
-	ck_assert_int_eq(world_ref(w, "main"), '3');
-	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
-	ck_assert_int_eq(scripted_log_lines(w, MAIN_LOG, '1', '2'), 1);
-	ck_assert_int_eq(scripted_log_lines(w, MAIN_LOG, '2', '3'), 1);
-}
-END_TEST
-
-START_TEST(a_pruned_object_takes_its_line_along)
-{
-	struct record_member m[] = { scripted_member(RECORD_WRITE,
-					 "refs/heads/main", '1', 'p'),
-		scripted_member(RECORD_LOG, "HEAD", '1', 'p') };
-
-	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
-	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_int_eq(world_ref(w, "main"), '1');
-	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', 'p'), 0);
 }
 END_TEST
 
@@ -367,26 +249,6 @@ START_TEST(crash_takes_back_the_lines_of_a_name_that_was_taken)
 		}
 	}
 	ck_assert_uint_gt(n, 10);
-}
-END_TEST
-
-START_TEST(power_loss_adds_no_line_of_a_name_that_was_taken)
-{
-	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '0',
-					 '2'),
-		scripted_member(RECORD_WRITE, "refs/heads/new", '0', '2') };
-
-	m[0].answers = true;
-	ck_assert_int_eq(SCRIPTED_APPLY(&h, m), 0);
-	ck_assert_int_eq(SYS(memfs_other(w->fs), unlinkat, AT_FDCWD,
-			     WORLD_REPO "/refs/heads/new"),
-	    0);
-	/* Whatever lasted of our update, the foreign branch lasted. */
-	memfs_write(w->fs, WORLD_REPO "/refs/heads/new/x", ONES);
-	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert_int_eq(scripted_status(&h, 0), REFD_CONFLICT);
-	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '0', '2'), 0);
-	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/heads/new"));
 }
 END_TEST
 
@@ -499,26 +361,17 @@ int main(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, wr_teardown);
-	tcase_add_test(tc, power_loss_loses_lines_of_what_was_followed);
-	tcase_add_test(tc, power_loss_undoes_a_deletion_that_head_tells_of);
 	tcase_add_test(tc, power_loss_undoes_the_deletion_of_a_log_alone);
 	tcase_add_loop_test(tc, power_loss_loses_lines_below_a_later_value, 0,
 	    2);
 	tcase_add_test(tc, a_log_since_a_deletion_is_left);
 	tcase_add_test(tc,
 	    power_loss_of_a_head_that_was_written_and_then_followed);
-	tcase_add_test(tc,
-	    power_loss_of_a_head_that_was_followed_and_then_written);
 	tcase_add_test(tc, power_loss_tears_a_line_that_is_not_ours);
-	tcase_add_test(tc, crash_keeps_the_log_since_a_deletion);
 	tcase_add_test(tc, a_symref_that_is_gone_gets_no_log);
-	tcase_add_test(tc, a_line_waits_for_a_foreign_lock);
 	tcase_add_loop_test(tc, each_line_keeps_the_rule_of_its_record, 0, 2);
-	tcase_add_test(tc, every_line_waits_for_a_foreign_lock);
-	tcase_add_test(tc, a_pruned_object_takes_its_line_along);
 	tcase_add_loop_test(tc,
 	    crash_takes_back_the_lines_of_a_name_that_was_taken, 0, 2);
-	tcase_add_test(tc, power_loss_adds_no_line_of_a_name_that_was_taken);
 	tcase_add_test(tc, power_loss_takes_back_no_line);
 	tcase_add_test(tc, a_deletion_below_a_file_is_done);
 	tcase_add_loop_test(tc, a_deleted_log_leaves_its_name_to_another, 0, 2);

@@ -1,13 +1,11 @@
 /*
- * Proves the recovery of repositories with reftables against other writers:
- * later writes, repeated updates, log lines, bases, conflicts, pruned
- * objects, and two power losses. test_recover_stack_locks.c has locks, formats
- * and damage, and test_recover_stack_sweep.c has failures at every point.
+ * Proves the recovery of repositories with reftables against other writers,
+ * beyond the stories of tests/stories: indices, bases, lines, JGit, and two
+ * power losses. test_recover_stack_locks.c has locks, formats and damage, and
+ * test_recover_stack_sweep.c has failures at every point.
  */
 #include <check.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/lib/lack_rig.h"
 #include "tests/lib/stack_txn_rig.h"
@@ -34,66 +32,6 @@ START_TEST(the_lost_rename)
 }
 END_TEST
 
-START_TEST(the_table_is_there)
-{
-	stx_change(MAIN, '2');
-	scripted_sync(w);
-	stx_lose_power();
-	wr_start();
-	stx_expect(MAIN, '2');
-	ck_assert_uint_eq(stx_at, 2);
-	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
-	stx_expect_rest();
-}
-END_TEST
-
-/* Only the last rename can be lost: the second batch makes the first
- * durable. */
-START_TEST(two_batches)
-{
-	stx_change(MAIN, '2');
-	stx_change(MAIN, '3');
-	stx_change(X, '2');
-	stx_lose_power();
-	stx_expect(MAIN, '3');
-	stx_expect(X, '1');
-	wr_start();
-	stx_expect(MAIN, '3');
-	stx_expect(X, '2');
-	stx_expect_log(X, "1>2@4 0>1@1 ");
-	stx_expect_rest();
-}
-END_TEST
-
-START_TEST(deletions)
-{
-	stx_change(X, '0');
-	stx_lose_power();
-	stx_expect(X, '1');
-	wr_start();
-	stx_expect(X, '0');
-	stx_expect_log(X, "");
-	stx_expect_rest();
-}
-END_TEST
-
-/* A deletion and a creation. Either the last rename is lost, or both. */
-START_TEST(made_again)
-{
-	const struct record_member m = stack_txn_member(0, "", X, '2');
-
-	stx_change(X, '0');
-	stx.end = _i == 0 ? STACK_TXN_DONE : STACK_TXN_LOGGED;
-	ck_assert_int_eq(stack_txn_apply(&stx, &m, 1), _i == 0 ? 0 : -EAGAIN);
-	stx_lose_power();
-	stx_expect(X, _i == 0 ? '0' : '1');
-	wr_start();
-	stx_expect(X, '2');
-	stx_expect_log(X, "0>2@3 ");
-	stx_expect_rest();
-}
-END_TEST
-
 /* The ref has the value of the lost row all the same, and the row has no log
  * line. So no table is made, and the stack stays below the index of the row. A
  * node of a group takes this for no older copy. */
@@ -110,67 +48,6 @@ START_TEST(the_lost_value_was_there_before)
 	ck_assert_uint_eq(w->found[STORE_LOG_REPAIRED], 0);
 	stx_expect(MAIN, '1');
 	stx_expect(X, '2');
-	stx_expect_rest();
-}
-END_TEST
-
-/* Git writes the next index, which refd used for the lost table. */
-START_TEST(git_wrote_later)
-{
-	stx_change(MAIN, '2');
-	stx_lose_power_and_lock();
-	stack_txn_git_ref(w, MAIN, '1', '5');
-	wr_start();
-	stx_expect(MAIN, '5');
-	ck_assert_uint_eq(stx_at, 2);
-	ck_assert_uint_eq(w->found[STORE_LEFT], 2);
-	/* The place of the lost line is taken. */
-	stx_expect_log(MAIN, "1>5@2 0>1@1 ");
-	stx_expect_rest();
-}
-END_TEST
-
-START_TEST(git_wrote_another_ref)
-{
-	stx_change(MAIN, '2');
-	stx_lose_power_and_lock();
-	stack_txn_git_ref(w, X, '1', '5');
-	wr_start();
-	stx_expect(X, '5');
-	stx_expect(MAIN, '2');
-	stx_expect_log(MAIN, "1>2@2 0>1@1 ");
-	stx_expect_rest();
-}
-END_TEST
-
-START_TEST(git_deleted_later)
-{
-	stx_change(MAIN, '2');
-	scripted_sync(w);
-	stack_txn_git_ref(w, MAIN, '2', '0');
-	stx_lose_power();
-	if (_i == 1)
-		stack_txn_git_ref(w, MAIN, '2', '0');
-	wr_start();
-	/* Without git's rename the table is there. */
-	stx_expect(MAIN, _i == 1 ? '0' : '2');
-	stx_expect_rest();
-}
-END_TEST
-
-/* A client repeats the lost push by git: the same value at the same index. The
- * other ref of the batch must not count as deleted. */
-START_TEST(git_repeated_the_update)
-{
-	const struct record_member m[] = { stack_txn_member(0, "", MAIN, '2'),
-		stack_txn_member(1, "", "refs/heads/new", '2') };
-
-	ck_assert_int_eq(stack_txn_apply(&stx, m, 2), 0);
-	stx_lose_power_and_lock();
-	stack_txn_git_ref(w, MAIN, '1', '2');
-	wr_start();
-	stx_expect(MAIN, '2');
-	stx_expect("refs/heads/new", '2');
 	stx_expect_rest();
 }
 END_TEST
@@ -280,94 +157,7 @@ START_TEST(two_power_losses)
 }
 END_TEST
 
-START_TEST(the_object_was_pruned)
-{
-	const struct record_member m[] = { stack_txn_member(0, "", MAIN, '2'),
-		stack_txn_member(1, "", X, 'p') };
-
-	stx.h.atomic = _i == 0;
-	ck_assert_int_eq(stack_txn_apply(&stx, m, 2), 0);
-	stx_lose_power();
-	wr_start();
-	stx_expect(MAIN, _i == 0 ? '1' : '2');
-	stx_expect(X, '1');
-	ck_assert_uint_eq(w->found[STORE_OBJECT_MISSING], 1);
-	stx_expect_rest();
-}
-END_TEST
-
-START_TEST(the_name_was_taken)
-{
-	static const char *const ours[] = { "refs/heads/a/b", "refs/heads/a" };
-	const struct record_member m[] = { stack_txn_member(0, "", ours[_i % 2],
-					       '2'),
-		stack_txn_member(1, "", MAIN, '2') };
-
-	stx.h.atomic = _i >= 2;
-	ck_assert_int_eq(stack_txn_apply(&stx, m, 2), 0);
-	stx_lose_power_and_lock();
-	stack_txn_git_ref(w, ours[1 - _i % 2], '0', '5');
-	wr_start();
-	stx_expect(ours[_i % 2], '0');
-	stx_expect(ours[1 - _i % 2], '5');
-	stx_expect(MAIN, stx.h.atomic ? '1' : '2');
-	stx_expect_log(ours[_i % 2], "");
-	stx_expect_status(REFD_CONFLICT);
-	stx_expect_rest();
-}
-END_TEST
-
-/* A deletion makes room for a name below. */
-START_TEST(a_deletion_makes_room)
-{
-	stx_change(X, '0');
-	stx_change("refs/heads/x/y", '2');
-	/* Both renames are lost if the list was not flushed: here the first
-	 * one is durable. */
-	stx_lose_power();
-	wr_start();
-	stx_expect(X, '0');
-	stx_expect("refs/heads/x/y", '2');
-	stx_expect_rest();
-}
-END_TEST
-
 /* ---- log lines ---- */
-
-/* Git wrote other refs first, so that the place of the line is free. */
-START_TEST(a_line_below_a_later_entry)
-{
-	stx_change(MAIN, '2');
-	stx_lose_power_and_lock();
-	stack_txn_git_ref(w, X, '1', '5');
-	stack_txn_git_ref(w, MAIN, '1', '5');
-	wr_start();
-	stx_expect(MAIN, '5');
-	stx_expect_log(MAIN, "1>5@3 1>2@2 0>1@1 ");
-	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
-	ck_assert_uint_eq(w->found[STORE_LOG_REPAIRED], 1);
-	stx_expect_rest();
-}
-END_TEST
-
-/* HEAD has the line of its branch. */
-START_TEST(a_line_of_head)
-{
-	struct record_member m[] = { stack_txn_member(0, "", MAIN, '2'),
-		stack_txn_member(0, "", "HEAD", '2') };
-
-	m[1].action = RECORD_LOG;
-	m[1].answers = false;
-	ck_assert_int_eq(stack_txn_apply(&stx, m, 2), 0);
-	stx_lose_power_and_lock();
-	if (_i == 1)
-		stack_txn_git_ref(w, X, '1', '5');
-	wr_start();
-	stx_expect_log("HEAD", "1>2@2 ");
-	stx_expect_log(MAIN, "1>2@2 0>1@1 ");
-	stx_expect_rest();
-}
-END_TEST
 
 /* The log of a ref which git deleted and made again is another log. */
 START_TEST(a_line_of_an_earlier_life)
@@ -390,36 +180,6 @@ START_TEST(a_line_of_an_earlier_life)
 END_TEST
 
 /* ---- a crash ---- */
-
-START_TEST(a_crash_leaves_a_later_write)
-{
-	stx_change(MAIN, '2');
-	stack_txn_git_ref(w, MAIN, '2', '1');
-	stx_crash();
-	wr_start();
-	stx_expect(MAIN, '1');
-	ck_assert_uint_eq(w->found[STORE_LEFT], 0);
-	stx_expect_rest();
-}
-END_TEST
-
-/* The lock on the list is that of another row. */
-START_TEST(a_crash_redoes_only_open_rows)
-{
-	const struct record_member m = stack_txn_member(0, "", MAIN, '2');
-
-	stx_change("refs/heads/new", '2');
-	stack_txn_git_ref(w, "refs/heads/new", '2', '0');
-	stack_txn_git_merge(w);
-	stx.end = STACK_TXN_LOGGED;
-	ck_assert_int_eq(stack_txn_apply(&stx, &m, 1), -EAGAIN);
-	stx_crash();
-	wr_start();
-	stx_expect("refs/heads/new", '0');
-	stx_expect(MAIN, '2');
-	stx_expect_rest();
-}
-END_TEST
 
 START_TEST(a_crash_under_the_lock)
 {
@@ -445,28 +205,13 @@ int main(void)
 	tcase_add_checked_fixture(tc, stx_setup, wr_teardown);
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, the_lost_rename);
-	tcase_add_test(tc, the_table_is_there);
-	tcase_add_test(tc, two_batches);
-	tcase_add_test(tc, deletions);
-	tcase_add_loop_test(tc, made_again, 0, 2);
 	tcase_add_test(tc, the_lost_value_was_there_before);
-	tcase_add_test(tc, git_wrote_later);
-	tcase_add_test(tc, git_wrote_another_ref);
-	tcase_add_loop_test(tc, git_deleted_later, 0, 2);
-	tcase_add_test(tc, git_repeated_the_update);
 	tcase_add_loop_test(tc, git_merged_the_deletion, 0, 2);
 	tcase_add_loop_test(tc, a_base_by_git, 0, 2);
 	tcase_add_loop_test(tc, jgit_wrote_later, 0, 2);
 	tcase_add_loop_test(tc, jgit_wrote_before, 0, 2);
 	tcase_add_test(tc, two_power_losses);
-	tcase_add_loop_test(tc, the_object_was_pruned, 0, 2);
-	tcase_add_loop_test(tc, the_name_was_taken, 0, 4);
-	tcase_add_test(tc, a_deletion_makes_room);
-	tcase_add_test(tc, a_line_below_a_later_entry);
-	tcase_add_loop_test(tc, a_line_of_head, 0, 2);
 	tcase_add_test(tc, a_line_of_an_earlier_life);
-	tcase_add_test(tc, a_crash_leaves_a_later_write);
-	tcase_add_test(tc, a_crash_redoes_only_open_rows);
 	tcase_add_loop_test(tc, a_crash_under_the_lock, STACK_TXN_STAGED,
 	    STACK_TXN_DONE);
 	suite_add_tcase(suite, tc);

@@ -5,7 +5,6 @@
  */
 #include <check.h>
 #include <fcntl.h>
-#include <string.h>
 
 #include "tests/lib/scripted_txn.h"
 #include "tests/lib/suite.h"
@@ -38,19 +37,6 @@ static void one(struct record_member m)
 
 /* ---- symbolic refs ---- */
 
-START_TEST(power_loss_loses_a_symref)
-{
-	one(scripted_symref("HEAD", "refs/heads/topic"));
-	wr_expect_file(HEAD, TO_TOPIC);
-	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	wr_expect_file(HEAD, TO_TOPIC);
-	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
-	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	wr_expect_file(HEAD, TO_TOPIC);
-	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
-}
-END_TEST
-
 /* An earlier recovery wrote a file that is younger than our lock and may be
  * torn, too. The file does not count as a later foreign write. */
 START_TEST(power_loss_tears_a_symref)
@@ -64,28 +50,6 @@ START_TEST(power_loss_tears_a_symref)
 	memfs_write_bytes(w->fs, HEAD, "ref: refs/heads/to\0\0\0", 21);
 	wr_power_loss_and_start(data[_i], 1000);
 	wr_expect_file(HEAD, TO_TOPIC);
-}
-END_TEST
-
-START_TEST(power_loss_leaves_a_later_symref)
-{
-	one(scripted_symref("HEAD", "refs/heads/topic"));
-	scripted_git_writes(w, HEAD, "ref: refs/heads/other\n");
-	scripted_sync(w);
-	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	wr_expect_file(HEAD, "ref: refs/heads/other\n");
-	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
-}
-END_TEST
-
-START_TEST(power_loss_leaves_a_later_id_where_a_symref_was)
-{
-	one(scripted_symref("HEAD", "refs/heads/topic"));
-	scripted_git_writes(w, HEAD, ONES);
-	scripted_sync(w);
-	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	wr_expect_file(HEAD, ONES);
-	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 }
 END_TEST
 
@@ -111,52 +75,6 @@ START_TEST(power_loss_loses_their_symref_too)
 	scripted_git_writes(w, HEAD, "ref: refs/heads/other\n");
 	one(scripted_symref("HEAD", "refs/heads/topic"));
 	scripted_git_writes(w, HEAD, "ref: refs/heads/other\n");
-	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	wr_expect_file(HEAD, TO_TOPIC);
-}
-END_TEST
-
-/* The packed value equals the value behind the symref. A packed ref is still no
- * symref. */
-START_TEST(power_loss_loses_a_symref_over_a_packed_ref)
-{
-	struct record_member m =
-	    scripted_symref("refs/heads/s", "refs/heads/main");
-
-	memfs_write(w->fs, WORLD_REPO "/packed-refs",
-	    "# pack-refs with: peeled fully-peeled sorted \n"
-	    "3131313131313131313131313131313131313131 refs/heads/s\n");
-	m.had_packed = true;
-	m.packed_oid = world_oid('1');
-	one(m);
-	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	wr_expect_file(WORLD_REPO "/refs/heads/s", TO_MAIN);
-}
-END_TEST
-
-/* The value behind a symref is not in the symref's file. */
-START_TEST(power_loss_undoes_a_symrefs_deletion)
-{
-	struct record_member m =
-	    scripted_member(RECORD_DELETE, "refs/remotes/o/HEAD", '1', '0');
-
-	memfs_write(w->fs, WORLD_REPO "/refs/remotes/o/HEAD", TO_MAIN);
-	memfs_write(w->fs, WORLD_REPO "/logs/refs/remotes/o/HEAD", "");
-	one(m);
-	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
-	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/remotes/o/HEAD"));
-	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/remotes/o/HEAD"));
-	wr_expect_file(MAIN, ONES);
-}
-END_TEST
-
-/* The symref needs no object: the target may be an unborn branch. */
-START_TEST(power_loss_loses_a_symref_to_a_pruned_object)
-{
-	struct record_member m = scripted_symref("HEAD", "refs/heads/topic");
-
-	m.new_oid = world_oid('p');
-	one(m);
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(HEAD, TO_TOPIC);
 }
@@ -268,15 +186,9 @@ int main(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, wr_teardown);
-	tcase_add_test(tc, power_loss_loses_a_symref);
 	tcase_add_loop_test(tc, power_loss_tears_a_symref, 0, 3);
-	tcase_add_test(tc, power_loss_leaves_a_later_symref);
-	tcase_add_test(tc, power_loss_leaves_a_later_id_where_a_symref_was);
 	tcase_add_test(tc, power_loss_leaves_a_later_link);
 	tcase_add_test(tc, power_loss_loses_their_symref_too);
-	tcase_add_test(tc, power_loss_loses_a_symref_over_a_packed_ref);
-	tcase_add_test(tc, power_loss_undoes_a_symrefs_deletion);
-	tcase_add_test(tc, power_loss_loses_a_symref_to_a_pruned_object);
 	tcase_add_loop_test(tc, crash_tells_one_head_from_another, 0, 2);
 	tcase_add_test(tc, crash_finds_every_lock_of_a_worktree);
 	tcase_add_test(tc, a_worktree_that_is_gone_is_not_made_again);

@@ -1,0 +1,14 @@
+# Proves that an update whose name git takes before recovery is given up.
+repo reftable
+ok refs/heads/main = 1
+checkpoint
+ok a: refs/heads/a/b = 2, refs/heads/main = 2
+power-loss keeps nothing
+remove locks
+git refs/heads/a = 5
+start
+ref refs/heads/a = 5
+ref refs/heads/a/b = none
+ref refs/heads/main = 2
+log refs/heads/a/b none
+answer a = conflict, ok

@@ -1,0 +1,10 @@
+# Proves that a session that was aborted leaves nothing.
+repo any
+ok refs/heads/a = 1
+prepare s: refs/heads/a = 2, refs/heads/new/x = 1
+abort
+lock none
+ref refs/heads/a = 1
+ref refs/heads/new/x = none
+answer s = nothing
+ok refs/heads/new = 1

@@ -1,0 +1,12 @@
+# Proves that a deletion of a ref survives whose time a tool has set twice.
+repo files
+ok refs/heads/y = 1
+git refs/heads/x = 5
+touch refs/heads/x 1h
+sync
+touch refs/heads/x 2h
+ok delete refs/heads/x was 5
+power-loss keeps nothing
+start
+ref refs/heads/x = none
+finding redone 1

@@ -173,7 +173,9 @@ DAEMON_SRCS := $(LIB_SRCS) $(sort $(filter-out $(MAINS),$(wildcard daemon/*.c \
 	daemon/scheduler/*.c \
 	daemon/service/*.c daemon/metrics/*.c daemon/server/*.c \
 	daemon/admin/*.c)))
-TESTLIB_SRCS := $(sort $(wildcard tests/lib/*.c))
+# The main() of every unit test. In an archive, a fuzzer would find it there.
+UNIT_MAIN    := tests/lib/suite_main.c
+TESTLIB_SRCS := $(sort $(filter-out $(UNIT_MAIN),$(wildcard tests/lib/*.c)))
 UNIT_SRCS    := $(sort $(wildcard tests/unit/test_*.c))
 PRELOAD_SRCS := $(sort $(wildcard tests/helper/preload_*.c))
 GIT2_TEST_SRCS := $(sort $(wildcard tests/libgit2/*.c))
@@ -272,7 +274,7 @@ LIB_OBJS     := $(call objects,$(LIB_SRCS))
 GROUP_OBJS   := $(call objects,$(GROUP_SRCS))
 DAEMON_OBJS  := $(call objects,$(DAEMON_SRCS) $(PROTO_SRCS))
 TESTLIB_OBJS := $(call objects,$(TESTLIB_SRCS))
-UNIT_OBJS    := $(call objects,$(UNIT_SRCS))
+UNIT_OBJS    := $(call objects,$(UNIT_SRCS) $(UNIT_MAIN))
 HELPER_OBJS  := $(call objects,$(HELPER_SRCS))
 BENCH_OBJS   := $(call objects,$(BENCH_SRCS))
 FUZZED_OBJS  := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZED_SRCS))
@@ -389,10 +391,10 @@ $(PROTOCOL_PAGE): proto/PROTOCOL.md
 
 # ---- tests ----
 
-$(UNIT_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(BUILD)/lib/libtest.a \
-		$(BUILD)/lib/libdaemon.a $(BUILD)/lib/libdeliver.a \
-		$(BUILD)/lib/libgroup.a $(BUILD)/lib/libcli.a \
-		$(BUILD)/lib/librefd.a
+$(UNIT_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(call objects,$(UNIT_MAIN)) \
+		$(BUILD)/lib/libtest.a $(BUILD)/lib/libdaemon.a \
+		$(BUILD)/lib/libdeliver.a $(BUILD)/lib/libgroup.a \
+		$(BUILD)/lib/libcli.a $(BUILD)/lib/librefd.a
 	@mkdir -p $(@D)
 	$(say)$(link) $(TEST_LIBS) $(STORE_LIBS) $(NET_LIBS) $(CURL_LIBS)
 

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "proto/verb.h"
+#include "proto/wire.h"
 #include "tests/lib/tmp.h"
 
 #define IN_MAX (4 * REFD_PACKET_MAX)
@@ -80,6 +82,7 @@ void fake_stop(struct fake *f)
 	ck_assert_int_eq(r, 0);
 	fake_stop_listening(f);
 	free(f->in);
+	refd_request_done(&f->first);
 	ck_assert_msg(!f->wrong[0], "the server: %s", f->wrong);
 }
 
@@ -271,4 +274,177 @@ void fake_answer_ok(struct fake *f, const struct refd_request *req)
 void fake_answer_prepared(struct fake *f, const struct refd_request *req)
 {
 	answer_each(f, req, REFD_ANSWER_PREPARED);
+}
+
+/* ---- steps ---- */
+
+#define STEP_MAX     80
+#define STATUSES_MAX 4
+
+static void await_end(struct fake *f)
+{
+	char c;
+
+	fake_expect(f, read(f->conn, &c, 1) == 0, "more was said");
+}
+
+/* The updates of REQ, or those of the first request if REQ is about them. */
+static struct refd_request with_updates(struct fake *f,
+    const struct refd_request *req)
+{
+	struct refd_request whole = req->nr_updates > 0 ? *req : f->first;
+
+	whole.request_id = req->request_id;
+	return whole;
+}
+
+/* WORDS is "[STATUS,...]". */
+static void answer_statuses(struct fake *f, const struct refd_request *req,
+    const char *words)
+{
+	const struct refd_request whole = with_updates(f, req);
+	struct refd_result results[STATUSES_MAX] = { 0 };
+	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
+		.request_id = whole.request_id,
+		.txid = whole.txid,
+		.results = results };
+	size_t nr_ok = 0, nr_unknown = 0, len, i;
+	char word[STEP_MAX];
+
+	for (i = 0; i < STATUSES_MAX && i < whole.nr_updates; i++) {
+		words++;
+		len = strcspn(words, ",]");
+		snprintf(word, sizeof(word), "%.*s", (int)len, words);
+		fake_expect(f,
+		    refd_status_from_name(word, &results[i].status) == 0, word);
+		results[i].name = whole.updates[i].name;
+		nr_ok += results[i].status == REFD_OK;
+		nr_unknown += results[i].status == REFD_UNKNOWN;
+		words += len;
+	}
+	fake_expect(f, strcmp(words, "]") == 0, "another number of updates");
+	ans.nr_results = ans.nr_updates = i;
+	if (nr_unknown > 0)
+		ans.outcome = REFD_OUTCOME_UNKNOWN;
+	else if (nr_ok < i)
+		ans.outcome = nr_ok > 0 ? REFD_PARTIAL : REFD_REJECTED;
+	fake_answer(f, &ans);
+}
+
+/* WORDS is "KEY:VALUE". */
+static void answer_pair(struct fake *f, const struct refd_request *req,
+    const char *words)
+{
+	char key[STEP_MAX];
+	struct refd_pair pair = { key, strchr(words, ':') + 1 };
+	const struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
+		.request_id = req->request_id,
+		.pairs = &pair,
+		.nr_pairs = 1 };
+
+	snprintf(key, sizeof(key), "%.*s", (int)strcspn(words, ":"), words);
+	fake_answer(f, &ans);
+}
+
+void fake_answer_as(struct fake *f, const struct refd_request *req,
+    const char *word)
+{
+	const struct refd_request whole = with_updates(f, req);
+	enum refd_answer_kind kind;
+	enum refd_status status;
+
+	if (word[0] == '[')
+		answer_statuses(f, req, word);
+	else if (strchr(word, ':') != NULL)
+		answer_pair(f, req, word);
+	else if (strcmp(word, "ok") == 0)
+		fake_answer_ok(f, req);
+	else if (strcmp(word, "done") == 0)
+		fake_answer_ok(f, &whole);
+	else if (strcmp(word, "prepared") == 0)
+		fake_answer_prepared(f, req);
+	else if (refd_slice_answer_kind(
+		     (struct refd_slice){ word, strlen(word) }, &kind))
+		fake_answer_kind(f, req, kind);
+	else if (refd_status_from_name(word, &status) == 0)
+		fake_refuse(f, req, status, NULL);
+	else
+		fake_expect(f, 0, word);
+}
+
+static void take(struct fake *f, const char *verb, const char *answer)
+{
+	struct refd_request req;
+	bool is_first;
+
+	fake_read(f, &req);
+	if (f->wrong[0] != '\0')
+		return;
+	is_first = refd_verb_has_updates(req.verb) && f->first.nr_updates == 0;
+	fake_expect(f, strcmp(refd_verbs[req.verb].word, verb) == 0,
+	    "another request than expected");
+	if (is_first)
+		f->first = req;
+	else if (f->first.nr_updates > 0 && !refd_txid_is_null(&req.txid))
+		fake_expect(f, refd_txid_eq(&req.txid, &f->first.txid),
+		    "another transaction");
+	if (answer != NULL)
+		fake_answer_as(f, &req, answer);
+	if (!is_first)
+		refd_request_done(&req);
+}
+
+static void turn_away_late(struct fake *f, enum refd_status status)
+{
+	const struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
+		.status = status,
+		.text = FAKE_WHY };
+	char c;
+
+	fake_serve(f);
+	fake_expect(f, recv(f->conn, &c, 1, MSG_PEEK) == 1, "nothing was sent");
+	fake_answer(f, &no);
+	fake_hang_up(f);
+}
+
+static void step(struct fake *f, const char *word, const char *answer)
+{
+	enum refd_status status;
+
+	if (strcmp(word, "serve") == 0) {
+		fake_serve(f);
+	} else if (strcmp(word, "late") == 0) {
+		fake_expect(f, refd_status_from_name(answer, &status) == 0,
+		    answer);
+		turn_away_late(f, status);
+	} else if (strcmp(word, "recover") == 0) {
+		fake_accept(f);
+		fake_hello(f, REFD_RECOVERING);
+	} else if (strcmp(word, "away") == 0) {
+		fake_expect(f, refd_status_from_name(answer, &status) == 0,
+		    answer);
+		fake_turn_away(f, status);
+	} else if (strcmp(word, "hang-up") == 0) {
+		fake_hang_up(f);
+	} else if (strcmp(word, "gone") == 0) {
+		fake_stop_listening(f);
+	} else if (strcmp(word, "end") == 0) {
+		await_end(f);
+	} else {
+		take(f, word, answer);
+	}
+}
+
+void fake_play(struct fake *f, const char *steps)
+{
+	char word[STEP_MAX], *answer;
+	int len;
+
+	while (sscanf(steps, "%79s%n", word, &len) == 1) {
+		steps += len;
+		answer = strchr(word, '=');
+		if (answer != NULL)
+			*answer++ = '\0';
+		step(f, word, answer);
+	}
 }

@@ -1,7 +1,8 @@
 /*
  * A scripted server for tests of the client. It listens on a Unix socket below
- * tmp_root and runs a function in its own thread. The function accepts, reads
- * requests, answers, or hangs up, as the test needs.
+ * tmp_root and runs a function in its own thread. Most functions only play the
+ * steps of a FAKE_SCRIPT. Others accept, read requests, answer, or hang up call
+ * by call, because they look into a request or answer in an unusual way.
  *
  * Every call fails the test instead of returning an error. Assertions of
  * libcheck must not be used in the script's thread, so the first error is kept,
@@ -24,6 +25,8 @@ struct fake {
 	struct refd_request_decoder *dec;
 	char *in;
 	size_t in_len;
+	struct refd_request
+	    first;       /* transaction or session; has an id if any */
 	char wrong[256]; /* the first error in the script */
 };
 
@@ -32,6 +35,42 @@ void fake_start(struct fake *f, void (*script)(struct fake *f));
 /* Waits for the end of the script, and fails the test if there was an error. If
  * the script still waits for a client, connects a silent client. */
 void fake_stop(struct fake *f);
+
+/*
+ * Takes steps, which are words:
+ *
+ *	serve		greets the next client
+ *	recover		greets the next client, but recovers
+ *	away=STATUS	greets the next client, refuses it and hangs up
+ *	late=STATUS	the same, after the client has sent something
+ *	hang-up		hangs up
+ *	gone		stops listening
+ *	end		waits until the client hangs up and has said no more
+ *	VERB		reads a request, which has this verb, without an answer
+ *	VERB=ANSWER	reads and answers it
+ *
+ * All requests with an id must have that of the first one. An answer is
+ *
+ *	KIND		a kind of answer, without further content
+ *	STATUS		a refusal
+ *	ok		ok for all updates of the request
+ *	done		ok for all updates of the first request, because an end
+ *			or a query has none
+ *	[STATUS,...]	each result, of the same updates
+ *	KEY:VALUE	a pair
+ */
+void fake_play(struct fake *f, const char *steps);
+/* Gives such an answer to REQ. */
+void fake_answer_as(struct fake *f, const struct refd_request *req,
+    const char *answer);
+
+/* Defines the script NAME, which takes STEPS. */
+#define FAKE_SCRIPT(name, steps)                                               \
+	static void name(struct fake *f)                                       \
+	{                                                                      \
+		fake_play(f, steps);                                           \
+	}                                                                      \
+	static void name(struct fake *f)
 
 /* For the script. */
 void fake_accept(struct fake *f);

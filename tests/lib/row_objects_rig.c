@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 #define KNOWN_MAX 128
@@ -129,28 +128,8 @@ void row_objects_rig_refuses(const char *tips)
 	ck_assert_ptr_null(row_objects_rig);
 }
 
-static void teardown(void)
+void row_objects_rig_teardown(void)
 {
 	done();
 	odb_rig_teardown();
-}
-
-static void add_case(Suite *suite, const char *name, SFun setup,
-    void (*add_tests)(TCase *tc))
-{
-	TCase *tc = tcase_create(name);
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 120);
-	add_tests(tc);
-	suite_add_tcase(suite, tc);
-}
-
-int row_objects_rig_run(const char *name, void (*add_tests)(TCase *tc))
-{
-	Suite *suite = suite_create(name);
-
-	add_case(suite, "sha1", odb_rig_setup, add_tests);
-	add_case(suite, "sha256", odb_rig_setup_sha256, add_tests);
-	return suite_run(suite);
 }

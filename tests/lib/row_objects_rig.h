@@ -6,8 +6,6 @@
 #ifndef TESTS_LIB_ROW_OBJECTS_RIG_H
 #define TESTS_LIB_ROW_OBJECTS_RIG_H
 
-#include <check.h>
-
 #include "daemon/store/objects/row_objects.h"
 #include "tests/lib/odb_rig.h"
 
@@ -32,8 +30,7 @@ void row_objects_rig_has(const char *tips, const char *revisions);
 /* The collection is not possible. */
 void row_objects_rig_refuses(const char *tips);
 
-/* Runs the tests with repositories of both formats. Returns the exit status of
- * the program. */
-int row_objects_rig_run(const char *name, void (*add_tests)(TCase *tc));
+/* After each test, for odb_rig_setup() and odb_rig_setup_sha256(). */
+void row_objects_rig_teardown(void);
 
 #endif

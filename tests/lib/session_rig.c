@@ -82,48 +82,15 @@ void ses_check_all(enum refd_status status)
 
 void ses_take(struct fake *f, enum refd_verb verb, struct refd_request *got)
 {
-	static struct refd_txid id;
-
 	fake_read(f, got);
 	fake_expect(f, got->verb == verb, "another request than expected");
-	if (verb == REFD_VERB_SESSION)
-		id = got->txid;
-	fake_expect(f, refd_txid_eq(&got->txid, &id), "another transaction");
+	fake_expect(f,
+	    f->first.nr_updates == 0 ||
+		refd_txid_eq(&got->txid, &f->first.txid),
+	    "another transaction");
 }
 
 void ses_take_session(struct fake *f)
 {
-	struct refd_request got;
-
-	fake_serve(f);
-	ses_take(f, REFD_VERB_SESSION, &got);
-	fake_answer_prepared(f, &got);
-	refd_request_done(&got);
-}
-
-void ses_answer_end(struct fake *f, struct refd_request *got)
-{
-	got->updates = ses_updates;
-	got->nr_updates = SES_NR;
-	fake_answer_ok(f, got);
-	got->updates = NULL;
-	got->nr_updates = 0;
-}
-
-void ses_tell_outcome(struct fake *f)
-{
-	struct refd_request got;
-
-	ses_take(f, REFD_VERB_QUERY, &got);
-	ses_answer_end(f, &got);
-	refd_request_done(&got);
-}
-
-void ses_tell_never_seen(struct fake *f)
-{
-	struct refd_request got;
-
-	ses_take(f, REFD_VERB_QUERY, &got);
-	fake_answer_kind(f, &got, REFD_ANSWER_NEVER_SEEN);
-	refd_request_done(&got);
+	fake_play(f, "serve session=prepared");
 }

@@ -36,15 +36,10 @@ void ses_check_all(enum refd_status status);
 
 /* ---- in the script ---- */
 
-/* Reads a request, which must be of VERB and of the session. */
+/* Reads a request, which must be of VERB, and of the session that was taken
+ * before. */
 void ses_take(struct fake *f, enum refd_verb verb, struct refd_request *got);
 /* Greets the client, takes the session, and answers that it is prepared. */
 void ses_take_session(struct fake *f);
-/* Answers an end: ok for each update of the session. The end itself names no
- * update. */
-void ses_answer_end(struct fake *f, struct refd_request *got);
-/* Takes a query. The answer is the outcome of the session: all updates ok. */
-void ses_tell_outcome(struct fake *f);
-void ses_tell_never_seen(struct fake *f);
 
 #endif

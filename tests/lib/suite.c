@@ -1,19 +1,7 @@
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "tests/lib/suite.h"
-
-int suite_run(Suite *s)
-{
-	SRunner *runner = srunner_create(s);
-	int nr_failed;
-
-	srunner_run_all(runner, CK_ENV);
-	nr_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return nr_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
 
 void suite_skip(const char *test, const char *why)
 {

@@ -6,7 +6,6 @@
  * more. A queue that waits for a repository is ready when the repository is
  * free.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +61,9 @@ static void teardown(void)
 	ck_assert_ptr_null(a.by_path);
 }
 
-START_TEST(users_take_turns_and_so_do_their_paths)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(users_take_turns_and_so_do_their_paths)
 {
 	put(1, "a", disk);
 	put(1, "a", disk);
@@ -78,9 +79,8 @@ START_TEST(users_take_turns_and_so_do_their_paths)
 	ck_assert_str_eq(turn(0), "a");
 	ck_assert_str_eq(turn(0), "");
 }
-END_TEST
 
-START_TEST(one_path_keeps_its_order)
+TEST(one_path_keeps_its_order)
 {
 	struct txn *first = put(1, "a", disk), *second = put(2, "a", disk);
 
@@ -95,10 +95,9 @@ START_TEST(one_path_keeps_its_order)
 	ck_assert_ptr_eq(admission_queues_take(&a, 0, 2), first);
 	ck_assert_ptr_eq(admission_queues_take(&a, 0, 2), second);
 }
-END_TEST
 
 /* Hanging repositories hold no more workers than permitted. */
-START_TEST(a_file_system_has_few_workers)
+TEST(a_file_system_has_few_workers)
 {
 	char path[8];
 	size_t i;
@@ -115,9 +114,8 @@ START_TEST(a_file_system_has_few_workers)
 	admission_queues_end(&a, 0);
 	ck_assert_ptr_nonnull(admission_queues_begin(&a, 0, 1));
 }
-END_TEST
 
-START_TEST(a_user_leaves_a_worker_to_others)
+TEST(a_user_leaves_a_worker_to_others)
 {
 	char path[8];
 	size_t i;
@@ -132,9 +130,8 @@ START_TEST(a_user_leaves_a_worker_to_others)
 	put(2, "x", other_disk);
 	ck_assert_str_eq(turn(i), "x");
 }
-END_TEST
 
-START_TEST(what_is_removed_is_not_handed_out)
+TEST(what_is_removed_is_not_handed_out)
 {
 	struct txn *only = put(1, "a", disk), *first = put(1, "b", disk);
 
@@ -146,9 +143,8 @@ START_TEST(what_is_removed_is_not_handed_out)
 	ck_assert_int_eq(admission_queues_begin(&a, 0, 1)->uid, 2);
 	ck_assert_uint_eq(HASH_COUNT(a.by_path), 1);
 }
-END_TEST
 
-START_TEST(what_is_removed_leaves_the_queue_to_its_worker)
+TEST(what_is_removed_leaves_the_queue_to_its_worker)
 {
 	struct txn *later;
 
@@ -162,9 +158,8 @@ START_TEST(what_is_removed_leaves_the_queue_to_its_worker)
 	admission_queues_end(&a, 0);
 	ck_assert_ptr_null(a.by_path);
 }
-END_TEST
 
-START_TEST(two_paths_to_one_repository)
+TEST(two_paths_to_one_repository)
 {
 	put(1, "a", disk);
 	put(2, "b", disk);
@@ -178,10 +173,9 @@ START_TEST(two_paths_to_one_repository)
 	admission_queues_end(&a, 0);
 	ck_assert_str_eq(turn(1), "b");
 }
-END_TEST
 
 /* The repository becomes free before the second worker reports the conflict. */
-START_TEST(a_repository_that_is_free_meanwhile)
+TEST(a_repository_that_is_free_meanwhile)
 {
 	put(1, "a", disk);
 	put(2, "b", disk);
@@ -193,23 +187,4 @@ START_TEST(a_repository_that_is_free_meanwhile)
 	admission_queues_end(&a, 1);
 	ck_assert_ptr_null(a.waiting);
 	ck_assert(admission_queues_has_work(&a));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store/admission_queues");
-	TCase *tc = tcase_create("queues");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, users_take_turns_and_so_do_their_paths);
-	tcase_add_test(tc, one_path_keeps_its_order);
-	tcase_add_test(tc, a_file_system_has_few_workers);
-	tcase_add_test(tc, a_user_leaves_a_worker_to_others);
-	tcase_add_test(tc, what_is_removed_is_not_handed_out);
-	tcase_add_test(tc, what_is_removed_leaves_the_queue_to_its_worker);
-	tcase_add_test(tc, two_paths_to_one_repository);
-	tcase_add_test(tc, a_repository_that_is_free_meanwhile);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

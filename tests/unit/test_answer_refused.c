@@ -3,7 +3,6 @@
  * violates PROTOCOL.md is fatal, at the first wrong packet, and the decoder
  * stays in error. A client that guessed might take a failure for an "ok".
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,7 +198,7 @@ static const char *const refused[][MOST] = {
 	    "change 2 ok|refs/b||" OID256 "||" },
 };
 
-START_TEST(test_fatal)
+TEST(test_fatal)
 {
 	struct refd_answer_decoder *dec;
 	struct refd_answer ans;
@@ -223,10 +222,9 @@ START_TEST(test_fatal)
 		refd_answer_decoder_free(dec);
 	}
 }
-END_TEST
 
 /* Similar rows that are correct. */
-START_TEST(test_taken)
+TEST(test_taken)
 {
 	static const char *const taken[][MOST] = {
 		{ "answer 4294967295 pong" },
@@ -257,10 +255,9 @@ START_TEST(test_taken)
 	}
 	refd_answer_decoder_free(dec);
 }
-END_TEST
 
 /* A server can't make a client keep more results than updates. */
-START_TEST(test_too_many_results)
+TEST(test_too_many_results)
 {
 	struct refd_answer_decoder *dec = refd_answer_decoder_new();
 	struct refd_answer ans;
@@ -275,17 +272,4 @@ START_TEST(test_too_many_results)
 	ck_assert_int_eq(feed(dec, "ok|refs/a||", &ans, &why),
 	    REFD_DECODE_FATAL);
 	refd_answer_decoder_free(dec);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("answer_refused");
-	TCase *tc = tcase_create("answer_refused");
-
-	tcase_add_test(tc, test_fatal);
-	tcase_add_test(tc, test_taken);
-	tcase_add_test(tc, test_too_many_results);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

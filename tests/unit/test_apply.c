@@ -6,7 +6,6 @@
  * update. The time in the log of a group is not counted as a time of locks. No
  * log looks as if only the daemon had written it.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,8 +13,10 @@
 #include "tests/lib/apply_rig.h"
 #include "tests/lib/suite.h"
 
+CASE(.setup = wr_setup, .teardown = wr_teardown, .seconds = 60);
+
 /* Directories may tell the types of their entries, or not. */
-START_TEST(directory_file_conflicts)
+TEST(directory_file_conflicts, .times = 2)
 {
 	memfs_hide_types(w->fs, _i == 1);
 	OK("d/f=1");
@@ -37,7 +38,6 @@ START_TEST(directory_file_conflicts)
 	OK("e=1");
 	ck_assert_int_eq(world_ref(w, "d"), '1');
 }
-END_TEST
 
 static bool was_unlocked_alone;
 
@@ -50,7 +50,7 @@ static void look_at_locks(struct memfs *fs, void *arg)
 }
 
 /* No ref stays locked while the next ref is published. */
-START_TEST(each_ref_is_unlocked_by_itself)
+TEST(each_ref_is_unlocked_by_itself)
 {
 	unsigned long n, calls = 1;
 	unsigned unlocked = 0;
@@ -67,7 +67,6 @@ START_TEST(each_ref_is_unlocked_by_itself)
 	}
 	ck_assert_uint_ge(unlocked, 1);
 }
-END_TEST
 
 struct head_writer {
 	const char *text;
@@ -89,7 +88,7 @@ static void write_head(struct memfs *fs, void *arg)
 }
 
 /* HEAD leaves the branch before refd locks HEAD: HEAD's log gets no line. */
-START_TEST(a_head_that_left_its_branch_gets_no_line)
+TEST(a_head_that_left_its_branch_gets_no_line, .times = 2)
 {
 	static const char *const texts[] = { "ref: refs/heads/other\n",
 		"3131313131313131313131313131313131313131\n" };
@@ -113,10 +112,9 @@ START_TEST(a_head_that_left_its_branch_gets_no_line)
 	}
 	ck_assert_uint_ge(late, 2);
 }
-END_TEST
 
 /* A no-op leaves the file unchanged and is still recorded. */
-START_TEST(no_op_is_recorded)
+TEST(no_op_is_recorded)
 {
 	uint64_t before;
 
@@ -126,7 +124,6 @@ START_TEST(no_op_is_recorded)
 	ck_assert_uint_gt(journal_last_lsn(w->store.journal), before);
 	ck_assert_int_eq(world_log_count(w, "a", '1', '1'), 0);
 }
-END_TEST
 
 /* The name is taken between the lock and the rename: the update is aborted.
  */
@@ -140,7 +137,7 @@ static void take_name(struct memfs *fs, void *arg)
 	    "3131313131313131313131313131313131313131\n");
 }
 
-START_TEST(a_name_taken_during_the_flush_is_aborted)
+TEST(a_name_taken_during_the_flush_is_aborted)
 {
 	struct txn *txn;
 	unsigned long n;
@@ -179,10 +176,9 @@ START_TEST(a_name_taken_during_the_flush_is_aborted)
 	ck_assert_int_gt(conflicts, 5);
 	ck_assert_uint_lt(n, 400);
 }
-END_TEST
 
 /* All files are root's. */
-START_TEST(a_file_of_another_account)
+TEST(a_file_of_another_account)
 {
 	OK("a=1");
 	ck_assert_int_eq(SYS(memfs_other(w->fs), chmod_trusted,
@@ -194,7 +190,6 @@ START_TEST(a_file_of_another_account)
 	ck_assert_int_eq(seteuid(getuid()), 0);
 	ck_assert_int_eq(world_ref(w, "a"), '1');
 }
-END_TEST
 
 #define LONG_NS (INT64_C(5) * 1000000000)
 
@@ -210,7 +205,7 @@ static int commit_for_long(void *arg, struct journal_row *rows, size_t nr,
 /* Names rest for as long as they were locked. The time in the log of a group
  * does not count: a server of PostgreSQL that is away must not stop a ref for
  * twice as long. */
-START_TEST(the_log_of_a_group_gives_no_rest)
+TEST(the_log_of_a_group_gives_no_rest)
 {
 	struct applier *ap = &w->store.pipeline->applier;
 	struct replica_ops ops = replica_single;
@@ -227,11 +222,10 @@ START_TEST(the_log_of_a_group_gives_no_rest)
 	ck_assert_int_gt(w->rest_ns, 0);
 	ck_assert_int_lt(w->rest_ns, LONG_NS);
 }
-END_TEST
 
 /* Somebody can have the log open. Without the right, it would look as if only
  * the daemon had written the log. Git takes the right. */
-START_TEST(a_log_keeps_the_right_to_write)
+TEST(a_log_keeps_the_right_to_write)
 {
 	static const char log[] = WORLD_REPO "/logs/refs/heads/a";
 	const struct sys *sys = memfs_other(w->fs);
@@ -249,24 +243,4 @@ START_TEST(a_log_keeps_the_right_to_write)
 	ck_assert_int_eq(world_log_count(w, "a", '1', '2'), 1);
 	ck_assert_int_eq(SYS(sys, lstatat, AT_FDCWD, log, &st), 0);
 	ck_assert_uint_eq(st.mode & 07777, 0662);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("apply");
-	TCase *tc = tcase_create("apply");
-
-	tcase_add_checked_fixture(tc, wr_setup, wr_teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, directory_file_conflicts, 0, 2);
-	tcase_add_test(tc, each_ref_is_unlocked_by_itself);
-	tcase_add_loop_test(tc, a_head_that_left_its_branch_gets_no_line, 0, 2);
-	tcase_add_test(tc, no_op_is_recorded);
-	tcase_add_test(tc, a_name_taken_during_the_flush_is_aborted);
-	tcase_add_test(tc, a_file_of_another_account);
-	tcase_add_test(tc, the_log_of_a_group_gives_no_rest);
-	tcase_add_test(tc, a_log_keeps_the_right_to_write);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

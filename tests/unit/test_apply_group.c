@@ -16,7 +16,6 @@
  * A file that the kernel keeps for another account, in a sticky directory,
  * fails an update before its row.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -111,17 +110,31 @@ static void lead(bool tables, int sync)
 	expect(tables, '1');
 }
 
-START_TEST(leader_with_files)
+static struct suite_case with_files = { .name = "files",
+	.setup = setup_files,
+	.teardown = wr_teardown };
+static struct suite_case with_tables = { .name = "tables",
+	.setup = setup_tables,
+	.teardown = tbl_teardown };
+static struct suite_case values_in_files = { .name = "values in files",
+	.setup = ldr_begin_files,
+	.teardown = ldr_end };
+static struct suite_case values_in_tables = { .name = "values in tables",
+	.setup = ldr_begin_tables,
+	.teardown = ldr_end };
+
+CASE(.name = "values in files", .setup = ldr_begin_files, .teardown = ldr_end,
+    .also = &values_in_tables);
+
+TEST(leader_with_files, .times = FILES_SYNCS, .in = &with_files)
 {
 	lead(false, _i);
 }
-END_TEST
 
-START_TEST(leader_with_tables)
+TEST(leader_with_tables, .times = TABLES_SYNCS, .in = &with_tables)
 {
 	lead(true, _i);
 }
-END_TEST
 
 /* ---- a follower ---- */
 
@@ -216,17 +229,15 @@ static void follow(bool tables, int sync)
 	expect(tables, '1');
 }
 
-START_TEST(follower_with_files)
+TEST(follower_with_files, .times = FILES_SYNCS, .in = &with_files)
 {
 	follow(false, _i);
 }
-END_TEST
 
-START_TEST(follower_with_tables)
+TEST(follower_with_tables, .times = TABLES_SYNCS, .in = &with_tables)
 {
 	follow(true, _i);
 }
-END_TEST
 
 /* ---- values of other programs ---- */
 
@@ -276,7 +287,7 @@ static bool mend(char found, char want)
 
 static const char kept[] = "@" REFD_DIVERGED "1/heads/a";
 
-START_TEST(an_older_value)
+TEST(an_older_value)
 {
 	ldr_lead();
 	wr_ok("a=1:0;b=1:0");
@@ -292,10 +303,9 @@ START_TEST(an_older_value)
 	ck_assert_int_eq(ldr_value("a"), '3');
 	ck_assert_int_eq(ldr_value(kept), '1');
 }
-END_TEST
 
 /* An update ends after the value of the group was read for mending. */
-START_TEST(mending_comes_late)
+TEST(mending_comes_late)
 {
 	ldr_lead();
 	wr_ok("a=1:0");
@@ -309,9 +319,8 @@ START_TEST(mending_comes_late)
 	ck_assert(!mend('1', '2'));
 	ck_assert_int_eq(ldr_value("a"), '1');
 }
-END_TEST
 
-START_TEST(a_deleted_ref_is_back)
+TEST(a_deleted_ref_is_back, .in = &values_in_files)
 {
 	ldr_lead();
 	wr_ok("a=1:0");
@@ -324,10 +333,9 @@ START_TEST(a_deleted_ref_is_back)
 	wr_ok("a=2:0");
 	ck_assert_int_eq(ldr_value(kept), '1');
 }
-END_TEST
 
 /* The new name would have no room beside it. */
-START_TEST(a_missing_ref_keeps_its_room)
+TEST(a_missing_ref_keeps_its_room)
 {
 	ldr_lead();
 	wr_ok("a=1:0");
@@ -344,9 +352,8 @@ START_TEST(a_missing_ref_keeps_its_room)
 	expect_given_back("a=1:0");
 	wr_ok("a-b=1:0");
 }
-END_TEST
 
-START_TEST(a_ref_is_missing_or_symbolic)
+TEST(a_ref_is_missing_or_symbolic, .in = &values_in_files)
 {
 	ldr_lead();
 	wr_ok("a=1:0;b=1:0");
@@ -362,10 +369,9 @@ START_TEST(a_ref_is_missing_or_symbolic)
 	wr_ok("a=2:1");
 	ck_assert_int_eq(ldr_value("b"), '1');
 }
-END_TEST
 
 /* A ref to which no row has given a value. */
-START_TEST(a_base_line_is_on_the_disk)
+TEST(a_base_line_is_on_the_disk, .in = &values_in_files)
 {
 	wr_ok("x=1");
 	ldr_lead();
@@ -374,7 +380,6 @@ START_TEST(a_base_line_is_on_the_disk)
 	ldr_write_beside("x=2:3");
 	ck_assert_int_eq(ldr_value("x"), '2');
 }
-END_TEST
 
 /* ---- rows that have come together ---- */
 
@@ -433,17 +438,16 @@ static void expect_together(bool are_applied)
 }
 
 /* A deletion rewrites packed-refs, and the row behind it does not. */
-START_TEST(rows_have_one_commit)
+TEST(rows_have_one_commit)
 {
 	begin_together();
 	ck_assert(apply_together());
 	ck_assert_uint_eq(nr_commits, 1);
 	expect_together(true);
 }
-END_TEST
 
 /* The journal takes no row before the row that precedes it. */
-START_TEST(one_row_holds_all_back)
+TEST(one_row_holds_all_back)
 {
 	const char *lock = ldr_has_tables ? WORLD_REPO
 	    "/reftable/tables.list.lock" :
@@ -464,7 +468,6 @@ START_TEST(one_row_holds_all_back)
 	ck_assert(apply_together());
 	expect_together(true);
 }
-END_TEST
 
 static int refuse_commit(void *arg, struct journal_row *rows, size_t nr,
     bool flush)
@@ -478,7 +481,7 @@ static int refuse_commit(void *arg, struct journal_row *rows, size_t nr,
 }
 
 /* A row alone would wait for the rows before it, and end the daemon. */
-START_TEST(a_full_journal_takes_no_row_alone)
+TEST(a_full_journal_takes_no_row_alone)
 {
 	begin_together();
 	w->store.pipeline->applier.commit = refuse_commit;
@@ -489,7 +492,6 @@ START_TEST(a_full_journal_takes_no_row_alone)
 	ck_assert(apply_together());
 	expect_together(true);
 }
-END_TEST
 
 /* ---- files of another account ---- */
 
@@ -536,23 +538,21 @@ static const struct {
 };
 #define NR_STICKY (int)(sizeof(sticky) / sizeof(*sticky))
 
-START_TEST(a_file_of_another_account)
+TEST(a_file_of_another_account, .times = NR_STICKY, .in = &values_in_files)
 {
 	world_write(w->fs, WORLD_REPO "/packed-refs",
 	    "# pack-refs with: peeled fully-peeled sorted \n"
 	    "@1 refs/heads/p\n");
 	try_sticky(sticky[_i].dir, sticky[_i].spec, sticky[_i].is_ok);
 }
-END_TEST
 
-START_TEST(a_list_of_another_account)
+TEST(a_list_of_another_account, .in = &values_in_tables)
 {
 	try_sticky(WORLD_REPO "/reftable", "a=2:1", false);
 }
-END_TEST
 
 /* The kernel lets an account replace all files of its own directory. */
-START_TEST(a_sticky_directory_of_this_account)
+TEST(a_sticky_directory_of_this_account)
 {
 	const char *dir =
 	    ldr_has_tables ? WORLD_REPO "/reftable" : WORLD_REPO "/refs/heads";
@@ -560,10 +560,9 @@ START_TEST(a_sticky_directory_of_this_account)
 	memfs_set_owner(w->fs, dir, 65534, 65534);
 	try_sticky(dir, "a=2:1", true);
 }
-END_TEST
 
 /* The rows wait, and nothing of them is committed. */
-START_TEST(rows_wait_for_a_sticky_directory)
+TEST(rows_wait_for_a_sticky_directory, .in = &values_in_files)
 {
 	begin_together();
 	set_sticky(WORLD_REPO "/refs/heads", true);
@@ -574,7 +573,6 @@ START_TEST(rows_wait_for_a_sticky_directory)
 	ck_assert(apply_together());
 	expect_together(true);
 }
-END_TEST
 
 static void start_again(void)
 {
@@ -586,7 +584,7 @@ static void start_again(void)
 	ldr_lead();
 }
 
-START_TEST(values_outlive_the_daemon)
+TEST(values_outlive_the_daemon, .in = &values_in_files)
 {
 	ldr_lead();
 	wr_ok("a=1:0");
@@ -599,7 +597,6 @@ START_TEST(values_outlive_the_daemon)
 	start_again();
 	wr_ok("a=3:2");
 }
-END_TEST
 
 /* False: the daemon was not killed before call N. */
 static bool kill_at(unsigned long n)
@@ -622,7 +619,7 @@ static bool kill_at(unsigned long n)
 	return is_hit;
 }
 
-START_TEST(killed_while_mending)
+TEST(killed_while_mending)
 {
 	bool is_hit = true;
 	unsigned long n;
@@ -640,10 +637,9 @@ START_TEST(killed_while_mending)
 	}
 	ck_assert_uint_gt(n, 5);
 }
-END_TEST
 
 /* All rows of a batch are in the refs after a crash, or none. */
-START_TEST(killed_while_rows_are_applied)
+TEST(killed_while_rows_are_applied)
 {
 	bool is_hit = true;
 	unsigned long n;
@@ -661,53 +657,4 @@ START_TEST(killed_while_rows_are_applied)
 		expect_together(journal_shared_lsn(w->store.journal) > 1);
 	}
 	ck_assert_uint_gt(n, 20);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("apply group");
-	TCase *tc = tcase_create("files");
-
-	tcase_add_checked_fixture(tc, setup_files, wr_teardown);
-	tcase_add_loop_test(tc, leader_with_files, 0, FILES_SYNCS);
-	tcase_add_loop_test(tc, follower_with_files, 0, FILES_SYNCS);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("tables");
-	tcase_add_checked_fixture(tc, setup_tables, tbl_teardown);
-	tcase_add_loop_test(tc, leader_with_tables, 0, TABLES_SYNCS);
-	tcase_add_loop_test(tc, follower_with_tables, 0, TABLES_SYNCS);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("values in files");
-	tcase_add_checked_fixture(tc, ldr_begin_files, ldr_end);
-	tcase_add_test(tc, rows_have_one_commit);
-	tcase_add_test(tc, one_row_holds_all_back);
-	tcase_add_test(tc, a_full_journal_takes_no_row_alone);
-	tcase_add_test(tc, killed_while_rows_are_applied);
-	tcase_add_loop_test(tc, a_file_of_another_account, 0, NR_STICKY);
-	tcase_add_test(tc, a_sticky_directory_of_this_account);
-	tcase_add_test(tc, rows_wait_for_a_sticky_directory);
-	tcase_add_test(tc, an_older_value);
-	tcase_add_test(tc, mending_comes_late);
-	tcase_add_test(tc, a_deleted_ref_is_back);
-	tcase_add_test(tc, a_missing_ref_keeps_its_room);
-	tcase_add_test(tc, a_ref_is_missing_or_symbolic);
-	tcase_add_test(tc, a_base_line_is_on_the_disk);
-	tcase_add_test(tc, values_outlive_the_daemon);
-	tcase_add_test(tc, killed_while_mending);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("values in tables");
-	tcase_add_checked_fixture(tc, ldr_begin_tables, ldr_end);
-	tcase_add_test(tc, rows_have_one_commit);
-	tcase_add_test(tc, one_row_holds_all_back);
-	tcase_add_test(tc, a_full_journal_takes_no_row_alone);
-	tcase_add_test(tc, killed_while_rows_are_applied);
-	tcase_add_test(tc, a_list_of_another_account);
-	tcase_add_test(tc, a_sticky_directory_of_this_account);
-	tcase_add_test(tc, an_older_value);
-	tcase_add_test(tc, mending_comes_late);
-	tcase_add_test(tc, a_missing_ref_keeps_its_room);
-	tcase_add_test(tc, killed_while_mending);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * its commit on, and leaves no lock if the log refuses the row. An update
  * through a symbolic ref changes the ref at the end, and its row has this name.
  */
-#include <check.h>
 #include <errno.h>
 
 #include "tests/lib/leader_rig.h"
@@ -11,9 +10,16 @@
 
 /* ---- symbolic refs ---- */
 
+static struct suite_case tables = { .name = "tables",
+	.setup = ldr_begin_tables,
+	.teardown = ldr_end };
+
+CASE(.name = "files", .setup = ldr_begin_files, .teardown = ldr_end,
+    .also = &tables);
+
 /* A name that HEAD leads to clashes with no other name after the commit: the
  * scheduler knows the name before the ref is made. */
-START_TEST(a_symbolic_ref_is_followed)
+TEST(a_symbolic_ref_is_followed)
 {
 	struct txn *txn;
 
@@ -38,7 +44,6 @@ START_TEST(a_symbolic_ref_is_followed)
 	ck_assert_uint_gt(ldr_nr_told, 0);
 	world_done(w, txn);
 }
-END_TEST
 
 /* ---- sessions ---- */
 
@@ -67,7 +72,7 @@ static void end_session(struct txn *txn, enum refd_status status, char is)
 	wr_expect_locks("");
 }
 
-START_TEST(a_session_is_a_row)
+TEST(a_session_is_a_row)
 {
 	struct applier *ap = &w->store.pipeline->applier;
 	ldr_commit_fn *commit;
@@ -90,10 +95,9 @@ START_TEST(a_session_is_a_row)
 	ap->commit = commit;
 	wr_ok("a=3:2");
 }
-END_TEST
 
 /* Without a lock on a file, another program can write meanwhile. */
-START_TEST(a_session_meets_another_value)
+TEST(a_session_meets_another_value, .in = &tables)
 {
 	struct txn *txn;
 
@@ -104,23 +108,4 @@ START_TEST(a_session_meets_another_value)
 	end_session(txn, REFD_BUSY, '3');
 	tbl_git("a", '1');
 	wr_ok("a=2:1");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("apply group: sessions");
-	TCase *tc = tcase_create("files");
-
-	tcase_add_checked_fixture(tc, ldr_begin_files, ldr_end);
-	tcase_add_test(tc, a_symbolic_ref_is_followed);
-	tcase_add_test(tc, a_session_is_a_row);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("tables");
-	tcase_add_checked_fixture(tc, ldr_begin_tables, ldr_end);
-	tcase_add_test(tc, a_symbolic_ref_is_followed);
-	tcase_add_test(tc, a_session_is_a_row);
-	tcase_add_test(tc, a_session_meets_another_value);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

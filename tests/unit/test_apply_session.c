@@ -2,14 +2,15 @@
  * Proves that a session keeps its locks from prepare to its end. Other writers
  * may change the repository meanwhile. No lock or file is left.
  */
-#include <check.h>
 #include <fcntl.h>
 
 #include "tests/lib/apply_rig.h"
 #include "tests/lib/suite.h"
 
+CASE(.setup = wr_setup, .teardown = wr_teardown);
+
 /* If a ref is locked elsewhere, holding the other refs is no use. */
-START_TEST(a_session_is_prepared_whole)
+TEST(a_session_is_prepared_whole)
 {
 	struct txn *txn;
 
@@ -29,9 +30,8 @@ START_TEST(a_session_is_prepared_whole)
 	world_done(w, txn);
 	wr_expect_locks("");
 }
-END_TEST
 
-START_TEST(a_session_holds_no_packed_refs_of_old)
+TEST(a_session_holds_no_packed_refs_of_old)
 {
 	struct txn *txn;
 	unsigned long nr;
@@ -51,11 +51,10 @@ START_TEST(a_session_holds_no_packed_refs_of_old)
 	world_done(w, txn);
 	ck_assert_int_eq(world_ref(w, "a"), '2');
 }
-END_TEST
 
 /* A hook may run "git config". A repository of another format has no loose
  * refs. */
-START_TEST(the_config_may_change_while_a_session_is_prepared)
+TEST(the_config_may_change_while_a_session_is_prepared)
 {
 	struct txn *txn;
 
@@ -75,10 +74,9 @@ START_TEST(the_config_may_change_while_a_session_is_prepared)
 	wr_expect_locks("");
 	ck_assert_int_eq(world_ref(w, "a"), '1');
 }
-END_TEST
 
 /* However long locking takes. */
-START_TEST(a_session_never_leaves_some_for_later)
+TEST(a_session_never_leaves_some_for_later)
 {
 	struct txn *txn;
 
@@ -88,19 +86,4 @@ START_TEST(a_session_never_leaves_some_for_later)
 	world_session_end(w, txn, true);
 	ck_assert_int_eq(txn->updates[1].status, REFD_OK);
 	world_done(w, txn);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("apply_session");
-	TCase *tc = tcase_create("session");
-
-	tcase_add_checked_fixture(tc, wr_setup, wr_teardown);
-	tcase_add_test(tc, a_session_is_prepared_whole);
-	tcase_add_test(tc, a_session_holds_no_packed_refs_of_old);
-	tcase_add_test(tc, the_config_may_change_while_a_session_is_prepared);
-	tcase_add_test(tc, a_session_never_leaves_some_for_later);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * disk: symbolic refs, worktrees, other writers between the steps. No lock or
  * staged file is left.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,9 +25,11 @@ static void one_of(const char *a, const char *b)
 	world_done(w, txns[1]);
 }
 
+CASE(.name = "healthy", .setup = tbl_setup, .teardown = tbl_teardown);
+
 /* Two transactions meet at the end of a symbolic ref, or one of them is in the
  * way of the other. */
-START_TEST(ends_meet)
+TEST(ends_meet)
 {
 	wr_ok("s>main;u>main;t>x/y;v>z;p>k;q>k/y");
 	one_of("s=1", "main=2");
@@ -38,7 +39,6 @@ START_TEST(ends_meet)
 	one_of("v=1", "z/x=2");
 	one_of("p=1", "q=2");
 }
-END_TEST
 
 /* ---- another writer between any two calls ---- */
 
@@ -84,7 +84,9 @@ static void meddle(struct memfs *fs, void *arg)
 	}
 }
 
-START_TEST(another_writer)
+CASE(.name = "another writer", .seconds = 120);
+
+TEST(another_writer, .times = MEDDLINGS)
 {
 	enum meddling what = (enum meddling)_i;
 	struct txn *txn;
@@ -120,7 +122,6 @@ START_TEST(another_writer)
 		tbl_teardown();
 	}
 }
-END_TEST
 
 struct writer {
 	unsigned left, gap; /* in calls */
@@ -138,7 +139,7 @@ static void write_always(struct memfs *fs, void *arg)
 	memfs_between(fs, writer->gap, write_always, writer);
 }
 
-START_TEST(a_busy_writer)
+TEST(a_busy_writer)
 {
 	struct writer writer = { .left = 600 };
 
@@ -151,10 +152,9 @@ START_TEST(a_busy_writer)
 	ck_assert_int_eq(tbl_ref("b"), '5');
 	tbl_teardown();
 }
-END_TEST
 
 /* Git writes to the stack that the batch only reads. */
-START_TEST(a_busy_writer_beside)
+TEST(a_busy_writer_beside)
 {
 	struct writer writer = { .left = 400, .gap = 20 };
 
@@ -168,7 +168,6 @@ START_TEST(a_busy_writer_beside)
 	ck_assert_int_eq(tbl_ref("@refs/bisect/bad"), '1');
 	tbl_teardown();
 }
-END_TEST
 
 /* With more than STACK_LARGE bytes. */
 static char *large_spec(void)
@@ -182,7 +181,7 @@ static char *large_spec(void)
 	return spec;
 }
 
-START_TEST(a_large_table)
+TEST(a_large_table, .times = 4)
 {
 	static const enum meddling kinds[] = { SAME_REF, REF_ABOVE, OTHER_REF,
 		MERGE_ALL };
@@ -214,7 +213,6 @@ START_TEST(a_large_table)
 	}
 	free(spec);
 }
-END_TEST
 
 static unsigned under_lock;
 
@@ -224,7 +222,7 @@ static void count_locked(struct memfs *fs, void *arg)
 	under_lock += memfs_exists(fs, lock);
 }
 
-START_TEST(system_calls_under_the_lock)
+TEST(system_calls_under_the_lock)
 {
 	unsigned long n, before, all = 1;
 
@@ -243,13 +241,14 @@ START_TEST(system_calls_under_the_lock)
 	ck_assert_uint_gt(under_lock, 5);
 	ck_assert_uint_le(under_lock, 28);
 }
-END_TEST
 
 /* ---- worktrees ---- */
 
 #define WT_HEAD "@worktrees/wt/HEAD"
 
-START_TEST(two_stacks)
+CASE(.name = "worktree", .setup = tbl_setup_worktree, .teardown = tbl_teardown);
+
+TEST(two_stacks)
 {
 	OK(WT_HEAD "=1");
 	ck_assert_int_eq(tbl_ref("side"), '1');
@@ -267,10 +266,9 @@ START_TEST(two_stacks)
 	tbl_use("wt");
 	ck_assert_int_eq(tbl_ref("@refs/bisect/bad"), '1');
 }
-END_TEST
 
 /* The lock of the second list is held: the first is unlocked. */
-START_TEST(second_lock_is_held)
+TEST(second_lock_is_held)
 {
 	static const char wt_lock[] =
 	    WORLD_REPO "/worktrees/wt/reftable/tables.list.lock";
@@ -285,12 +283,13 @@ START_TEST(second_lock_is_held)
 	wr_unlink(wt_lock);
 	wr_ok(WT_HEAD "=1;b=1");
 }
-END_TEST
 
 /* ---- failures ---- */
 
+CASE(.name = "no damage", .setup = tbl_setup, .teardown = tbl_teardown);
+
 /* A table that has no room is made for each transaction alone. */
-START_TEST(no_room_for_all)
+TEST(no_room_for_all)
 {
 	struct txn *txns[2];
 	size_t i;
@@ -309,10 +308,9 @@ START_TEST(no_room_for_all)
 	ck_assert_int_eq(tbl_ref("a"), '1');
 	ck_assert_int_eq(tbl_ref("b"), '1');
 }
-END_TEST
 
 /* After a failed flush: no rename, and a new table at the next try. */
-START_TEST(flush_fails)
+TEST(flush_fails, .times = 3)
 {
 	struct txn *txn;
 
@@ -333,7 +331,6 @@ START_TEST(flush_fails)
 	else
 		wr_ok("a=2:1;b=1");
 }
-END_TEST
 
 /* Whatever the error is, a second flush of git's files might succeed without
  * their bytes. */
@@ -348,7 +345,7 @@ static const struct {
 };
 #define NR_FLUSH_ERRORS ((int)(sizeof(flush_errors) / sizeof(*flush_errors)))
 
-START_TEST(foreign_flush_fails)
+TEST(foreign_flush_fails, .times = 2 * NR_FLUSH_ERRORS)
 {
 	const int i = _i % NR_FLUSH_ERRORS;
 	const enum memfs_call call =
@@ -366,38 +363,4 @@ START_TEST(foreign_flush_fails)
 	ck_assert_int_eq(tbl_ref("a"), '1');
 	wr_expect_locks("");
 	ck_assert_ptr_null(world_repo(w, WORLD_REPO));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("apply stack");
-	TCase *tc = tcase_create("healthy");
-
-	tcase_add_checked_fixture(tc, tbl_setup, tbl_teardown);
-	tcase_add_test(tc, ends_meet);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("worktree");
-	tcase_add_checked_fixture(tc, tbl_setup_worktree, tbl_teardown);
-	tcase_add_test(tc, two_stacks);
-	tcase_add_test(tc, second_lock_is_held);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("no damage");
-	tcase_add_checked_fixture(tc, tbl_setup, tbl_teardown);
-	tcase_add_test(tc, no_room_for_all);
-	tcase_add_loop_test(tc, flush_fails, 0, 3);
-	tcase_add_loop_test(tc, foreign_flush_fails, 0, 2 * NR_FLUSH_ERRORS);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("another writer");
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, another_writer, 0, MEDDLINGS);
-	tcase_add_test(tc, a_busy_writer);
-	tcase_add_test(tc, a_busy_writer_beside);
-	tcase_add_loop_test(tc, a_large_table, 0, 4);
-	tcase_add_test(tc, system_calls_under_the_lock);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("failures");
-	tcase_add_checked_fixture(tc, tbl_setup, NULL);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -6,7 +6,6 @@
  * bounds the open tables of a batch, and the bytes that are read of tables
  * while other repositories wait.
  */
-#include <check.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,7 +131,11 @@ static void apply_both(const char *spec, const char *other_spec)
 	}
 }
 
-START_TEST(large_tables_of_two_repositories)
+static struct suite_case alone = { .name = "other set-ups", .seconds = 120 };
+
+CASE(.name = "two repositories", .setup = set_up, .teardown = tear_down);
+
+TEST(large_tables_of_two_repositories)
 {
 	char *spec = large_spec();
 
@@ -142,7 +145,6 @@ START_TEST(large_tables_of_two_repositories)
 	ck_assert_uint_eq(watch.nr_locked, 0);
 	free(spec);
 }
-END_TEST
 
 /* ---- large tables by git ---- */
 
@@ -170,7 +172,7 @@ static void meddle(struct memfs *fs, void *arg)
 		memfs_between(fs, 40, meddle, m);
 }
 
-START_TEST(a_large_table_by_git)
+TEST(a_large_table_by_git, .times = 2, .in = &alone)
 {
 	unsigned long n, before, all = 1;
 	static struct meddling m; /* may be called in tear_down() */
@@ -194,10 +196,9 @@ START_TEST(a_large_table_by_git)
 	}
 	ck_assert_uint_gt(nr_done, 10);
 }
-END_TEST
 
 /* Git is faster each time: the last table is flushed under the lock. */
-START_TEST(many_large_tables_by_git)
+TEST(many_large_tables_by_git)
 {
 	static struct meddling m = { .left = 30 };
 
@@ -207,7 +208,6 @@ START_TEST(many_large_tables_by_git)
 	m.left = 0;
 	memfs_fail_none(w->fs);
 }
-END_TEST
 
 /* ---- open tables ---- */
 
@@ -227,7 +227,7 @@ static void many_tables(bool other)
 }
 
 /* The transactions get a pass each. */
-START_TEST(many_tables_of_two_repositories)
+TEST(many_tables_of_two_repositories)
 {
 	many_tables(false);
 	many_tables(true);
@@ -235,9 +235,8 @@ START_TEST(many_tables_of_two_repositories)
 	ck_assert_uint_gt(watch.most_fds, MANY);
 	ck_assert_uint_lt(watch.most_fds, 2 * MANY);
 }
-END_TEST
 
-START_TEST(many_tables_of_a_transaction)
+TEST(many_tables_of_a_transaction, .in = &alone)
 {
 	struct txn *txn;
 	unsigned i;
@@ -260,7 +259,6 @@ START_TEST(many_tables_of_a_transaction)
 	wr_ok("a=2");
 	tbl_teardown();
 }
-END_TEST
 
 /* ---- much to read ---- */
 
@@ -282,7 +280,7 @@ static void expect_alone(const struct txn *txn)
 }
 
 /* The other repository of the batch does not wait for the table. */
-START_TEST(much_to_read_beside_others)
+TEST(much_to_read_beside_others)
 {
 	struct txn *txns[2];
 
@@ -295,7 +293,6 @@ START_TEST(much_to_read_beside_others)
 	world_done(w, txns[0]);
 	world_done(w, txns[1]);
 }
-END_TEST
 
 static void apply_alone(const char *spec, bool is_served)
 {
@@ -311,7 +308,7 @@ static void apply_alone(const char *spec, bool is_served)
 }
 
 /* A user has one such batch at a time, and there are few in all. */
-START_TEST(much_to_read_alone)
+TEST(much_to_read_alone)
 {
 	atomic_uint_fast64_t *users = w->store.pipeline->applier.large_users;
 	struct txn *txn = world_begin(w, "a=2", false);
@@ -331,10 +328,9 @@ START_TEST(much_to_read_alone)
 	atomic_store(&users[2], 0);
 	apply_alone("b=2", true);
 }
-END_TEST
 
 /* Git writes the table between the two batches of a session. */
-START_TEST(much_to_read_for_a_session)
+TEST(much_to_read_for_a_session)
 {
 	atomic_uint_fast64_t *users = w->store.pipeline->applier.large_users;
 	struct txn *txn = world_session(w, "a=2", true);
@@ -350,26 +346,4 @@ START_TEST(much_to_read_for_a_session)
 	world_done(w, txn);
 	for (i = 0; i < APPLY_LARGE_MAX; i++)
 		ck_assert_uint_eq(atomic_load(&users[i]), 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("apply stack large");
-	TCase *tc = tcase_create("two repositories");
-
-	tcase_add_checked_fixture(tc, set_up, tear_down);
-	tcase_add_test(tc, large_tables_of_two_repositories);
-	tcase_add_test(tc, many_large_tables_by_git);
-	tcase_add_test(tc, many_tables_of_two_repositories);
-	tcase_add_test(tc, much_to_read_beside_others);
-	tcase_add_test(tc, much_to_read_alone);
-	tcase_add_test(tc, much_to_read_for_a_session);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("other set-ups");
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, a_large_table_by_git, 0, 2);
-	tcase_add_test(tc, many_tables_of_a_transaction);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

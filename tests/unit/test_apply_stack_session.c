@@ -3,7 +3,6 @@
  * and that its commit sees the changes and the lock of another writer, and a
  * failed sync of another batch.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 
@@ -13,7 +12,9 @@
 
 static const char lock[] = WORLD_REPO "/reftable/tables.list.lock";
 
-START_TEST(a_session_holds_names)
+CASE(.setup = tbl_setup, .teardown = tbl_teardown);
+
+TEST(a_session_holds_names)
 {
 	struct txn *txn, *other;
 
@@ -40,9 +41,8 @@ START_TEST(a_session_holds_names)
 	ck_assert_int_eq(tbl_ref("c"), '1');
 	OK("a=3:2");
 }
-END_TEST
 
-START_TEST(an_aborted_session_leaves_nothing)
+TEST(an_aborted_session_leaves_nothing)
 {
 	struct txn *txn;
 
@@ -55,9 +55,8 @@ START_TEST(an_aborted_session_leaves_nothing)
 	ck_assert_int_eq(tbl_ref("a"), '1');
 	OK("a=3:1");
 }
-END_TEST
 
-START_TEST(git_changes_the_ref_of_a_session)
+TEST(git_changes_the_ref_of_a_session)
 {
 	struct txn *txn;
 
@@ -71,9 +70,8 @@ START_TEST(git_changes_the_ref_of_a_session)
 	ck_assert_int_eq(tbl_ref("a"), '5');
 	ck_assert_int_eq(tbl_ref("b"), '0');
 }
-END_TEST
 
-START_TEST(git_holds_the_lock_at_the_commit)
+TEST(git_holds_the_lock_at_the_commit)
 {
 	struct txn *txn;
 
@@ -87,7 +85,6 @@ START_TEST(git_holds_the_lock_at_the_commit)
 	wr_unlink(lock);
 	OK("a=3:1");
 }
-END_TEST
 
 static void unlock_list(struct memfs *fs, void *arg)
 {
@@ -95,7 +92,7 @@ static void unlock_list(struct memfs *fs, void *arg)
 	SYS(memfs_other(fs), unlinkat, AT_FDCWD, lock);
 }
 
-START_TEST(git_unlocks_during_the_commit)
+TEST(git_unlocks_during_the_commit)
 {
 	struct txn *txn;
 
@@ -109,7 +106,6 @@ START_TEST(git_unlocks_during_the_commit)
 	world_done(w, txn);
 	ck_assert_int_eq(tbl_ref("a"), '2');
 }
-END_TEST
 
 /* The commit has looked at the file system, and has no turn yet. The sync of a
  * table by git fails in a batch beside. The kernel tells nobody a second
@@ -131,7 +127,7 @@ static void sync_fails_beside(struct memfs *fs, void *arg)
  * times. */
 #define LOOKS 3
 
-START_TEST(a_sync_fails_before_the_turn_of_the_commit)
+TEST(a_sync_fails_before_the_turn_of_the_commit)
 {
 	struct txn *txn;
 
@@ -144,21 +140,4 @@ START_TEST(a_sync_fails_before_the_turn_of_the_commit)
 	ck_assert_int_eq(txn->updates[0].status, REFD_IO);
 	world_done(w, txn);
 	ck_assert_int_eq(tbl_ref("a"), '1');
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("apply stack session");
-	TCase *tc = tcase_create("sessions");
-
-	tcase_add_checked_fixture(tc, tbl_setup, tbl_teardown);
-	tcase_add_test(tc, a_session_holds_names);
-	tcase_add_test(tc, an_aborted_session_leaves_nothing);
-	tcase_add_test(tc, git_changes_the_ref_of_a_session);
-	tcase_add_test(tc, git_holds_the_lock_at_the_commit);
-	tcase_add_test(tc, git_unlocks_during_the_commit);
-	tcase_add_test(tc, a_sync_fails_before_the_turn_of_the_commit);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

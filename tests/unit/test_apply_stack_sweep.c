@@ -9,7 +9,6 @@
  * synced or refd has given an `ok`. The next start agrees with the answers, an
  * atomic transaction is whole in both stacks, and nothing is left.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,7 +173,9 @@ static bool fail_once(const struct variant *v, unsigned long n, int err)
 	return hit;
 }
 
-START_TEST(errno_sweep)
+CASE(.seconds = 300);
+
+TEST(errno_sweep, .times = NR_VARIANTS)
 {
 	static const int errs[] = { -EIO, -ENOSPC, -EMFILE, -EACCES };
 	unsigned long n;
@@ -187,7 +188,6 @@ START_TEST(errno_sweep)
 		ck_assert_uint_gt(n, 40);
 	}
 }
-END_TEST
 
 static bool kill_once(const struct variant *v, unsigned long n)
 {
@@ -213,7 +213,7 @@ static bool kill_once(const struct variant *v, unsigned long n)
 	return hit;
 }
 
-START_TEST(killed)
+TEST(killed, .times = NR_VARIANTS)
 {
 	unsigned long n = 0;
 
@@ -221,7 +221,6 @@ START_TEST(killed)
 		n++;
 	ck_assert_uint_ge(n, 15);
 }
-END_TEST
 
 static bool cut_once(const struct variant *v, unsigned long n, uint64_t seed)
 {
@@ -257,7 +256,7 @@ static bool cut_once(const struct variant *v, unsigned long n, uint64_t seed)
 	return hit;
 }
 
-START_TEST(power_loss)
+TEST(power_loss, .times = NR_VARIANTS)
 {
 	const struct variant *v = &variants[_i];
 	unsigned long n;
@@ -270,18 +269,4 @@ START_TEST(power_loss)
 	ck_assert_uint_gt(n, 15);
 	for (seed = 0; seed < 200; seed += sweep_step())
 		cut_once(v, 1000000, seed);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("apply stack sweep");
-	TCase *tc = tcase_create("sweep");
-
-	tcase_set_timeout(tc, 300);
-	tcase_add_loop_test(tc, errno_sweep, 0, NR_VARIANTS);
-	tcase_add_loop_test(tc, killed, 0, NR_VARIANTS);
-	tcase_add_loop_test(tc, power_loss, 0, NR_VARIANTS);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -12,7 +12,6 @@
  * leaves no empty ref and no torn log. The same holds for a second power loss
  * during recovery.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,7 +192,9 @@ static const struct variant variants[] = {
  * test_durability_weak. */
 #define NR_LASTING ((int)(sizeof(variants) / sizeof(*variants)) - 2)
 
-START_TEST(errno_sweep)
+CASE(.seconds = 300);
+
+TEST(errno_sweep, .times = sizeof(variants) / sizeof(*variants))
 {
 	static const int errs[] = { -EIO, -ENOSPC, -EMFILE, -EACCES };
 	const struct variant *v = &variants[_i];
@@ -237,10 +238,9 @@ START_TEST(errno_sweep)
 		ck_assert_uint_gt(n, 40);
 	}
 }
-END_TEST
 
 /* The same fault, but the process lives on: nothing may be left locked. */
-START_TEST(errno_sweep_leaves_no_lock)
+TEST(errno_sweep_leaves_no_lock, .times = sizeof(variants) / sizeof(*variants))
 {
 	const struct variant *v = &variants[_i];
 	enum refd_status st[NR_REFS];
@@ -267,7 +267,6 @@ START_TEST(errno_sweep_leaves_no_lock)
 		world_free(w);
 	}
 }
-END_TEST
 
 /* The file systems are being synced, and nobody will know the result. */
 static void mark_syncs(struct world *w)
@@ -306,7 +305,7 @@ static bool kill_once(const struct variant *v, unsigned long n, bool marked)
 	return hit;
 }
 
-START_TEST(crash_sweep)
+TEST(crash_sweep, .times = sizeof(variants) / sizeof(*variants))
 {
 	const struct variant *v = &variants[_i];
 	unsigned long n = 0;
@@ -315,7 +314,6 @@ START_TEST(crash_sweep)
 		n++;
 	ck_assert_uint_ge(n, 15);
 }
-END_TEST
 
 /* Loses the power at N, keeps the data that SEED chooses, and loses the power
  * again during recovery if AGAIN. False: the batch had ended before N. */
@@ -370,7 +368,7 @@ static uint64_t way(unsigned long point, unsigned long i, unsigned long nr)
 	return (point * ways(nr) + i) % nr;
 }
 
-START_TEST(power_loss_sweep)
+TEST(power_loss_sweep, .times = NR_LASTING)
 {
 	const struct variant *v = &variants[_i];
 	unsigned long n, i;
@@ -388,9 +386,8 @@ START_TEST(power_loss_sweep)
 	for (seed = 0; seed < 400; seed += sweep_step())
 		cut_once(v, 1000000, seed, seed % 4 == 3, -1);
 }
-END_TEST
 
-START_TEST(power_loss_sweep_twice)
+TEST(power_loss_sweep_twice, .times = NR_LASTING)
 {
 	const struct variant *v = &variants[_i];
 	unsigned long i;
@@ -403,21 +400,4 @@ START_TEST(power_loss_sweep_twice)
 			cut_once(v, 1000000, (uint64_t)again * 100 + seed,
 			    seed % 4 == 3, again);
 		}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("apply sweep");
-	TCase *tc = tcase_create("sweep");
-	int nr = (int)(sizeof(variants) / sizeof(*variants));
-
-	tcase_set_timeout(tc, 300);
-	tcase_add_loop_test(tc, errno_sweep, 0, nr);
-	tcase_add_loop_test(tc, errno_sweep_leaves_no_lock, 0, nr);
-	tcase_add_loop_test(tc, crash_sweep, 0, nr);
-	tcase_add_loop_test(tc, power_loss_sweep, 0, NR_LASTING);
-	tcase_add_loop_test(tc, power_loss_sweep_twice, 0, NR_LASTING);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

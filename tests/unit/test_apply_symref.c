@@ -2,7 +2,6 @@
  * Proves the effects of a batch on symbolic refs that are refused, or lead
  * out of the repository, and that no lock is left.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -38,7 +37,9 @@ static void symref(const char *name, const char *target)
 	memfs_write(w->fs, path, content);
 }
 
-START_TEST(one_ref_twice)
+CASE(.setup = wr_setup, .teardown = wr_teardown);
+
+TEST(one_ref_twice)
 {
 	symref("s", "a");
 	symref("x", "y");
@@ -64,9 +65,8 @@ START_TEST(one_ref_twice)
 	    DETAIL1("duplicate", "HEAD"));
 	apply_expect("s=1;a=1", false, 2, REFD_CONFLICT, REFD_OK);
 }
-END_TEST
 
-START_TEST(what_a_symbolic_ref_has_to_be)
+TEST(what_a_symbolic_ref_has_to_be)
 {
 	symref("s", "a");
 	expect_text("!-s:>b",
@@ -83,9 +83,8 @@ START_TEST(what_a_symbolic_ref_has_to_be)
 	OK("!s>r");
 	OK("!-s:>r");
 }
-END_TEST
 
-START_TEST(targets_that_are_no_names)
+TEST(targets_that_are_no_names)
 {
 	memfs_write(w->fs, WORLD_REPO "/refs/heads/e", "ref: ../../etc/x\n");
 	apply_expect("e=1", false, 1, REFD_BROKEN);
@@ -103,10 +102,9 @@ START_TEST(targets_that_are_no_names)
 	OK("e=1");
 	ck_assert_int_eq(world_ref(w, "a"), '1');
 }
-END_TEST
 
 /* Only git can write the ref at the end. */
-START_TEST(a_target_that_is_too_long)
+TEST(a_target_that_is_too_long)
 {
 	char content[REFD_COMPONENT_MAX + 64];
 
@@ -118,9 +116,8 @@ START_TEST(a_target_that_is_too_long)
 	wr_expect_locks("");
 	OK("!e=1");
 }
-END_TEST
 
-START_TEST(links_to_directories)
+TEST(links_to_directories)
 {
 	memfs_mkdirs(w->fs, "/elsewhere");
 	memfs_mkdirs(w->fs, WORLD_REPO "/refs/heads/in");
@@ -145,9 +142,8 @@ START_TEST(links_to_directories)
 	ck_assert(memfs_exists(w->fs, "/elsewhere/x"));
 	ck_assert_int_eq(world_ref(w, "l/x"), '1');
 }
-END_TEST
 
-START_TEST(a_worktree_is_no_link)
+TEST(a_worktree_is_no_link)
 {
 	memfs_mkdirs(w->fs, "/srv/other.git");
 	memfs_write(w->fs, "/srv/other.git/HEAD", "ref: refs/heads/a\n");
@@ -161,9 +157,8 @@ START_TEST(a_worktree_is_no_link)
 	OK("!@worktrees/wt/HEAD=1");
 	ck_assert_int_eq(world_ref(w, "@worktrees/wt/HEAD"), '1');
 }
-END_TEST
 
-START_TEST(names_of_one_transaction_at_odds)
+TEST(names_of_one_transaction_at_odds)
 {
 	expect_text("q=1;q/r=1",
 	    DETAIL3("names-clash", "refs/heads/q", "refs/heads/q",
@@ -177,10 +172,9 @@ START_TEST(names_of_one_transaction_at_odds)
 	    DETAIL3("name-taken-early", "refs/heads/q", "refs/heads/q/r",
 		"refs/heads/q"));
 }
-END_TEST
 
 /* Both the packed ref and the file below the directory are in the way. */
-START_TEST(a_packed_ref_and_a_directory)
+TEST(a_packed_ref_and_a_directory)
 {
 	memfs_write(w->fs, WORLD_REPO "/packed-refs",
 	    "# pack-refs with: peeled fully-peeled sorted \n"
@@ -198,23 +192,4 @@ START_TEST(a_packed_ref_and_a_directory)
 	expect_text("d/f/g=1",
 	    DETAIL3("name-taken-early", "refs/heads/d/f/g", "refs/heads/d/f",
 		"refs/heads/d/f/g"));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("apply_symref");
-	TCase *tc = tcase_create("symref");
-
-	tcase_add_checked_fixture(tc, wr_setup, wr_teardown);
-	tcase_add_test(tc, one_ref_twice);
-	tcase_add_test(tc, what_a_symbolic_ref_has_to_be);
-	tcase_add_test(tc, targets_that_are_no_names);
-	tcase_add_test(tc, a_target_that_is_too_long);
-	tcase_add_test(tc, links_to_directories);
-	tcase_add_test(tc, a_worktree_is_no_link);
-	tcase_add_test(tc, names_of_one_transaction_at_odds);
-	tcase_add_test(tc, a_packed_ref_and_a_directory);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -5,7 +5,6 @@
  * a tenth of a second. The time is from one clock, was read before the sync,
  * and was not set back since. In any other case the barrier syncs.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -78,17 +77,18 @@ static void make_clean(void)
 	ck_assert(is_clean());
 }
 
+CASE(.setup = setup, .teardown = teardown);
+
 /* Objects that git wrote before the start may not be on disk. */
-START_TEST(nothing_is_clean_before_the_first_sync)
+TEST(nothing_is_clean_before_the_first_sync)
 {
 	ck_assert(!is_clean());
 	ck_assert_int_eq(sync_all(), 0);
 	ck_assert(is_clean());
 }
-END_TEST
 
 /* In every directory, not only in the directory of the ref's object. */
-START_TEST(a_new_object_anywhere_is_not_clean)
+TEST(a_new_object_anywhere_is_not_clean, .times = 6)
 {
 	static const char *const dirs[] = { OBJECTS "/11", OBJECTS "/cc",
 		OBJECTS "/pack", OTHER "/22", OTHER "/dd", OTHER "/pack" };
@@ -103,11 +103,10 @@ START_TEST(a_new_object_anywhere_is_not_clean)
 	ck_assert_int_eq(sync_all(), 0);
 	ck_assert(is_clean());
 }
-END_TEST
 
 /* Without shallow, which git writes after the objects, they lack parents. git
  * renames the new file to its name, which is the last change of the file. */
-START_TEST(a_new_shallow_is_not_clean)
+TEST(a_new_shallow_is_not_clean)
 {
 	const struct sys *sys = memfs_other(w->fs);
 
@@ -121,10 +120,9 @@ START_TEST(a_new_shallow_is_not_clean)
 	ck_assert(!is_clean());
 	make_clean();
 }
-END_TEST
 
 /* A push of loose objects costs a stat of its own fan-out, not of 256. */
-START_TEST(the_likely_fanout_is_looked_at_first)
+TEST(the_likely_fanout_is_looked_at_first)
 {
 	unsigned long calls;
 
@@ -138,18 +136,16 @@ START_TEST(the_likely_fanout_is_looked_at_first)
 	/* A wrong guess changes nothing but the cost. */
 	ck_assert(!barrier_is_clean(&w->store.barriers, repo, 0x11));
 }
-END_TEST
 
 /* A small step back of the clock goes unnoticed. The margin of a tenth of a
  * second covers the step: the object looks older than the sync. */
-START_TEST(one_that_looks_a_little_older_is_not_clean)
+TEST(one_that_looks_a_little_older_is_not_clean)
 {
 	make_clean();
 	memfs_shift_wall(w->fs, -40 * MS);
 	write_object(OBJECTS "/11", "new");
 	ck_assert(!is_clean());
 }
-END_TEST
 
 static bool has_arrived;
 
@@ -163,7 +159,7 @@ static void arrive(struct memfs *fs, void *arg)
 }
 
 /* At any call of a sync, also after the sync has written its directory. */
-START_TEST(one_that_comes_during_a_sync_is_durable_or_not_clean)
+TEST(one_that_comes_during_a_sync_is_durable_or_not_clean)
 {
 	struct memfs_choice none = { .data = MEMFS_DATA_NONE };
 	int nr_clean = 0;
@@ -192,10 +188,9 @@ START_TEST(one_that_comes_during_a_sync_is_durable_or_not_clean)
 	ck_assert_int_gt(nr_clean, 0);
 	ck_assert_uint_gt(n, 3);
 }
-END_TEST
 
 /* In the tick of the sync, before or after. */
-START_TEST(one_in_the_same_tick_is_not_clean)
+TEST(one_in_the_same_tick_is_not_clean, .times = 2)
 {
 	memfs_set_tick(w->fs, 4 * MS);
 	make_clean();
@@ -205,9 +200,8 @@ START_TEST(one_in_the_same_tick_is_not_clean)
 	ck_assert(!is_clean());
 	make_clean();
 }
-END_TEST
 
-START_TEST(a_failed_sync_makes_nothing_clean)
+TEST(a_failed_sync_makes_nothing_clean, .times = 3)
 {
 	static const enum memfs_call calls[] = { MEMFS_FUTIMENS_NOW,
 		MEMFS_FSTAT, MEMFS_SYNCFS };
@@ -220,20 +214,18 @@ START_TEST(a_failed_sync_makes_nothing_clean)
 	memfs_fail_none(w->fs);
 	ck_assert(!is_clean());
 }
-END_TEST
 
 /* After the clock goes back, new objects look older than the sync. */
-START_TEST(nothing_is_clean_after_the_clock_was_set_back)
+TEST(nothing_is_clean_after_the_clock_was_set_back)
 {
 	make_clean();
 	memfs_shift_wall(w->fs, -INT64_C(3600000) * MS);
 	write_object(OBJECTS "/11", "new");
 	ck_assert(!is_clean());
 }
-END_TEST
 
 /* A directory that is unreadable may have changed. */
-START_TEST(what_can_not_be_seen_is_not_clean)
+TEST(what_can_not_be_seen_is_not_clean)
 {
 	unsigned long n, calls;
 	bool clean;
@@ -253,10 +245,9 @@ START_TEST(what_can_not_be_seen_is_not_clean)
 	}
 	ck_assert_uint_gt(n, 5);
 }
-END_TEST
 
 /* If reading the list of stores fails midway, the list counts as unknown. */
-START_TEST(stores_that_can_not_be_seen_are_no_list)
+TEST(stores_that_can_not_be_seen_are_no_list)
 {
 	struct object_stores stores;
 	unsigned long n;
@@ -279,27 +270,4 @@ START_TEST(stores_that_can_not_be_seen_are_no_list)
 	}
 	ck_assert_int_eq(r, 1);
 	ck_assert_uint_gt(n, 10);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("barrier");
-	TCase *tc = tcase_create("barrier");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, nothing_is_clean_before_the_first_sync);
-	tcase_add_loop_test(tc, a_new_object_anywhere_is_not_clean, 0, 6);
-	tcase_add_test(tc, a_new_shallow_is_not_clean);
-	tcase_add_test(tc, the_likely_fanout_is_looked_at_first);
-	tcase_add_loop_test(tc, one_in_the_same_tick_is_not_clean, 0, 2);
-	tcase_add_test(tc, one_that_looks_a_little_older_is_not_clean);
-	tcase_add_test(tc,
-	    one_that_comes_during_a_sync_is_durable_or_not_clean);
-	tcase_add_loop_test(tc, a_failed_sync_makes_nothing_clean, 0, 3);
-	tcase_add_test(tc, nothing_is_clean_after_the_clock_was_set_back);
-	tcase_add_test(tc, what_can_not_be_seen_is_not_clean);
-	tcase_add_test(tc, stores_that_can_not_be_seen_are_no_list);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

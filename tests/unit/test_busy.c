@@ -3,7 +3,6 @@
  * nothing older. Any number of users who come once do not push out a busy user.
  * A long name keeps its end.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +18,9 @@ static void setup(void)
 	memset(&busy, 0, sizeof(busy));
 }
 
-START_TEST(test_order)
+CASE(.setup = setup);
+
+TEST(test_order)
 {
 	struct busy_one list[2];
 	int64_t span;
@@ -37,9 +38,8 @@ START_TEST(test_order)
 	ck_assert_uint_eq(list[1].refs, 60);
 	ck_assert_int_eq(span, 7 * S);
 }
-END_TEST
 
-START_TEST(test_age)
+TEST(test_age)
 {
 	struct busy_one list[4];
 	int64_t span;
@@ -52,9 +52,8 @@ START_TEST(test_age)
 	ck_assert_uint_eq(list[0].txns, 1);
 	ck_assert_uint_eq(busy_list(&busy, 116 * S, list, 4, &span), 0);
 }
-END_TEST
 
-START_TEST(test_crowd)
+TEST(test_crowd)
 {
 	struct busy_one list[BUSY_SLOTS];
 	char name[32];
@@ -71,9 +70,8 @@ START_TEST(test_crowd)
 	ck_assert_str_eq(list[0].name, "busy");
 	ck_assert_uint_eq(list[0].txns, 20000);
 }
-END_TEST
 
-START_TEST(test_long_name)
+TEST(test_long_name)
 {
 	struct busy_one list[1];
 	char name[300];
@@ -87,19 +85,4 @@ START_TEST(test_long_name)
 	ck_assert_uint_eq(list[0].txns, 2);
 	ck_assert_uint_eq(strlen(list[0].name), BUSY_NAME - 1);
 	ck_assert_ptr_nonnull(strstr(list[0].name, "/a.git"));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("busy");
-	TCase *tc = tcase_create("busy");
-
-	tcase_add_checked_fixture(tc, setup, NULL);
-	tcase_add_test(tc, test_order);
-	tcase_add_test(tc, test_age);
-	tcase_add_test(tc, test_crowd);
-	tcase_add_test(tc, test_long_name);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -2,7 +2,6 @@
  * Proves that the manual lists exactly the causes of "busy", that every cause
  * has its own name and text, and that causes are counted separately.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +32,7 @@ static const char *read_section(void)
 	return section;
 }
 
-START_TEST(the_manual_lists_each_cause)
+TEST(the_manual_lists_each_cause)
 {
 	const char *section = read_section(), *at = section;
 	char item[64];
@@ -51,9 +50,8 @@ START_TEST(the_manual_lists_each_cause)
 	}
 	ck_assert_uint_eq(nr, BUSY_CAUSES);
 }
-END_TEST
 
-START_TEST(no_two_causes_are_told_alike)
+TEST(no_two_causes_are_told_alike)
 {
 	size_t i, k;
 
@@ -67,9 +65,8 @@ START_TEST(no_two_causes_are_told_alike)
 		}
 	}
 }
-END_TEST
 
-START_TEST(each_is_counted_by_itself)
+TEST(each_is_counted_by_itself)
 {
 	uint64_t before[BUSY_CAUSES], after[BUSY_CAUSES];
 	size_t i, k;
@@ -81,17 +78,4 @@ START_TEST(each_is_counted_by_itself)
 		for (k = 0; k < BUSY_CAUSES; k++)
 			ck_assert_uint_eq(after[k], before[k] + (k == i));
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("busy_cause");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_test(tc, the_manual_lists_each_cause);
-	tcase_add_test(tc, no_two_causes_are_told_alike);
-	tcase_add_test(tc, each_is_counted_by_itself);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -7,7 +7,6 @@
  * leaves nothing to replay. A status or a reload may come at any moment, also
  * during a stop.
  */
-#include <check.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -128,7 +127,15 @@ static void it_is_told_where(const char *path)
 	ck_assert_ptr_nonnull(strstr(p->path, path));
 }
 
-START_TEST(the_others_are_synced)
+static struct suite_case journal = { .name = "journal",
+	.setup = setup_journal,
+	.teardown = sr_teardown,
+	.seconds = 4 * WAIT_S };
+
+CASE(.name = "none", .setup = setup_none, .teardown = sr_teardown,
+    .seconds = 4 * WAIT_S, .also = &journal);
+
+TEST(the_others_are_synced, .in = &journal)
 {
 	static const char *const names[] = { "refs/heads/a", "refs/heads/b",
 		"refs/heads/c" };
@@ -157,7 +164,6 @@ START_TEST(the_others_are_synced)
 	sem_post(&let_go);
 	wait_until_forgotten(last);
 }
-END_TEST
 
 /* As the checkpointer of mode none would: a durable update came, and its sync
  * hangs. */
@@ -181,7 +187,7 @@ static void let_it_go(void)
 	sem_post(&let_go);
 }
 
-START_TEST(it_does_not_spin)
+TEST(it_does_not_spin)
 {
 	const struct timespec pause = { .tv_nsec = 500000000 };
 	unsigned before;
@@ -197,7 +203,6 @@ START_TEST(it_does_not_spin)
 	ck_assert_uint_eq(stats().checkpoints, done);
 	let_it_go();
 }
-END_TEST
 
 static void *let_go_later(void *arg)
 {
@@ -208,7 +213,7 @@ static void *let_go_later(void *arg)
 	return arg;
 }
 
-START_TEST(a_stop_waits_and_leaves_nothing)
+TEST(a_stop_waits_and_leaves_nothing)
 {
 	uint64_t last;
 	pthread_t later;
@@ -225,7 +230,6 @@ START_TEST(a_stop_waits_and_leaves_nothing)
 	ck_assert(is_forgotten(last));
 	ck_assert_uint_eq(sr_found_count, 0);
 }
-END_TEST
 
 static _Atomic bool is_asked;
 
@@ -243,7 +247,7 @@ static void *ask_and_reload(void *arg)
 }
 
 /* The sanitizers find more here than the assertions. */
-START_TEST(a_status_and_a_reload_meet_no_change)
+TEST(a_status_and_a_reload_meet_no_change)
 {
 	pthread_t asks;
 	int i;
@@ -258,28 +262,4 @@ START_TEST(a_status_and_a_reload_meet_no_change)
 	ck_assert(is_forgotten(stats().last_lsn));
 	is_asked = false;
 	pthread_join(asks, NULL);
-}
-END_TEST
-
-static TCase *add_case(Suite *suite, const char *name, void (*begin)(void))
-{
-	TCase *tc = tcase_create(name);
-
-	tcase_add_checked_fixture(tc, begin, sr_teardown);
-	tcase_set_timeout(tc, 4 * WAIT_S);
-	tcase_add_test(tc, it_does_not_spin);
-	tcase_add_test(tc, a_stop_waits_and_leaves_nothing);
-	tcase_add_test(tc, a_status_and_a_reload_meet_no_change);
-	suite_add_tcase(suite, tc);
-	return tc;
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("checkpoint/hangs");
-
-	add_case(suite, "none", setup_none);
-	tcase_add_test(add_case(suite, "journal", setup_journal),
-	    the_others_are_synced);
-	return suite_run(suite);
 }

@@ -2,7 +2,6 @@
  * Proves that a sync of a file system never counts as done while another
  * thread's sync of this file system is under way, or after it has failed.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -60,28 +59,15 @@ static void run(int result)
 	sys_kernel.close(&sys_kernel, fs.marker_fd);
 }
 
-START_TEST(the_second_waits_for_the_first)
+TEST(the_second_waits_for_the_first)
 {
 	run(0);
 	ck_assert_int_eq(nr_syncs, 1);
 }
-END_TEST
 
 /* The kernel would report success, although it has dropped the data. */
-START_TEST(what_failed_is_not_tried_again)
+TEST(what_failed_is_not_tried_again)
 {
 	run(-EIO);
 	ck_assert_int_eq(nr_syncs, 1);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("checkpoint_sync");
-	TCase *tc = tcase_create("sync");
-
-	tcase_add_test(tc, the_second_waits_for_the_first);
-	tcase_add_test(tc, what_failed_is_not_tried_again);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

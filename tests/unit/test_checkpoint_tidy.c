@@ -5,7 +5,6 @@
  * have written costs the file system. A merge keeps the tombstones that a row
  * may need.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,7 +117,10 @@ static size_t look(size_t *nr_files)
 	return nr;
 }
 
-START_TEST(merges_and_tidies)
+CASE(.name = "checkpoint_tidy", .setup = set_up, .teardown = tear_down,
+    .seconds = 60);
+
+TEST(merges_and_tidies)
 {
 	size_t nr_files;
 
@@ -130,9 +132,8 @@ START_TEST(merges_and_tidies)
 	ck_assert_uint_eq(look(&nr_files), 1);
 	ck_assert_uint_eq(nr_files, 2);
 }
-END_TEST
 
-START_TEST(a_batch_has_the_turn)
+TEST(a_batch_has_the_turn)
 {
 	struct stack *stack;
 	size_t nr_files;
@@ -147,9 +148,8 @@ START_TEST(a_batch_has_the_turn)
 	ck_assert_int_eq(checkpoint(), 0);
 	ck_assert_uint_eq(look(&nr_files), 1);
 }
-END_TEST
 
-START_TEST(git_has_the_lock)
+TEST(git_has_the_lock)
 {
 	size_t nr_files;
 
@@ -158,7 +158,6 @@ START_TEST(git_has_the_lock)
 	ck_assert_uint_eq(look(&nr_files), TABLES);
 	ck_assert_uint_eq(nr_files, TABLES + 2);
 }
-END_TEST
 
 static int (*fast_fsync)(const struct sys *sys, int fd);
 
@@ -169,7 +168,7 @@ static int slow_fsync(const struct sys *sys, int fd)
 }
 
 /* Git has the lock each time. No merge is tried for twenty times as long. */
-START_TEST(a_slow_merge)
+TEST(a_slow_merge)
 {
 	struct sys *sys = (struct sys *)(uintptr_t)w->sys;
 	size_t nr_files;
@@ -187,10 +186,9 @@ START_TEST(a_slow_merge)
 	ck_assert_int_eq(checkpoint(), 0);
 	ck_assert_uint_eq(look(&nr_files), 1);
 }
-END_TEST
 
 /* Each call of a merge fails once. */
-START_TEST(every_failure)
+TEST(every_failure)
 {
 	unsigned long calls, n;
 	size_t nr_files;
@@ -215,7 +213,6 @@ START_TEST(every_failure)
 	ck_assert_uint_gt(n, 50);
 	ck_assert(is_failed);
 }
-END_TEST
 
 static int (*plain_syncfs)(const struct sys *sys, int fd);
 static int (*plain_fsync)(const struct sys *sys, int fd);
@@ -298,7 +295,7 @@ static const struct {
 
 /* A failed flush of what others have written costs the file system. Nothing
  * else does: no descriptor is left, or the flush is of the new table. */
-START_TEST(what_costs_the_file_system)
+TEST(what_costs_the_file_system, .times = NR_FAILURES)
 {
 	const enum memfs_call call = failures[_i].call;
 	bool is_trusted, is_hit = true, is_flush = call != MEMFS_OPENAT;
@@ -321,10 +318,9 @@ START_TEST(what_costs_the_file_system)
 	}
 	ck_assert_uint_gt(n, 2);
 }
-END_TEST
 
 /* Git has replaced the list, and already has the lock for the next change. */
-START_TEST(git_replaces_the_list)
+TEST(git_replaces_the_list)
 {
 	struct sys *sys = (struct sys *)(uintptr_t)w->sys;
 	size_t nr_files;
@@ -338,7 +334,6 @@ START_TEST(git_replaces_the_list)
 	ck_assert_int_eq(checkpoint(), 0);
 	ck_assert_uint_eq(look(&nr_files), 1);
 }
-END_TEST
 
 /* ---- tombstones ---- */
 
@@ -383,9 +378,12 @@ static void rounds(unsigned nr)
 	}
 }
 
+CASE(.name = "tombstones", .setup = set_up_periodic, .teardown = tear_down,
+    .seconds = 60);
+
 /* A row may be replayed after any number of syncs: until it is not deferred any
  * more, or until the next start after an answer `unknown`. */
-START_TEST(tombstones_outlive_deferred_rows)
+TEST(tombstones_outlive_deferred_rows, .times = 3)
 {
 	struct deferred *d = w->store.deferred;
 	struct journal_repo known = { .id = repo->id, .path = repo->path };
@@ -402,28 +400,4 @@ START_TEST(tombstones_outlive_deferred_rows)
 		deferred_end_retry(d, repo->id, 1, 0);
 	rounds(4);
 	ck_assert_int_eq(has_tombstone(), _i == 2);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("checkpoint_tidy");
-	TCase *tc = tcase_create("checkpoint_tidy");
-
-	tcase_add_checked_fixture(tc, set_up, tear_down);
-	tcase_add_test(tc, merges_and_tidies);
-	tcase_add_test(tc, a_batch_has_the_turn);
-	tcase_add_test(tc, git_has_the_lock);
-	tcase_add_test(tc, a_slow_merge);
-	tcase_add_test(tc, every_failure);
-	tcase_add_loop_test(tc, what_costs_the_file_system, 0, NR_FAILURES);
-	tcase_add_test(tc, git_replaces_the_list);
-	tcase_set_timeout(tc, 60);
-	suite_add_tcase(s, tc);
-	tc = tcase_create("tombstones");
-	tcase_add_checked_fixture(tc, set_up_periodic, tear_down);
-	tcase_add_loop_test(tc, tombstones_outlive_deferred_rows, 0, 3);
-	tcase_set_timeout(tc, 60);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

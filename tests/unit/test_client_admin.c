@@ -5,7 +5,6 @@
  * the busiest first. The slow log keeps the newest entries, with parts that add
  * up to the whole.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +30,15 @@ static const struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
 	.pairs = pairs,
 	.nr_pairs = sizeof(pairs) / sizeof(pairs[0]) };
 
-START_TEST(test_rows)
+/* The tests may run on a terminal. */
+static void without_colour(void)
+{
+	colour_take(NULL, "never");
+}
+
+CASE(.setup = without_colour);
+
+TEST(test_rows)
 {
 	struct row row = { 0 };
 
@@ -47,7 +54,6 @@ START_TEST(test_rows)
 	memset(&row, 0, sizeof(row));
 	ck_assert(!row_next(&ans, "rep", &row));
 }
-END_TEST
 
 static void looks(void (*show)(struct text *t, uint64_t value), uint64_t value,
     const char *wanted)
@@ -59,7 +65,7 @@ static void looks(void (*show)(struct text *t, uint64_t value), uint64_t value,
 	text_done(&t);
 }
 
-START_TEST(test_show)
+TEST(test_show)
 {
 	struct text t = { 0 };
 
@@ -95,9 +101,8 @@ START_TEST(test_show)
 	ck_assert_str_eq(t.data, "1 ref 1,234,056 refs 0 refs");
 	text_done(&t);
 }
-END_TEST
 
-START_TEST(test_show_lines)
+TEST(test_show_lines)
 {
 	struct text t = { 0 };
 
@@ -119,9 +124,8 @@ START_TEST(test_show_lines)
 	ck_assert_ptr_null(colour_take(NULL, "never"));
 	text_done(&t);
 }
-END_TEST
 
-START_TEST(test_frame)
+TEST(test_frame)
 {
 	size_t lines, columns, nr, len;
 	struct text t = { 0 };
@@ -157,9 +161,8 @@ START_TEST(test_frame)
 	ck_assert_ptr_nonnull(strstr(t.data, "4294967294 alice"));
 	text_done(&t);
 }
-END_TEST
 
-START_TEST(test_frame_of_a_disk_that_hangs)
+TEST(test_frame_of_a_disk_that_hangs)
 {
 	struct refd_pair *hangs = &pairs[ans.nr_pairs - 2];
 	struct text t = { 0 };
@@ -185,11 +188,10 @@ START_TEST(test_frame_of_a_disk_that_hangs)
 	ck_assert_ptr_nonnull(strstr(t.data, "\033[1mREPOSITORY"));
 	text_done(&t);
 }
-END_TEST
 
 #define MS 1000000LL
 
-START_TEST(test_slow)
+TEST(test_slow)
 {
 	struct refd_update ask = { .name = "refs/heads/x" };
 	struct txn_update update = { .ask = &ask };
@@ -228,22 +230,4 @@ START_TEST(test_slow)
 	    one->total_ns);
 	ck_assert_str_eq(one->ref, "refs/heads/x");
 	slow_done(&slow);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("client_admin");
-	TCase *tc = tcase_create("client_admin");
-
-	tcase_add_test(tc, test_rows);
-	tcase_add_test(tc, test_show);
-	tcase_add_test(tc, test_show_lines);
-	tcase_add_test(tc, test_frame);
-	tcase_add_test(tc, test_frame_of_a_disk_that_hangs);
-	tcase_add_test(tc, test_slow);
-	/* The tests may run on a terminal. */
-	colour_take(NULL, "never");
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -5,7 +5,6 @@
  * receive-pack's words are used. A hook that writes without end does not fill
  * the memory.
  */
-#include <check.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -52,7 +51,9 @@ static void chain_to(const char *shell)
 
 /* ---- which ---- */
 
-START_TEST(test_matches)
+CASE(.setup = setup, .teardown = hook_teardown, .seconds = 60);
+
+TEST(test_matches, .times = 12)
 {
 	static const struct {
 		const char *value, *command;
@@ -92,7 +93,6 @@ START_TEST(test_matches)
 	gitconfig_done(&config);
 	gitdir_done(&gd);
 }
-END_TEST
 
 /* ---- input and answers ---- */
 
@@ -107,7 +107,7 @@ static void takes_the_other(struct fake *f)
 	refd_request_done(&got);
 }
 
-START_TEST(test_order)
+TEST(test_order)
 {
 	hook_serve(takes_the_other);
 	chain_to(AGREE "pkt 'ok refs/for/a'; pkt 'option refname refs/pull/1'; "
@@ -128,10 +128,9 @@ START_TEST(test_order)
 		"test \"$(cat commands)\" = '" Z " " A " refs/for/a\n" Z " " A
 		" refs/for/b'");
 }
-END_TEST
 
 /* A name comes twice: every command has its own verdict. */
-START_TEST(test_name_that_comes_twice)
+TEST(test_name_that_comes_twice)
 {
 	hook_serve(takes_the_other);
 	chain_to(AGREE "pkt 'ok refs/for/a'; pkt 'ok refs/for/b'; "
@@ -146,10 +145,9 @@ START_TEST(test_name_that_comes_twice)
 		    "ng refs/for/a not twice\n"
 		    "ok refs/heads/a\nok refs/heads/b\n");
 }
-END_TEST
 
 /* Like receive-pack, which asks no other hook. */
-START_TEST(test_answers)
+TEST(test_answers, .times = 10)
 {
 	static const struct {
 		const char *shell, *reason;
@@ -173,31 +171,28 @@ START_TEST(test_answers)
 	hook_expect(wanted);
 	free(wanted);
 }
-END_TEST
 
 /* The hook has sent all its verdicts. */
-START_TEST(test_bad_end)
+TEST(test_bad_end)
 {
 	chain_to(AGREE "pkt 'ok refs/for/a'; printf 0000; exit 1");
 	hook_begin(false);
 	hook_put(Z " " A " refs/for/a");
 	hook_expect("ok refs/for/a\n");
 }
-END_TEST
 
 /* Nobody waits for a background process of the hook. */
-START_TEST(test_left_behind)
+TEST(test_left_behind)
 {
 	chain_to(AGREE "pkt 'ok refs/for/a'; printf 0000; sleep 30 & exit 0");
 	hook_begin(false);
 	hook_put(Z " " A " refs/for/a");
 	hook_expect("ok refs/for/a\n");
 }
-END_TEST
 
 /* ---- all or nothing ---- */
 
-START_TEST(test_atomic)
+TEST(test_atomic, .times = 2)
 {
 	static const char no[] =
 	    " refd: an atomic push can't go both to refd and to the hook of "
@@ -218,11 +213,10 @@ START_TEST(test_atomic)
 	}
 	free(wanted);
 }
-END_TEST
 
 /* ---- which hook ---- */
 
-START_TEST(test_hooks)
+TEST(test_hooks, .times = 4)
 {
 	char self[PATH_MAX];
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -254,7 +248,6 @@ START_TEST(test_hooks)
 		break;
 	}
 }
-END_TEST
 
 /* Of this process, in KiB. */
 static long most_memory(void)
@@ -270,7 +263,7 @@ static void count_bytes(void *data, const struct pkt *pkt)
 	*(size_t *)data += pkt->len;
 }
 
-START_TEST(test_endless)
+TEST(test_endless, .times = 2)
 {
 	static const char *const hooks[] = {
 		/* behind the report */
@@ -291,25 +284,4 @@ START_TEST(test_endless)
 	ck_assert_uint_gt(reported, 0);
 	ck_assert_int_lt(most_memory() - before, 100 * 1024);
 	ck_assert_uint_le(reported, refd_answer_bytes_max(1));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_chain");
-	TCase *tc = tcase_create("chain");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, hook_teardown);
-	tcase_add_loop_test(tc, test_matches, 0, 12);
-	tcase_add_test(tc, test_order);
-	tcase_add_test(tc, test_name_that_comes_twice);
-	tcase_add_loop_test(tc, test_answers, 0, 10);
-	tcase_add_test(tc, test_bad_end);
-	tcase_add_test(tc, test_left_behind);
-	tcase_add_loop_test(tc, test_atomic, 0, 2);
-	tcase_add_loop_test(tc, test_hooks, 0, 4);
-	tcase_add_loop_test(tc, test_endless, 0, 2);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

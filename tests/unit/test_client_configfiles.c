@@ -6,7 +6,6 @@
  *
  * REFD_TEST_LONG: fifty times as many random files.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -77,28 +76,28 @@ static const char *const gits[] = {
 	"[core]\nworktree = nowhere\n",
 };
 
-START_TEST(test_certain)
+CASE(.setup = config_rig_setup, .teardown = config_rig_teardown,
+    .seconds = getenv("REFD_TEST_LONG") ? 3600 : 120);
+
+TEST(test_certain, .times = COUNT(certain))
 {
 	tmp_put(CONFIG, certain[_i]);
 	ck_assert_msg(config_rig_same(certain[_i]), "%s", certain[_i]);
 }
-END_TEST
 
-START_TEST(test_gits)
+TEST(test_gits, .times = COUNT(gits))
 {
 	tmp_put(CONFIG, gits[_i]);
 	ck_assert_msg(!config_rig_same(gits[_i]), "%s", gits[_i]);
 }
-END_TEST
 
-START_TEST(test_nul)
+TEST(test_nul)
 {
 	static const char file[] = "[a]\nb = c\0d\n";
 
 	tmp_put_bytes(CONFIG, file, sizeof(file) - 1);
 	ck_assert(!config_rig_same("NUL"));
 }
-END_TEST
 
 /* ---- random files ---- */
 
@@ -188,7 +187,7 @@ static void put_random(const char *path, const char *begin, unsigned lines)
 	text_done(&t);
 }
 
-START_TEST(test_random)
+TEST(test_random)
 {
 	static const char *const begins[] = { BASE, "",
 		V1 "objectFormat = sha256\nworktreeConfig = true\n",
@@ -213,11 +212,10 @@ START_TEST(test_random)
 	/* Otherwise nothing is compared. */
 	ck_assert_uint_gt(enough, cases / 4);
 }
-END_TEST
 
 /* ---- files ---- */
 
-START_TEST(test_order)
+TEST(test_order)
 {
 	struct gitconfig config = { 0 };
 
@@ -244,11 +242,10 @@ START_TEST(test_order)
 	tmp_run("rm bare.git/config");
 	ck_assert(config_rig_same("no config"));
 }
-END_TEST
 
 /* Each repository reads its own record of refd enable, and no process is needed
  * for it. Elsewhere, and for other files, git is asked. */
-START_TEST(test_record)
+TEST(test_record)
 {
 	struct gitconfig config = { 0 };
 
@@ -273,7 +270,6 @@ START_TEST(test_record)
 		">.gitconfig");
 	ck_assert(!config_rig_same("the record of nobody"));
 }
-END_TEST
 
 /* The directory of all cases is @, which has the repository. */
 static const struct {
@@ -306,7 +302,7 @@ static void add_in_root(struct text *t, const char *words)
 			text_addc(t, *words);
 }
 
-START_TEST(test_includes)
+TEST(test_includes, .times = COUNT(includes))
 {
 	struct gitconfig config = { 0 };
 	const char *value;
@@ -331,11 +327,10 @@ START_TEST(test_includes)
 	gitconfig_done(&config);
 	text_done(&t);
 }
-END_TEST
 
 /* git decides about each of them: an error, a warning, or nothing. A FIFO must
  * not block. */
-START_TEST(test_odd_files)
+TEST(test_odd_files, .times = 8)
 {
 	static const char *const commands[] = {
 		"mkfifo " CONFIG,
@@ -353,9 +348,8 @@ START_TEST(test_odd_files)
 	tmp_run("%s", commands[_i]);
 	ck_assert(!config_rig_same(commands[_i]));
 }
-END_TEST
 
-START_TEST(test_links)
+TEST(test_links)
 {
 	tmp_run("mv " CONFIG " real && ln -s ../real " CONFIG);
 	ck_assert(config_rig_same("a link"));
@@ -363,11 +357,10 @@ START_TEST(test_links)
 	    "rm real && touch real/x 2>/dev/null || ln -sf nowhere " CONFIG);
 	ck_assert(config_rig_same("a dangling link"));
 }
-END_TEST
 
 /* git asks access(), which ignores the effective user and the ambient
  * capabilities of a service. */
-START_TEST(test_closed_home)
+TEST(test_closed_home, .times = 2)
 {
 	bool is_root = geteuid() == 0;
 	char home[4096];
@@ -389,11 +382,10 @@ START_TEST(test_closed_home)
 		ck_assert_int_eq(setresuid(0, 0, 0), 0);
 	tmp_run("chmod 755 closed");
 }
-END_TEST
 
 /* ---- the environment ---- */
 
-START_TEST(test_settings)
+TEST(test_settings, .times = 7)
 {
 	static const char *const names[] = { "GIT_CONFIG", "GIT_CONFIG_COUNT",
 		"GIT_CONFIG_PARAMETERS", "GIT_CONFIG_GLOBAL",
@@ -403,7 +395,6 @@ START_TEST(test_settings)
 	setenv(names[_i], _i % 2 ? "" : "/dev/null", 1);
 	ck_assert(!config_rig_same(names[_i]));
 }
-END_TEST
 
 static void put_git(const char *command)
 {
@@ -423,7 +414,7 @@ static bool is_usual_git(void)
 }
 
 /* /etc/gitconfig is the file of a git in /usr. */
-START_TEST(test_system)
+TEST(test_system)
 {
 	bool is_usual = is_usual_git();
 
@@ -448,7 +439,6 @@ START_TEST(test_system)
 	unsetenv("PATH");
 	ck_assert(!config_rig_same("no PATH"));
 }
-END_TEST
 
 /* ---- the places of git ---- */
 
@@ -471,7 +461,7 @@ static bool cover(const char *test, const char *from, const char *place)
 }
 
 /* The script of a distribution or an administrator in the usual place. */
-START_TEST(test_script)
+TEST(test_script)
 {
 	char path[4096];
 
@@ -480,12 +470,11 @@ START_TEST(test_script)
 	if (cover("script", path, "/usr/bin/git"))
 		ck_assert(!config_rig_same("a script in place of git"));
 }
-END_TEST
 
 /* Distributions put git into different directories, and receive-pack puts this
  * directory at the head of PATH. A program may bring a git of its own, whose
  * file is anywhere. */
-START_TEST(test_places)
+TEST(test_places, .times = 4)
 {
 	static const struct {
 		const char *dir;
@@ -510,10 +499,9 @@ START_TEST(test_places)
 	setenv("PATH", path, 1);
 	ck_assert_msg(config_rig_same(dir) == places[_i].is_usual, "%s", dir);
 }
-END_TEST
 
 /* A git in /usr may be built for /usr/local, and have its file there. */
-START_TEST(test_second_file)
+TEST(test_second_file)
 {
 	if (!is_usual_git()) {
 		suite_skip("second_file", "no usual git in /usr/bin");
@@ -524,31 +512,4 @@ START_TEST(test_second_file)
 	ck_assert(config_rig_same("a single place"));
 	tmp_run("mkdir /usr/local/etc && touch /usr/local/etc/gitconfig");
 	ck_assert(!config_rig_same("a second place"));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_configfiles");
-	TCase *tc = tcase_create("configfiles");
-
-	tcase_add_checked_fixture(tc, config_rig_setup, config_rig_teardown);
-	tcase_set_timeout(tc, getenv("REFD_TEST_LONG") ? 3600 : 120);
-	tcase_add_loop_test(tc, test_certain, 0, COUNT(certain));
-	tcase_add_loop_test(tc, test_gits, 0, COUNT(gits));
-	tcase_add_test(tc, test_nul);
-	tcase_add_test(tc, test_random);
-	tcase_add_test(tc, test_order);
-	tcase_add_test(tc, test_record);
-	tcase_add_loop_test(tc, test_includes, 0, COUNT(includes));
-	tcase_add_loop_test(tc, test_odd_files, 0, 8);
-	tcase_add_test(tc, test_links);
-	tcase_add_loop_test(tc, test_closed_home, 0, 2);
-	tcase_add_loop_test(tc, test_settings, 0, 7);
-	tcase_add_test(tc, test_system);
-	tcase_add_test(tc, test_script);
-	tcase_add_loop_test(tc, test_places, 0, 4);
-	tcase_add_test(tc, test_second_file);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -7,7 +7,6 @@
  * refusal. It sends the end of a session again only while an answer can come
  * in time.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +50,9 @@ static void check_socket(const char *option, const char *list,
 	ck_assert(!choose(option, list, NULL, wanted));
 }
 
-START_TEST(test_socket)
+CASE(.setup = connect_setup, .teardown = connect_teardown, .seconds = 60);
+
+TEST(test_socket)
 {
 	char run[700];
 
@@ -66,10 +67,9 @@ START_TEST(test_socket)
 	check_socket(NULL, "refd.socket\n/from/config", "/from/env");
 	check_socket("/from/option", "refd.socket\n/c", "/from/option");
 }
-END_TEST
 
 /* su(1) leaves XDG_RUNTIME_DIR of the calling user in the environment. */
-START_TEST(test_socket_of_another_user)
+TEST(test_socket_of_another_user)
 {
 	char run[700];
 
@@ -85,9 +85,8 @@ START_TEST(test_socket_of_another_user)
 	ck_assert_int_eq(chown(tmp_root, 64001, 64001), 0);
 	check_socket(NULL, NULL, "/run/refd/refd.sock");
 }
-END_TEST
 
-START_TEST(test_socket_of_a_repository)
+TEST(test_socket_of_a_repository)
 {
 	const char *own = "refd.socket\n/own";
 
@@ -101,7 +100,6 @@ START_TEST(test_socket_of_a_repository)
 	setenv("REFD_SOCKET", "/env", 1);
 	ck_assert(!choose(NULL, NULL, own, "/env"));
 }
-END_TEST
 
 /* ---- work that git may do ---- */
 
@@ -131,7 +129,7 @@ static enum connect_result try_connect(enum fallback fallback, int timeout_ms,
 	return result;
 }
 
-START_TEST(test_away)
+TEST(test_away)
 {
 	ck_assert_int_eq(try_connect(FALLBACK_REFUSE, 60000, "refd.fallback"),
 	    CONNECT_FAILED);
@@ -145,34 +143,20 @@ START_TEST(test_away)
 	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, connect_sock),
 	    CONNECT_USE_GIT);
 }
-END_TEST
 
-static void recovers(struct fake *f)
-{
-	fake_accept(f);
-	fake_hello(f, REFD_RECOVERING);
-	fake_accept(f);
-	fake_hello(f, REFD_RECOVERING);
-	fake_serve(f);
-}
+FAKE_SCRIPT(recovers, "recover recover serve");
 
-START_TEST(test_waits_for_recovery)
+TEST(test_waits_for_recovery)
 {
 	fake_start(&fake, recovers);
 	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, NULL),
 	    CONNECT_SERVED);
 	fake_stop(&fake);
 }
-END_TEST
 
-static void recovers_and_dies(struct fake *f)
-{
-	fake_accept(f);
-	fake_hello(f, REFD_RECOVERING);
-	fake_stop_listening(f);
-}
+FAKE_SCRIPT(recovers_and_dies, "recover gone");
 
-START_TEST(test_recovery_never_ends)
+TEST(test_recovery_never_ends)
 {
 	mark_by("/proc/sys/kernel/random/uuid");
 	tmp_put("repo/refd/id", "x");
@@ -180,7 +164,6 @@ START_TEST(test_recovery_never_ends)
 	ck_assert_int_eq(try_connect(FALLBACK_GIT, 2000, NULL), CONNECT_FAILED);
 	fake_stop(&fake);
 }
-END_TEST
 
 static void is_something_else(struct fake *f)
 {
@@ -188,24 +171,20 @@ static void is_something_else(struct fake *f)
 	fake_send(f, "220 smtp\r\n", 10);
 }
 
-START_TEST(test_something_else)
+TEST(test_something_else)
 {
 	fake_start(&fake, is_something_else);
 	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, connect_sock),
 	    CONNECT_FAILED);
 	fake_stop(&fake);
 }
-END_TEST
 
 /* The refusal follows the greeting in one piece, before any request. */
-static void denies(struct fake *f)
-{
-	fake_turn_away(f, REFD_DENIED);
-}
+FAKE_SCRIPT(denies, "away=denied");
 
 /* A denied user gets the reason, and git does the work only in a repository
  * that no daemon ever served. */
-START_TEST(test_denied)
+TEST(test_denied)
 {
 	fake_start(&fake, denies);
 	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, "because"),
@@ -221,14 +200,13 @@ START_TEST(test_denied)
 	    CONNECT_DENIED);
 	fake_stop(&fake);
 }
-END_TEST
 
 static void never_asked(struct fake *f)
 {
 	(void)f;
 }
 
-START_TEST(test_no_entry)
+TEST(test_no_entry)
 {
 	if (!suite_is_root(__func__))
 		return;
@@ -242,18 +220,12 @@ START_TEST(test_no_entry)
 	ck_assert_int_eq(seteuid(0), 0);
 	fake_stop(&fake);
 }
-END_TEST
 
-static void is_full_twice(struct fake *f)
-{
-	fake_turn_away(f, REFD_BUSY);
-	fake_turn_away(f, REFD_BUSY);
-	fake_serve(f);
-}
+FAKE_SCRIPT(is_full_twice, "away=busy away=busy serve");
 
 /* A busy daemon is not away: the client waits for it with any fallback, even if
  * the last try takes longer than the remaining time. */
-START_TEST(test_full)
+TEST(test_full)
 {
 	fake_start(&fake, is_full_twice);
 	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, NULL),
@@ -268,16 +240,12 @@ START_TEST(test_full)
 	    CONNECT_FAILED);
 	fake_stop(&fake);
 }
-END_TEST
 
-static void cannot_start(struct fake *f)
-{
-	fake_turn_away(f, REFD_IO);
-}
+FAKE_SCRIPT(cannot_start, "away=io");
 
 /* Nobody answers a second connection, so every case ends at the first
  * refusal. */
-START_TEST(test_cannot_start)
+TEST(test_cannot_start)
 {
 	fake_start(&fake, cannot_start);
 	ck_assert_int_eq(try_connect(FALLBACK_REFUSE, 600000,
@@ -300,7 +268,6 @@ START_TEST(test_cannot_start)
 	    CONNECT_USE_GIT);
 	fake_stop(&fake);
 }
-END_TEST
 
 /* ---- a transaction ---- */
 
@@ -326,65 +293,28 @@ static struct refd_answer call(void (*script)(struct fake *f), int ms)
 }
 
 /* After the first busy, the client asks whether this node follows. */
-static void tell_role(struct fake *f, const char *role)
-{
-	struct refd_pair pair = { "role", role };
-	struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
-		.pairs = &pair,
-		.nr_pairs = 1 };
-	struct refd_request got;
-
-	fake_read(f, &got);
-	fake_expect(f, got.verb == REFD_VERB_STATUS, "no question about it");
-	ans.request_id = got.request_id;
-	fake_answer(f, &ans);
-	refd_request_done(&got);
-}
-
 static void is_busy_once(struct fake *f)
 {
 	struct refd_request got;
-	struct refd_txid first;
-	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
-		.status = REFD_BUSY };
 
-	fake_serve(f);
+	fake_play(f, "serve transaction=busy status=role:leader");
 	fake_read(f, &got);
-	first = got.txid;
-	no.request_id = got.request_id;
-	fake_answer(f, &no);
-	refd_request_done(&got);
-	tell_role(f, "leader");
-	fake_read(f, &got);
-	fake_expect(f, refd_txid_eq(&got.txid, &first), "another id");
+	fake_expect(f, refd_txid_eq(&got.txid, &f->first.txid), "another id");
 	fake_expect(f, got.deadline_ms > 0 && got.deadline_ms <= 60000,
 	    "more time than there is");
 	fake_answer_ok(f, &got);
 	refd_request_done(&got);
 }
 
-START_TEST(test_busy)
+TEST(test_busy)
 {
 	struct refd_answer ans = call(is_busy_once, 60000);
 
 	ck_assert_int_eq(ans.outcome, REFD_COMMITTED);
 	refd_answer_done(&ans);
 }
-END_TEST
 
-static void follows(struct fake *f)
-{
-	struct refd_request got;
-	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
-		.status = REFD_BUSY };
-
-	fake_serve(f);
-	fake_read(f, &got);
-	no.request_id = got.request_id;
-	fake_answer(f, &no);
-	refd_request_done(&got);
-	tell_role(f, "follower");
-}
+FAKE_SCRIPT(follows, "serve transaction=busy status=role:follower");
 
 /* Its lease is over, and then another node leads. */
 static void follows_later(struct fake *f)
@@ -412,7 +342,7 @@ static void follows_later(struct fake *f)
 }
 
 /* Its answer names the leader, and would be the same for a minute. */
-START_TEST(test_follower)
+TEST(test_follower)
 {
 	struct refd_answer ans = call(follows, 60000);
 
@@ -422,78 +352,34 @@ START_TEST(test_follower)
 	ck_assert_int_eq(ans.status, REFD_BUSY);
 	refd_answer_done(&ans);
 }
-END_TEST
 
-static struct refd_result both[2] = { { .name = "refs/heads/a" },
-	{ .name = "refs/heads/b" } };
+FAKE_SCRIPT(drains,
+    "serve transaction=[busy,busy] status=role:leader "
+    "transaction=[aborted,busy] transaction=ok");
 
-static void answer_each(struct fake *f, struct refd_request *got,
-    enum refd_status one, enum refd_status other)
-{
-	struct refd_answer results = { .kind = REFD_ANSWER_RESULTS,
-		.request_id = got->request_id,
-		.txid = got->txid,
-		.results = both,
-		.nr_results = 2,
-		.nr_updates = 2,
-		.outcome = one == REFD_OK ? REFD_PARTIAL : REFD_REJECTED };
-
-	both[0].status = one;
-	both[1].status = other;
-	fake_answer(f, &results);
-	refd_request_done(got);
-}
-
-static void drains(struct fake *f)
-{
-	struct refd_request got;
-	struct refd_txid first;
-
-	fake_serve(f);
-	fake_read(f, &got);
-	first = got.txid;
-	answer_each(f, &got, REFD_BUSY, REFD_BUSY);
-	tell_role(f, "leader");
-	fake_read(f, &got);
-	fake_expect(f, refd_txid_eq(&got.txid, &first), "another id");
-	answer_each(f, &got, REFD_ABORTED, REFD_BUSY);
-	fake_read(f, &got);
-	fake_expect(f, refd_txid_eq(&got.txid, &first), "another id");
-	fake_answer_ok(f, &got);
-	refd_request_done(&got);
-}
-
-START_TEST(test_drains)
+TEST(test_drains)
 {
 	struct refd_answer ans = call(drains, 60000);
 
 	ck_assert_int_eq(ans.outcome, REFD_COMMITTED);
 	refd_answer_done(&ans);
 }
-END_TEST
 
 #define BUSY_TIMES 5
 #define BUSY_MS    1550 /* 50, and twice as long each time */
 
 static void is_busy_for_long(struct fake *f)
 {
-	struct refd_request got;
 	int i;
 
-	fake_serve(f);
-	for (i = 0; i < BUSY_TIMES; i++) {
-		fake_read(f, &got);
-		answer_each(f, &got, REFD_BUSY, REFD_BUSY);
-		if (i == 0)
-			tell_role(f, "leader");
-	}
-	fake_read(f, &got);
-	fake_answer_ok(f, &got);
-	refd_request_done(&got);
+	fake_play(f, "serve transaction=[busy,busy] status=role:leader");
+	for (i = 1; i < BUSY_TIMES; i++)
+		fake_play(f, "transaction=[busy,busy]");
+	fake_play(f, "transaction=ok");
 }
 
 /* Each attempt of a group costs work on all nodes. */
-START_TEST(test_pace)
+TEST(test_pace)
 {
 	uint64_t began = clock_now_ms();
 	struct refd_answer ans = call(is_busy_for_long, 60000);
@@ -502,63 +388,38 @@ START_TEST(test_pace)
 	ck_assert_uint_ge(clock_now_ms() - began, BUSY_MS);
 	refd_answer_done(&ans);
 }
-END_TEST
 
 static void is_busy_to_the_end(struct fake *f)
 {
 	struct refd_request got;
 	char c;
 
-	fake_serve(f);
-	fake_read(f, &got);
-	answer_each(f, &got, REFD_BUSY, REFD_BUSY);
-	tell_role(f, "leader");
+	fake_play(f, "serve transaction=[busy,busy] status=role:leader");
 	do {
 		fake_read(f, &got);
 		fake_expect(f, got.deadline_ms >= 20, "no time is left");
-		answer_each(f, &got, REFD_BUSY, REFD_BUSY);
+		fake_answer_as(f, &got, "[busy,busy]");
+		refd_request_done(&got);
 	} while (recv(f->conn, &c, 1, MSG_PEEK) == 1);
 }
 
 /* No attempt comes too late for an answer. */
-START_TEST(test_last_attempt)
+TEST(test_last_attempt)
 {
 	struct refd_answer ans = call(is_busy_to_the_end, 1500);
 
 	ck_assert_int_eq(ans.results[0].status, REFD_BUSY);
 	refd_answer_done(&ans);
 }
-END_TEST
 
 /* These are final answers, and no request may follow. */
-static void did_something(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(did_something, "serve transaction=[ok,busy]");
 
-	fake_serve(f);
-	fake_read(f, &got);
-	answer_each(f, &got, REFD_OK, REFD_BUSY);
-}
+FAKE_SCRIPT(found_fault, "serve transaction=[stale,busy]");
 
-static void found_fault(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(gave_up, "serve transaction=[aborted,aborted]");
 
-	fake_serve(f);
-	fake_read(f, &got);
-	answer_each(f, &got, REFD_STALE, REFD_BUSY);
-}
-
-static void gave_up(struct fake *f)
-{
-	struct refd_request got;
-
-	fake_serve(f);
-	fake_read(f, &got);
-	answer_each(f, &got, REFD_ABORTED, REFD_ABORTED);
-}
-
-START_TEST(test_not_put_off)
+TEST(test_not_put_off, .times = 3)
 {
 	static void (*const scripts[])(
 	    struct fake *f) = { did_something, found_fault, gave_up };
@@ -568,20 +429,10 @@ START_TEST(test_not_put_off)
 	ck_assert_int_eq(ans.outcome, _i ? REFD_REJECTED : REFD_PARTIAL);
 	refd_answer_done(&ans);
 }
-END_TEST
 
-static void says_nothing(struct fake *f)
-{
-	struct refd_request got;
-	char c;
+FAKE_SCRIPT(says_nothing, "serve transaction end");
 
-	fake_serve(f);
-	fake_read(f, &got);
-	refd_request_done(&got);
-	fake_expect(f, recv(f->conn, &c, 1, 0) == 0, "more was said");
-}
-
-START_TEST(test_no_answer)
+TEST(test_no_answer)
 {
 	struct refd_answer ans = call(says_nothing, 20);
 
@@ -590,10 +441,11 @@ START_TEST(test_no_answer)
 	ck_assert_int_eq(ans.results[0].status, REFD_UNKNOWN);
 	refd_answer_done(&ans);
 }
-END_TEST
+
+FAKE_SCRIPT(prepares_nothing, "serve session end");
 
 /* The caller may ask for something else before it reports. */
-START_TEST(test_reason_outlives_the_next_call)
+TEST(test_reason_outlives_the_next_call)
 {
 	struct refd_request req = { .verb = REFD_VERB_SESSION,
 		.git_dir = "/r",
@@ -602,7 +454,7 @@ START_TEST(test_reason_outlives_the_next_call)
 	struct refd_answer ans;
 	struct refd *r;
 
-	fake_start(&fake, says_nothing);
+	fake_start(&fake, prepares_nothing);
 	r = refd_new(fake.path);
 	ck_assert_int_eq(refd_connect(r, 60000), 0);
 	connect_call(r, &req, clock_deadline_ms(20), 20, &ans);
@@ -615,27 +467,22 @@ START_TEST(test_reason_outlives_the_next_call)
 	refd_answer_done(&ans);
 	refd_free(r);
 }
-END_TEST
 
 static void is_busy_when_time_is_over(struct fake *f)
 {
 	struct refd_request got;
-	char c;
 
-	fake_serve(f);
-	fake_read(f, &got);
-	fake_answer_prepared(f, &got);
-	refd_request_done(&got);
+	fake_play(f, "serve session=prepared");
 	fake_read(f, &got);
 	clock_nap(50, CLOCK_FOREVER);
 	fake_refuse(f, &got, REFD_BUSY, NULL);
 	refd_request_done(&got);
-	fake_expect(f, recv(f->conn, &c, 1, 0) == 0, "more was said");
+	fake_play(f, "end");
 }
 
 /* An answer may come late, so it is awaited. But the daemon does what it was
  * told even if nobody waits any more, so nothing is sent again then. */
-START_TEST(test_end_in_time)
+TEST(test_end_in_time)
 {
 	struct refd_request req = { .verb = REFD_VERB_SESSION,
 		.git_dir = "/r",
@@ -656,36 +503,4 @@ START_TEST(test_end_in_time)
 	ck_assert_int_eq(ans.kind, REFD_ANSWER_REFUSED);
 	ck_assert_int_eq(ans.status, REFD_BUSY);
 	refd_answer_done(&ans);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_reach");
-	TCase *tc = tcase_create("connect");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, connect_setup, connect_teardown);
-	tcase_add_test(tc, test_socket);
-	tcase_add_test(tc, test_socket_of_another_user);
-	tcase_add_test(tc, test_socket_of_a_repository);
-	tcase_add_test(tc, test_away);
-	tcase_add_test(tc, test_waits_for_recovery);
-	tcase_add_test(tc, test_recovery_never_ends);
-	tcase_add_test(tc, test_something_else);
-	tcase_add_test(tc, test_denied);
-	tcase_add_test(tc, test_no_entry);
-	tcase_add_test(tc, test_full);
-	tcase_add_test(tc, test_cannot_start);
-	tcase_add_test(tc, test_busy);
-	tcase_add_test(tc, test_follower);
-	tcase_add_test(tc, test_drains);
-	tcase_add_test(tc, test_pace);
-	tcase_add_test(tc, test_last_attempt);
-	tcase_add_loop_test(tc, test_not_put_off, 0, 3);
-	tcase_add_test(tc, test_no_answer);
-	tcase_add_test(tc, test_end_in_time);
-	tcase_add_test(tc, test_reason_outlives_the_next_call);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

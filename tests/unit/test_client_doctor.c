@@ -5,7 +5,6 @@
  * doctor reports a kernel that lets users link files of other users, and a slow
  * disk of the journal.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +31,7 @@ static void sees(const char *rest, enum finding_id id, size_t nr)
 	free(line);
 }
 
-START_TEST(file_systems)
+TEST(file_systems)
 {
 	sees("rw,noatime - xfs /dev/sda rw,attr2", 0, 0);
 	sees("rw shared:1 master:2 - btrfs /dev/sda rw", 0, 0);
@@ -51,15 +50,13 @@ START_TEST(file_systems)
 	    FOUND_FS_WRITEBACK, 3);
 	sees("rw - xfs /dev/sda rw,nobarriers,rose", 0, 0);
 }
-END_TEST
 
-START_TEST(broken_lines)
+TEST(broken_lines)
 {
 	sees("rw", 0, 0);
 	sees("rw - ext4", 0, 0);
 	sees("", 0, 0);
 }
-END_TEST
 
 static bool matches(const char *value, const char *name, bool from_nothing,
     bool to_nothing)
@@ -70,7 +67,7 @@ static bool matches(const char *value, const char *name, bool from_nothing,
 	return refpattern_matches(&p, name, from_nothing, to_nothing);
 }
 
-START_TEST(patterns)
+TEST(patterns)
 {
 	ck_assert(matches("refs", "refs/heads/a", false, false));
 	ck_assert(matches("refs/heads/", "refs/heads/a", true, false));
@@ -88,7 +85,6 @@ START_TEST(patterns)
 	ck_assert(matches("ad:refs", "refs/tags/a", true, true));
 	ck_assert(!matches("refs/heads refs/tags", "refs/tags/a", true, false));
 }
-END_TEST
 
 static void kernel_has(const char *setting, size_t nr)
 {
@@ -105,7 +101,7 @@ static void kernel_has(const char *setting, size_t nr)
 	free(file);
 }
 
-START_TEST(hard_links)
+TEST(hard_links)
 {
 	tmp_setup();
 	kernel_has(NULL, 0);
@@ -113,7 +109,6 @@ START_TEST(hard_links)
 	kernel_has("0\n", 1);
 	tmp_teardown();
 }
-END_TEST
 
 static void flushes_take(uint64_t nr, uint64_t p50_us, size_t nr_findings,
     const char *said)
@@ -130,7 +125,7 @@ static void flushes_take(uint64_t nr, uint64_t p50_us, size_t nr_findings,
 	findings_done(&d.f);
 }
 
-START_TEST(flushes)
+TEST(flushes)
 {
 	tmp_setup();
 	flushes_take(0, 0, 0, NULL);
@@ -138,19 +133,4 @@ START_TEST(flushes)
 	flushes_take(1000, 100000, 0, "longer than 200.00 ms (1000 flushes)");
 	flushes_take(1000, 100001, 1, "a flush takes 100.00 ms");
 	tmp_teardown();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_doctor");
-	TCase *tc = tcase_create("client_doctor");
-
-	tcase_add_test(tc, file_systems);
-	tcase_add_test(tc, broken_lines);
-	tcase_add_test(tc, patterns);
-	tcase_add_test(tc, hard_links);
-	tcase_add_test(tc, flushes);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -8,7 +8,6 @@
  * repair leaves a repository alone that it has not checked. A reader of the
  * configuration keeps no lock.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -118,7 +117,9 @@ static void check_as_before(void)
 	ck_assert(!tmp_exists("r.git/refd.gitconfig"));
 }
 
-START_TEST(test_there_and_back)
+CASE(.setup = setup, .teardown = tmp_teardown, .seconds = 60);
+
+TEST(test_there_and_back)
 {
 	ck_assert_int_eq(run(&enable_command, "--socket", "/s.sock"), 0);
 	tmp_run("test -x r.git/hooks/proc-receive -a "
@@ -139,9 +140,8 @@ START_TEST(test_there_and_back)
 	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 }
-END_TEST
 
-START_TEST(test_options)
+TEST(test_options)
 {
 	setenv("REFD_SOCKET", "/env.sock", 1);
 	ck_assert_int_eq(enable(), 0);
@@ -151,10 +151,9 @@ START_TEST(test_options)
 	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 }
-END_TEST
 
 /* Earlier settings stay, and count. */
-START_TEST(test_what_was_there)
+TEST(test_what_was_there)
 {
 	tmp_run("cd r.git && git config refd.socket /old && "
 		"git config core.fsync none && "
@@ -180,9 +179,8 @@ START_TEST(test_what_was_there)
 		"'^refs$'");
 	check_as_before();
 }
-END_TEST
 
-START_TEST(test_changed_since)
+TEST(test_changed_since)
 {
 	ck_assert_int_eq(run(&enable_command, "--socket", "/s"), 0);
 	tmp_run("cd r.git && git config refd.socket /theirs && "
@@ -195,9 +193,8 @@ START_TEST(test_changed_since)
 	check_config("receive.procReceiveRefs", "");
 	tmp_run("grep -q theirs r.git/hooks/proc-receive");
 }
-END_TEST
 
-START_TEST(test_foreign_hook)
+TEST(test_foreign_hook)
 {
 	tmp_put("r.git/hooks/proc-receive", "#!/bin/sh\n");
 	ck_assert_int_eq(enable(), 1);
@@ -207,9 +204,8 @@ START_TEST(test_foreign_hook)
 	ck_assert_int_eq(enable(), 1);
 	tmp_run("cmp before r.git/config");
 }
-END_TEST
 
-START_TEST(test_shared_hooks)
+TEST(test_shared_hooks)
 {
 	char self[600] = "";
 
@@ -226,9 +222,8 @@ START_TEST(test_shared_hooks)
 	check_as_before();
 	ck_assert(tmp_exists("shared/proc-receive"));
 }
-END_TEST
 
-START_TEST(test_no_hooks_dir)
+TEST(test_no_hooks_dir)
 {
 	tmp_run("rm -r r.git/hooks");
 	ck_assert_int_eq(enable(), 0);
@@ -237,10 +232,9 @@ START_TEST(test_no_hooks_dir)
 	ck_assert(!tmp_exists("r.git/hooks"));
 	check_as_before();
 }
-END_TEST
 
 /* Somebody took a part away. */
-START_TEST(test_mended)
+TEST(test_mended)
 {
 	ck_assert_int_eq(enable(), 0);
 	tmp_run("cp r.git/config once && cd r.git && rm hooks/proc-receive && "
@@ -258,10 +252,9 @@ START_TEST(test_mended)
 	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 }
-END_TEST
 
 /* The owner of a repository may put any file in place of its configuration. */
-START_TEST(test_config_that_is_no_file)
+TEST(test_config_that_is_no_file, .times = 4)
 {
 	static const char *const makes[] = { "mkfifo", "mkdir",
 		"truncate -s 1G", "ln -s /dev/null" };
@@ -273,10 +266,9 @@ START_TEST(test_config_that_is_no_file)
 	ck_assert_int_eq(disable(), 1);
 	tmp_run("ls -l r.git/config | cmp - listed");
 }
-END_TEST
 
 /* A member of the group can exchange the file after it was read. */
-START_TEST(test_sync_of_a_fifo)
+TEST(test_sync_of_a_fifo)
 {
 	char path[700];
 
@@ -284,11 +276,10 @@ START_TEST(test_sync_of_a_fifo)
 	snprintf(path, sizeof(path), "%s/fifo", tmp_root);
 	ck_assert_int_eq(durable_sync_fs(path), 0);
 }
-END_TEST
 
 /* The owner may put any file in place of the record, too. The hook stays until
  * the file is away. */
-START_TEST(test_record_that_is_no_file)
+TEST(test_record_that_is_no_file, .times = 6)
 {
 	static const char *const makes[] = { "mkfifo", "mkdir",
 		"truncate -s 40G", "ln -s ../config", "echo '[' >",
@@ -306,10 +297,9 @@ START_TEST(test_record_that_is_no_file)
 	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 }
-END_TEST
 
 /* A record that names what others have made. */
-START_TEST(test_lying_record)
+TEST(test_lying_record)
 {
 	tmp_run("git -C r.git config receive.autogc false && "
 		"cp r.git/config before && echo theirs >r.git/hooks/update");
@@ -323,11 +313,10 @@ START_TEST(test_lying_record)
 	check_as_before();
 	ck_assert(tmp_exists("r.git/hooks/update"));
 }
-END_TEST
 
 /* Another program has written a part of the configuration anew. Nothing of it
  * is left with the hook gone. */
-START_TEST(test_rewritten)
+TEST(test_rewritten, .times = 5)
 {
 	static const char *const edits[] = {
 		"git config --replace-all receive.procReceiveRefs refs",
@@ -348,10 +337,9 @@ START_TEST(test_rewritten)
 	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 }
-END_TEST
 
 /* The values can be in any file that git reads. */
-START_TEST(test_named_elsewhere)
+TEST(test_named_elsewhere)
 {
 	ck_assert_int_eq(enable(), 0);
 	tmp_run("git config --global receive.procReceiveRefs refs");
@@ -361,11 +349,10 @@ START_TEST(test_named_elsewhere)
 	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 }
-END_TEST
 
 /* Whoever can read the configuration has to be able to read the record, or git
  * fails. */
-START_TEST(test_closed_umask)
+TEST(test_closed_umask)
 {
 	mode_t was = umask(077);
 
@@ -377,10 +364,9 @@ START_TEST(test_closed_umask)
 	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 }
-END_TEST
 
 /* A second command waits for nobody, and changes nothing. */
-START_TEST(test_at_work)
+TEST(test_at_work)
 {
 	char lock[700];
 	int fd;
@@ -401,7 +387,6 @@ START_TEST(test_at_work)
 	check_as_before();
 	tmp_run("test -z \"$(ls r.git | grep refd)\"");
 }
-END_TEST
 
 /* ---- a reader of the files ---- */
 
@@ -425,7 +410,7 @@ int flock(int fd, int operation)
 }
 
 /* A lock that a reader could take would keep root away for ever. */
-START_TEST(test_readers)
+TEST(test_readers)
 {
 	has_reader = true;
 	ck_assert_int_eq(enable(), 0);
@@ -434,11 +419,10 @@ START_TEST(test_readers)
 	has_reader = false;
 	check_as_before();
 }
-END_TEST
 
 /* Text that git config would not restore: an empty section, a last line without
  * an end, text behind the name of a section. */
-START_TEST(test_odd_configuration)
+TEST(test_odd_configuration, .times = 7)
 {
 	static const char *const ends[] = { "[receive]\n[other]\n",
 		"[receive]\n# no end of line", "[receive] autogc = false",
@@ -456,10 +440,9 @@ START_TEST(test_odd_configuration)
 	check_as_before();
 	ck_assert_uint_eq(tmp_mode("r.git/config"), 0640);
 }
-END_TEST
 
 /* Git takes the mark of the encoding at the begin alone. */
-START_TEST(test_encoding_mark)
+TEST(test_encoding_mark)
 {
 	tmp_run("printf '\\357\\273\\277' | cat - before >r.git/config && "
 		"cp r.git/config before");
@@ -468,11 +451,10 @@ START_TEST(test_encoding_mark)
 	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 }
-END_TEST
 
 /* Text before and behind refd's lines stays, and refd's lines go to the byte.
  */
-START_TEST(test_edited_around)
+TEST(test_edited_around, .times = 5)
 {
 	static const char *const edits[] = {
 		"sed -i '1i # above' %s",
@@ -488,11 +470,10 @@ START_TEST(test_edited_around)
 	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 }
-END_TEST
 
 /* Values in the configuration overrule refd's, wherever git config puts them,
  * and stay. */
-START_TEST(test_overruled)
+TEST(test_overruled)
 {
 	ck_assert_int_eq(run(&enable_command, "--socket", "/s"), 0);
 	tmp_run("cd r.git && git config receive.autogc false && "
@@ -510,9 +491,8 @@ START_TEST(test_overruled)
 	check_config("core.fsyncMethod", "");
 	check_config("receive.procReceiveRefs", "");
 }
-END_TEST
 
-START_TEST(test_linked_config)
+TEST(test_linked_config)
 {
 	tmp_run("mv r.git/config real && ln -s ../real r.git/config && "
 		"cp real before");
@@ -522,9 +502,8 @@ START_TEST(test_linked_config)
 	tmp_run("test -L r.git/config");
 	check_as_before();
 }
-END_TEST
 
-START_TEST(test_owner)
+TEST(test_owner)
 {
 	if (geteuid() != 0) {
 		suite_skip(__func__, "only root can change owners");
@@ -538,10 +517,9 @@ START_TEST(test_owner)
 	tmp_run("stat -c '%%u %%g %%a' r.git/config | cmp - owner");
 	check_as_before();
 }
-END_TEST
 
 /* git's lock stops disable and stays. Without the lock, disable succeeds. */
-START_TEST(test_locked)
+TEST(test_locked)
 {
 	ck_assert_int_eq(enable(), 0);
 	tmp_put("r.git/config.lock", "theirs");
@@ -552,10 +530,9 @@ START_TEST(test_locked)
 	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 }
-END_TEST
 
 /* Signs with a meaning in git's syntax. */
-START_TEST(test_signs)
+TEST(test_signs)
 {
 	const char *socket = "/a \"b\\c#;d' ";
 
@@ -567,7 +544,6 @@ START_TEST(test_signs)
 	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 }
-END_TEST
 
 /* ---- a worker that was tricked ---- */
 
@@ -603,7 +579,7 @@ int fsync(int fd)
 	return (int)syscall(SYS_fsync, fd);
 }
 
-START_TEST(test_tricked)
+TEST(test_tricked)
 {
 	if (!suite_is_root(__func__))
 		return;
@@ -620,7 +596,6 @@ START_TEST(test_tricked)
 	tmp_run("test \"$(cat state/enabled/list)\" = "
 		"\"repository $PWD/other.git\"");
 }
-END_TEST
 
 /* The exit status of COMMAND --system --root ROOT. */
 static int of_root(const struct command *command, const char *root)
@@ -641,7 +616,7 @@ static int of_root(const struct command *command, const char *root)
 
 /* All below a root is enabled, so nobody but root and its owner may decide
  * where the root is. */
-START_TEST(test_led_by_a_root)
+TEST(test_led_by_a_root)
 {
 	char *config = xasprintf("%s/etc/gitconfig", tmp_root);
 
@@ -664,10 +639,9 @@ START_TEST(test_led_by_a_root)
 	ck_assert_int_eq(of_root(&disable_command, "theirs"), 0);
 	tmp_run("! grep -q '/theirs/' etc/gitconfig");
 }
-END_TEST
 
 /* The repository was replaced after the doctor had checked the path. */
-START_TEST(test_checked)
+TEST(test_checked)
 {
 	struct stat was;
 	struct wishes w;
@@ -684,9 +658,8 @@ START_TEST(test_checked)
 	ck_assert_int_eq(disable(), 0);
 	check_as_before();
 }
-END_TEST
 
-START_TEST(test_usage)
+TEST(test_usage, .times = 4)
 {
 	static const char *const bad[][2] = { { "--all", "--all" },
 		{ "--root", "/" }, { "--system", NULL }, { "--list", NULL } };
@@ -695,53 +668,10 @@ START_TEST(test_usage)
 	    129);
 	tmp_run("cmp before r.git/config");
 }
-END_TEST
 
-START_TEST(test_no_repository)
+TEST(test_no_repository)
 {
 	tmp_run("rm -r r.git");
 	ck_assert_int_eq(enable(), 1);
 	ck_assert_int_eq(disable(), 1);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_enable");
-	TCase *tc = tcase_create("enable");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, tmp_teardown);
-	tcase_add_test(tc, test_there_and_back);
-	tcase_add_test(tc, test_options);
-	tcase_add_test(tc, test_what_was_there);
-	tcase_add_test(tc, test_changed_since);
-	tcase_add_test(tc, test_foreign_hook);
-	tcase_add_test(tc, test_shared_hooks);
-	tcase_add_test(tc, test_no_hooks_dir);
-	tcase_add_test(tc, test_mended);
-	tcase_add_loop_test(tc, test_config_that_is_no_file, 0, 4);
-	tcase_add_test(tc, test_sync_of_a_fifo);
-	tcase_add_loop_test(tc, test_record_that_is_no_file, 0, 6);
-	tcase_add_test(tc, test_lying_record);
-	tcase_add_loop_test(tc, test_rewritten, 0, 5);
-	tcase_add_test(tc, test_named_elsewhere);
-	tcase_add_test(tc, test_closed_umask);
-	tcase_add_test(tc, test_at_work);
-	tcase_add_test(tc, test_readers);
-	tcase_add_loop_test(tc, test_odd_configuration, 0, 7);
-	tcase_add_test(tc, test_encoding_mark);
-	tcase_add_loop_test(tc, test_edited_around, 0, 5);
-	tcase_add_test(tc, test_overruled);
-	tcase_add_test(tc, test_linked_config);
-	tcase_add_test(tc, test_owner);
-	tcase_add_test(tc, test_locked);
-	tcase_add_test(tc, test_signs);
-	tcase_add_test(tc, test_tricked);
-	tcase_add_test(tc, test_led_by_a_root);
-	tcase_add_test(tc, test_checked);
-	tcase_add_loop_test(tc, test_usage, 0, 4);
-	tcase_add_test(tc, test_no_repository);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

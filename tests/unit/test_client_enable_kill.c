@@ -6,7 +6,6 @@
  * configuration and to the last file. The lock of a running refd stays. Also
  * proves that disable waits until the removal of the hook is on disk.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -301,46 +300,57 @@ static void sweep_disable(enum way way)
 	ck_assert_int_gt(n, 10);
 }
 
-START_TEST(test_enable)
+static bool may_trace(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(ptrace(PTRACE_TRACEME, 0, 0, 0) < 0);
+	if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+	    !WEXITSTATUS(status))
+		return true;
+	suite_skip("client_enable_kill", "ptrace(2) is not allowed");
+	return false;
+}
+
+CASE(.setup = setup, .teardown = tmp_teardown, .seconds = 240,
+    .is_left_out = !may_trace());
+
+TEST(test_enable)
 {
 	sweep_enable(PLAIN);
 }
-END_TEST
 
-START_TEST(test_enable_chained)
+TEST(test_enable_chained)
 {
 	with_other_hook();
 	sweep_enable(CHAINED);
 }
-END_TEST
 
-START_TEST(test_disable)
+TEST(test_disable)
 {
 	sweep_disable(PLAIN);
 }
-END_TEST
 
-START_TEST(test_disable_chained)
+TEST(test_disable_chained)
 {
 	with_other_hook();
 	sweep_disable(CHAINED);
 }
-END_TEST
 
-START_TEST(test_enable_system)
+TEST(test_enable_system)
 {
 	sweep_enable(SYSTEM);
 }
-END_TEST
 
-START_TEST(test_disable_system)
+TEST(test_disable_system)
 {
 	sweep_disable(SYSTEM);
 }
-END_TEST
 
 /* A signal that the user sends leaves no lock of git's behind. */
-START_TEST(test_terminated)
+TEST(test_terminated, .times = 2)
 {
 	bool ended = false, enables = _i;
 	int n;
@@ -356,7 +366,6 @@ START_TEST(test_terminated)
 	}
 	ck_assert_int_gt(n, 10);
 }
-END_TEST
 
 /* Replaces libc's. Notes a sync of the hooks that lack refd's hook. */
 static bool was_removal_synced;
@@ -374,28 +383,16 @@ int fsync(int fd)
 }
 
 /* A power loss must not bring back a hook that disable removed. */
-START_TEST(test_removal_is_synced)
+TEST(test_removal_is_synced)
 {
 	ck_assert_int_eq(run(true, PLAIN), 0);
 	ck_assert(!was_removal_synced);
 	ck_assert_int_eq(run(false, PLAIN), 0);
 	ck_assert(was_removal_synced);
 }
-END_TEST
-
-static bool may_trace(void)
-{
-	pid_t pid = fork();
-	int status;
-
-	if (!pid)
-		_exit(ptrace(PTRACE_TRACEME, 0, 0, 0) < 0);
-	return pid > 0 && waitpid(pid, &status, 0) == pid &&
-	    WIFEXITED(status) && !WEXITSTATUS(status);
-}
 
 /* Root and the owner have different lists, and so no lock in common. */
-START_TEST(test_other_runs)
+TEST(test_other_runs)
 {
 	char stage[700];
 	int fd;
@@ -410,29 +407,4 @@ START_TEST(test_other_runs)
 	close(fd);
 	ck_assert_int_eq(run(true, PLAIN), 0);
 	tmp_run("cd r.git && test ! -e config.refd -a ! -e config.lock");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_enable_kill");
-	TCase *tc = tcase_create("kill");
-
-	if (!may_trace()) {
-		suite_skip("client_enable_kill", "ptrace(2) is not allowed");
-		return EXIT_SUCCESS;
-	}
-	tcase_set_timeout(tc, 240);
-	tcase_add_checked_fixture(tc, setup, tmp_teardown);
-	tcase_add_test(tc, test_enable);
-	tcase_add_test(tc, test_enable_chained);
-	tcase_add_test(tc, test_disable);
-	tcase_add_test(tc, test_disable_chained);
-	tcase_add_test(tc, test_enable_system);
-	tcase_add_test(tc, test_disable_system);
-	tcase_add_loop_test(tc, test_terminated, 0, 2);
-	tcase_add_test(tc, test_other_runs);
-	tcase_add_test(tc, test_removal_is_synced);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

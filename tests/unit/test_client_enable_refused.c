@@ -2,7 +2,6 @@
  * Proves that enable changes nothing if the kernel refuses a call which the
  * change needs.
  */
-#include <check.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -58,8 +57,10 @@ static void forbid(unsigned a, unsigned b)
 	    0);
 }
 
+CASE(.setup = setup, .teardown = tmp_teardown);
+
 /* As on a file system without hard links. */
-START_TEST(no_hard_links)
+TEST(no_hard_links)
 {
 #ifdef SYS_link
 	forbid(SYS_link, SYS_linkat);
@@ -69,10 +70,9 @@ START_TEST(no_hard_links)
 	ck_assert_int_eq(enable(), 1);
 	check_as_before();
 }
-END_TEST
 
 /* Tables from before the setting would count as synced (docs/reftables.md). */
-START_TEST(tables_before_the_setting)
+TEST(tables_before_the_setting, .times = 2)
 {
 	const char *const format = _i == 0 ? "reftable" : "files";
 
@@ -84,17 +84,4 @@ START_TEST(tables_before_the_setting)
 	ck_assert_int_eq(enable(), _i == 0);
 	if (_i == 0)
 		check_as_before();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("client_enable_refused");
-	TCase *tc = tcase_create("client_enable_refused");
-
-	tcase_add_checked_fixture(tc, setup, tmp_teardown);
-	tcase_add_test(tc, no_hard_links);
-	tcase_add_loop_test(tc, tables_before_the_setting, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

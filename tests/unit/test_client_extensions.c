@@ -4,7 +4,6 @@
  * versions of the format, config.worktree, extensions in other files, and the
  * format of the object ids.
  */
-#include <check.h>
 #include <string.h>
 
 #include "client/git/gitconfig.h"
@@ -45,22 +44,22 @@ static const char *const gits[] = {
 	"[extensions]\nunheardOf = 1\n",
 };
 
-START_TEST(test_certain)
+CASE(.setup = config_rig_setup, .teardown = config_rig_teardown);
+
+TEST(test_certain, .times = COUNT(certain))
 {
 	tmp_put(CONFIG, certain[_i]);
 	ck_assert_msg(config_rig_same(certain[_i]), "%s", certain[_i]);
 }
-END_TEST
 
-START_TEST(test_gits)
+TEST(test_gits, .times = COUNT(gits))
 {
 	tmp_put(CONFIG, gits[_i]);
 	ck_assert_msg(!config_rig_same(gits[_i]), "%s", gits[_i]);
 }
-END_TEST
 
 /* Git before 2.45 would print nothing. */
-START_TEST(test_reftable)
+TEST(test_reftable)
 {
 	struct gitconfig config = { 0 };
 
@@ -70,10 +69,9 @@ START_TEST(test_reftable)
 	ck_assert_str_eq(gitconfig_get(&config, "a.b"), "c");
 	gitconfig_done(&config);
 }
-END_TEST
 
 /* Git ignores extensions in other files, and prints them. */
-START_TEST(test_extensions_elsewhere)
+TEST(test_extensions_elsewhere)
 {
 	struct gitconfig config = { 0 };
 
@@ -100,10 +98,9 @@ START_TEST(test_extensions_elsewhere)
 	    REFD_FORMAT_SHA256);
 	gitconfig_done(&config);
 }
-END_TEST
 
 /* A linked worktree has a config.worktree of its own. */
-START_TEST(test_linked_worktree)
+TEST(test_linked_worktree)
 {
 	struct text why = { 0 };
 
@@ -119,20 +116,4 @@ START_TEST(test_linked_worktree)
 	ck_assert(gitdir_find(&config_rig_gd, "w/.git/worktrees/linked", &why));
 	ck_assert(config_rig_same("a linked worktree"));
 	text_done(&why);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_extensions");
-	TCase *tc = tcase_create("extensions");
-
-	tcase_add_checked_fixture(tc, config_rig_setup, config_rig_teardown);
-	tcase_add_loop_test(tc, test_certain, 0, COUNT(certain));
-	tcase_add_loop_test(tc, test_gits, 0, COUNT(gits));
-	tcase_add_test(tc, test_reftable);
-	tcase_add_test(tc, test_extensions_elsewhere);
-	tcase_add_test(tc, test_linked_worktree);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -4,7 +4,6 @@
  */
 #include "proto/lib/fsync.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,7 +57,9 @@ static const struct {
 	{ "loose-objects", false, false },
 };
 
-START_TEST(test_as_written)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown, .seconds = 60);
+
+TEST(test_as_written)
 {
 	ck_assert(!fsync_covers_refs(NULL));
 	ck_assert(!fsync_covers_objects(NULL));
@@ -71,7 +72,6 @@ START_TEST(test_as_written)
 		    "objects: %s", cases[i].value);
 	}
 }
-END_TEST
 
 /*
  * git counts its flushes in a trace: as data of the key "fsync/hardware-flush",
@@ -90,7 +90,7 @@ static bool flushes(const char *command)
 	return is;
 }
 
-START_TEST(test_as_git_does)
+TEST(test_as_git_does)
 {
 	if (gitversion_before(2, 36)) {
 		suite_skip(__func__, "git before 2.36 has no core.fsync");
@@ -113,18 +113,4 @@ START_TEST(test_as_git_does)
 		    "objects: %s", value);
 		tmp_run("git -C r.git update-ref -d refs/heads/x");
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_fsync");
-	TCase *tc = tcase_create("fsync");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_test(tc, test_as_written);
-	tcase_add_test(tc, test_as_git_does);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

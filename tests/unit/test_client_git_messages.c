@@ -3,7 +3,6 @@
  * versions): details with the path that git prints, names, the reasons of a
  * batch and of a push, and lines and JSON for programs with arbitrary bytes.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,7 +189,9 @@ static const struct {
 	    "a sibling update failed", "failed to update ref" },
 };
 
-START_TEST(test_words)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown);
+
+TEST(test_words, .times = sizeof(cases) / sizeof(cases[0]))
 {
 	struct refd_update u = update(REFD_UPDATE, A);
 	struct refd_result res = result(cases[_i].status, NULL, cases[_i].text);
@@ -207,10 +208,9 @@ START_TEST(test_words)
 	ck_assert_str_eq(git_messages_push(cases[_i].status), cases[_i].push);
 	text_done(&t);
 }
-END_TEST
 
 /* Only checks that need all locks. */
-START_TEST(test_said_last)
+TEST(test_said_last)
 {
 	static const struct {
 		const char *text;
@@ -235,9 +235,8 @@ START_TEST(test_said_last)
 		    "case %zu", i);
 	}
 }
-END_TEST
 
-START_TEST(test_versions)
+TEST(test_versions)
 {
 	enum git_messages_version version = GIT_2_55;
 
@@ -250,7 +249,6 @@ START_TEST(test_versions)
 	ck_assert(git_messages_parse("2.55", &version));
 	ck_assert_int_eq(version, GIT_2_55);
 }
-END_TEST
 
 static void expect_name(struct refd_update u, const char *name,
     const char *wanted)
@@ -265,7 +263,7 @@ static void expect_name(struct refd_update u, const char *name,
 }
 
 /* A ref to delete may be malformed, but must look like a ref. */
-START_TEST(test_names)
+TEST(test_names)
 {
 	struct refd_update set = update(REFD_UPDATE, NULL);
 	struct refd_update drop = update(REFD_DELETE, NULL);
@@ -294,10 +292,9 @@ START_TEST(test_names)
 	expect_name(drop, name, NULL);
 	free(name);
 }
-END_TEST
 
 /* Every status has words of all three kinds. */
-START_TEST(test_all)
+TEST(test_all)
 {
 	struct refd_update u = update(REFD_UPDATE, NULL);
 	struct text t = { 0 };
@@ -315,7 +312,6 @@ START_TEST(test_all)
 	}
 	text_done(&t);
 }
-END_TEST
 
 /* ---- lines ---- */
 
@@ -357,7 +353,7 @@ static struct refd_answer three_results(void)
 	return ans;
 }
 
-START_TEST(test_porcelain)
+TEST(test_porcelain)
 {
 	struct refd_answer ans = three_results();
 
@@ -368,9 +364,8 @@ START_TEST(test_porcelain)
 		   "ng refs/heads/\351\200 io input/output error\n"
 		   "txn 0192f0c1d2e30001020304050607abcd partial\n");
 }
-END_TEST
 
-START_TEST(test_json)
+TEST(test_json)
 {
 	struct refd_answer ans = three_results();
 	struct refd_pair pairs[] = { { "state", "serving" },
@@ -391,7 +386,6 @@ START_TEST(test_json)
 	    "{\"state\":\"serving\",\"flushes\":120,\"odd\":\"007\","
 	    "\"none\":\"\"}\n");
 }
-END_TEST
 
 static void spell(char *git_dir, const char *text, const char *wanted)
 {
@@ -410,7 +404,7 @@ static void spell(char *git_dir, const char *text, const char *wanted)
 	ck_assert(!place_spells(&p, &gd, &place.to));
 }
 
-START_TEST(test_path_as_git_has_it)
+TEST(test_path_as_git_has_it)
 {
 	static const char text[] = D3("directory", "x", "/a/r/refs/x", "x");
 
@@ -429,7 +423,6 @@ START_TEST(test_path_as_git_has_it)
 	spell(".", D1("packed-locked", "/a/r/x.lock"),
 	    "Unable to create '/a/r/x.lock': File exists." RUNNING);
 }
-END_TEST
 
 static void reject(enum refd_action action, const char *old,
     const char *old_target, enum refd_status status)
@@ -446,7 +439,7 @@ static void reject(enum refd_action action, const char *old,
 
 /* Missing old values, and new values where nothing is written, look like C's
  * NULL. Symbolic refs have null oids. */
-START_TEST(test_rejected)
+TEST(test_rejected)
 {
 	redirect();
 	reject(REFD_UPDATE, NULL, NULL, REFD_CONFLICT);
@@ -476,25 +469,4 @@ START_TEST(test_rejected)
 	    " expected symref but found regular ref\n" REJECTED Z
 	    " " B STALE REJECTED Z " " Z EXISTS REJECTED Z " " Z STALE REJECTED
 	    "(null) " Z STALE REJECTED "(null) " Z EXISTS);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_words");
-	TCase *tc = tcase_create("git_messages");
-
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_loop_test(tc, test_words, 0,
-	    sizeof(cases) / sizeof(cases[0]));
-	tcase_add_test(tc, test_said_last);
-	tcase_add_test(tc, test_versions);
-	tcase_add_test(tc, test_names);
-	tcase_add_test(tc, test_all);
-	tcase_add_test(tc, test_porcelain);
-	tcase_add_test(tc, test_json);
-	tcase_add_test(tc, test_path_as_git_has_it);
-	tcase_add_test(tc, test_rejected);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -3,7 +3,6 @@
  * work trees, linked work trees, .git files, ceilings), by comparison with "git
  * rev-parse". The client reads the configuration as git resolves it.
  */
-#include <check.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +53,9 @@ static void check_same(const char *path, const char *from_git)
 	free(git);
 }
 
-START_TEST(test_as_git_finds_it)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(test_as_git_finds_it, .times = 11)
 {
 	static const char *const dirs[] = { "bare.git", "bare.git/refs/deep",
 		"wt", "wt/a/b", "wt/.git", "wt/.git/refs", "linked", "sep",
@@ -73,9 +74,8 @@ START_TEST(test_as_git_finds_it)
 	check_same(gd.common, common);
 	free(out);
 }
-END_TEST
 
-START_TEST(test_named)
+TEST(test_named)
 {
 	char path[PATH_MAX];
 
@@ -94,9 +94,8 @@ START_TEST(test_named)
 	gitdir_done(&gd);
 	ck_assert(!gitdir_at(&gd, "../wt/a", &why));
 }
-END_TEST
 
-START_TEST(test_none)
+TEST(test_none)
 {
 	enter("empty/x");
 	/* TMPDIR may be on a separate file system. */
@@ -112,10 +111,9 @@ START_TEST(test_none)
 	enter("wt/a");
 	ck_assert(!gitdir_find(&gd, NULL, &why));
 }
-END_TEST
 
 /* The search ends at any .git file with an invalid target. */
-START_TEST(test_bad_gitfile)
+TEST(test_bad_gitfile)
 {
 	static const struct {
 		const char *content, *why;
@@ -139,11 +137,10 @@ START_TEST(test_bad_gitfile)
 		ck_assert(!gitdir_at(&gd, ".", &why));
 	}
 }
-END_TEST
 
 /* A member of the group may put any file in the place of a file that leads to
  * the repository. The search ends at once. */
-START_TEST(test_hostile_files)
+TEST(test_hostile_files, .times = 5)
 {
 	static const char *const files[] = { "HEAD", "commondir", "../.git" };
 	static const char *const makes[] = { "mkfifo %s", "ln -s /dev/zero %s",
@@ -166,9 +163,8 @@ START_TEST(test_hostile_files)
 		gitdir_done(&gd);
 	}
 }
-END_TEST
 
-START_TEST(test_ceiling)
+TEST(test_ceiling)
 {
 	char dir[PATH_MAX];
 
@@ -181,11 +177,10 @@ START_TEST(test_ceiling)
 	ck_assert(gitdir_find(&gd, NULL, &why));
 	unsetenv("GIT_CEILING_DIRECTORIES");
 }
-END_TEST
 
 /* ---- configuration ---- */
 
-START_TEST(test_config)
+TEST(test_config)
 {
 	struct gitconfig config = { 0 };
 	const char *key, *value;
@@ -213,9 +208,8 @@ START_TEST(test_config)
 	ck_assert_uint_eq(nr, 2);
 	gitconfig_done(&config);
 }
-END_TEST
 
-START_TEST(test_booleans)
+TEST(test_booleans, .times = 12)
 {
 	static const struct {
 		const char *value;
@@ -232,10 +226,9 @@ START_TEST(test_booleans)
 	    values[_i].is);
 	gitconfig_done(&config);
 }
-END_TEST
 
 /* git fails on these values. */
-START_TEST(test_no_booleans)
+TEST(test_no_booleans, .times = 5, .exit = 128)
 {
 	static const char *const values[] = { "nonsense", "1x", "k", "1kk",
 		"always" };
@@ -244,24 +237,4 @@ START_TEST(test_no_booleans)
 	text_addf(&config.list, "a.b\n%s", values[_i]);
 	text_addc(&config.list, '\0');
 	gitconfig_bool(&config, "a.b", false);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_gitdir");
-	TCase *tc = tcase_create("gitdir");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, test_as_git_finds_it, 0, 11);
-	tcase_add_test(tc, test_named);
-	tcase_add_test(tc, test_none);
-	tcase_add_test(tc, test_bad_gitfile);
-	tcase_add_loop_test(tc, test_hostile_files, 0, 5);
-	tcase_add_test(tc, test_ceiling);
-	tcase_add_test(tc, test_config);
-	tcase_add_loop_test(tc, test_booleans, 0, 12);
-	tcase_add_loop_exit_test(tc, test_no_booleans, 128, 0, 5);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -4,7 +4,6 @@
  */
 #include "client/git/gitversion.h"
 
-#include <check.h>
 #include <stdlib.h>
 
 #include "proto/lib/cli.h"
@@ -20,7 +19,9 @@ static void git_says(const char *words)
 	free(script);
 }
 
-START_TEST(test_before)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown);
+
+TEST(test_before)
 {
 	static const struct {
 		const char *words;
@@ -50,16 +51,4 @@ START_TEST(test_before)
 		free(path);
 		free(both);
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_gitversion");
-	TCase *tc = tcase_create("gitversion");
-
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_test(tc, test_before);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -4,7 +4,6 @@
  * every ref in input order. The hook submits no ref that a rule refuses. It
  * leaves work to git that refd cannot do, but never after a submit.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +47,9 @@ static void takes_all(struct fake *f)
 	refd_request_done(&got);
 }
 
-START_TEST(test_one_transaction)
+CASE(.setup = hook_setup, .teardown = hook_teardown, .seconds = 60);
+
+TEST(test_one_transaction)
 {
 	tmp_run("cd repo.git && echo " A " refs/heads/a >packed-refs");
 	hook_serve(takes_all);
@@ -58,41 +59,11 @@ START_TEST(test_one_transaction)
 	hook_put(A " " B " refs/heads/b");
 	hook_expect("ok refs/heads/c\nok refs/heads/a\nok refs/heads/b\n");
 }
-END_TEST
 
-static void answer_each(struct fake *f, const enum refd_status *status,
-    enum refd_outcome outcome)
-{
-	struct refd_request got;
-	struct refd_result results[8] = { 0 };
-	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
-		.results = results,
-		.outcome = outcome };
-	size_t i;
-
-	fake_serve(f);
-	fake_read(f, &got);
-	for (i = 0; i < got.nr_updates; i++) {
-		results[i].name = got.updates[i].name;
-		results[i].status = status[i];
-	}
-	ans.request_id = got.request_id;
-	ans.txid = got.txid;
-	ans.nr_results = ans.nr_updates = got.nr_updates;
-	fake_answer(f, &ans);
-	refd_request_done(&got);
-}
-
-static void takes_some(struct fake *f)
-{
-	static const enum refd_status each[] = { REFD_CONFLICT, REFD_OK,
-		REFD_NOSPACE };
-
-	answer_each(f, each, REFD_PARTIAL);
-}
+FAKE_SCRIPT(takes_some, "serve transaction=[conflict,ok,nospace]");
 
 /* The ref with a bad name is not submitted, and keeps its place. */
-START_TEST(test_some_fail)
+TEST(test_some_fail)
 {
 	hook_serve(takes_some);
 	hook_begin(false);
@@ -105,16 +76,10 @@ START_TEST(test_some_fail)
 		    "ok refs/heads/a\n"
 		    "ng refs/heads/b failed to update ref\n");
 }
-END_TEST
 
-static void rejects_all(struct fake *f)
-{
-	static const enum refd_status each[] = { REFD_ABORTED, REFD_EXISTS };
+FAKE_SCRIPT(rejects_all, "serve transaction=[aborted,exists]");
 
-	answer_each(f, each, REFD_REJECTED);
-}
-
-START_TEST(test_atomic)
+TEST(test_atomic)
 {
 	hook_serve(rejects_all);
 	hook_begin(true);
@@ -123,20 +88,14 @@ START_TEST(test_atomic)
 	hook_expect("ng refs/heads/a atomic transaction failed\n"
 		    "ng refs/heads/b atomic transaction failed\n");
 }
-END_TEST
 
 /* ---- after submission ---- */
 
-static void knows_half(struct fake *f)
-{
-	static const enum refd_status each[] = { REFD_OK, REFD_UNKNOWN };
-
-	answer_each(f, each, REFD_OUTCOME_UNKNOWN);
-}
+FAKE_SCRIPT(knows_half, "serve transaction=[ok,unknown]");
 
 /* The pusher asks the daemon that got the transaction: it may not be the one
  * that the configuration of the current directory names. */
-START_TEST(test_unknown)
+TEST(test_unknown)
 {
 	char *got, *command;
 
@@ -154,22 +113,10 @@ START_TEST(test_unknown)
 	free(command);
 	free(got);
 }
-END_TEST
 
-static void forgets(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(forgets, "serve transaction serve query=expired");
 
-	fake_serve(f);
-	fake_read(f, &got);
-	refd_request_done(&got);
-	fake_serve(f);
-	fake_read(f, &got);
-	fake_answer_kind(f, &got, REFD_ANSWER_EXPIRED);
-	refd_request_done(&got);
-}
-
-START_TEST(test_lost)
+TEST(test_lost)
 {
 	char *got;
 
@@ -181,17 +128,11 @@ START_TEST(test_lost)
 	ck_assert_ptr_null(strstr(got, "fall-through"));
 	free(got);
 }
-END_TEST
 
 /* Not even after "unsupported", if some updates were done. */
-static void does_half(struct fake *f)
-{
-	static const enum refd_status each[] = { REFD_OK, REFD_UNSUPPORTED };
+FAKE_SCRIPT(does_half, "serve transaction=[ok,unsupported]");
 
-	answer_each(f, each, REFD_PARTIAL);
-}
-
-START_TEST(test_half_unsupported)
+TEST(test_half_unsupported)
 {
 	char *got;
 
@@ -203,14 +144,8 @@ START_TEST(test_half_unsupported)
 	ck_assert_ptr_null(strstr(got, "fall-through"));
 	free(got);
 }
-END_TEST
 
-static void supports_none(struct fake *f)
-{
-	static const enum refd_status each[] = { REFD_UNSUPPORTED };
-
-	answer_each(f, each, REFD_REJECTED);
-}
+FAKE_SCRIPT(supports_none, "serve transaction=[unsupported]");
 
 static void refuse_with(struct fake *f, enum refd_status status)
 {
@@ -232,7 +167,7 @@ static void denies(struct fake *f)
 	refuse_with(f, REFD_DENIED);
 }
 
-START_TEST(test_refused)
+TEST(test_refused, .times = 4)
 {
 	static const struct {
 		void (*script)(struct fake *f);
@@ -254,7 +189,6 @@ START_TEST(test_refused)
 	hook_put(Z " " A " refs/heads/a");
 	hook_expect(cases[_i].report);
 }
-END_TEST
 
 static void supports_no_session(struct fake *f)
 {
@@ -271,7 +205,7 @@ static void supports_no_session(struct fake *f)
 /* With a hook, deletions are a batch of their own. If the rules refuse all of
  * it, nothing was sent yet: the next batch is still the first for the daemon,
  * and git may still take the push. */
-START_TEST(test_first_batch_refused)
+TEST(test_first_batch_refused)
 {
 	tmp_run("cd repo.git && git config receive.denyDeletes true && "
 		"echo " A " refs/heads/b >packed-refs && "
@@ -283,7 +217,6 @@ START_TEST(test_first_batch_refused)
 	hook_put(Z " " A " refs/heads/a");
 	hook_expect("ok refs/heads/b\noption fall-through\n" FALLS);
 }
-END_TEST
 
 /* The daemon takes one update, so neither update is submitted. */
 static void takes_little(struct fake *f)
@@ -304,7 +237,7 @@ static void takes_little(struct fake *f)
 	fake_expect(f, recv(f->conn, &c, 1, 0) == 0, "something was sent");
 }
 
-START_TEST(test_too_large)
+TEST(test_too_large)
 {
 	hook_serve(takes_little);
 	hook_begin(false);
@@ -312,19 +245,12 @@ START_TEST(test_too_large)
 	hook_put(Z " " A " refs/heads/b");
 	hook_expect(FALLS "ok refs/heads/b\noption fall-through\n");
 }
-END_TEST
 
 /* ---- never submitted ---- */
 
-static void never_asked(struct fake *f)
-{
-	char c;
+FAKE_SCRIPT(never_asked, "serve end");
 
-	fake_serve(f);
-	fake_expect(f, recv(f->conn, &c, 1, 0) == 0, "something was sent");
-}
-
-START_TEST(test_nothing_applied)
+TEST(test_nothing_applied, .times = 4)
 {
 	static const char twice[] = "ng refs/heads/a failed to update refs\n"
 				    "ng refs/heads/b failed to update refs\n"
@@ -357,7 +283,6 @@ START_TEST(test_nothing_applied)
 		break;
 	}
 }
-END_TEST
 
 static void takes_the_one(struct fake *f)
 {
@@ -373,7 +298,7 @@ static void takes_the_one(struct fake *f)
 }
 
 /* No report can carry such a name, and receive-pack calls the ref failed. */
-START_TEST(test_unreportable)
+TEST(test_unreportable)
 {
 	hook_serve(takes_the_one);
 	hook_begin(false);
@@ -381,7 +306,6 @@ START_TEST(test_unreportable)
 	hook_put(Z " " A " refs/heads/b\nok refs/heads/c");
 	hook_expect("ok refs/heads/a\n");
 }
-END_TEST
 
 static void takes_below(struct fake *f)
 {
@@ -401,7 +325,7 @@ static void takes_below(struct fake *f)
 	refd_request_done(&got);
 }
 
-START_TEST(test_namespace)
+TEST(test_namespace)
 {
 	setenv("GIT_NAMESPACE", "t", 1);
 	tmp_run("cd repo.git && git update-ref "
@@ -415,17 +339,15 @@ START_TEST(test_namespace)
 	hook_expect("ok refs/heads/a\nok refs/heads/b\n");
 	unsetenv("GIT_NAMESPACE");
 }
-END_TEST
 
-START_TEST(test_away)
+TEST(test_away)
 {
 	hook_begin(false);
 	hook_put(Z " " A " refs/heads/a");
 	hook_expect(FALLS);
 }
-END_TEST
 
-START_TEST(test_native)
+TEST(test_native)
 {
 	tmp_run("git -C repo.git config refd.fallback refuse");
 	setenv("GIT_SHALLOW_FILE", "", 1);
@@ -433,22 +355,12 @@ START_TEST(test_native)
 	hook_put(Z " " A " refs/heads/a");
 	hook_expect(FALLS);
 }
-END_TEST
 
-static void cannot_start(struct fake *f)
-{
-	fake_turn_away(f, REFD_IO);
-}
+FAKE_SCRIPT(cannot_start, "away=io");
 
-static void denied(struct fake *f)
-{
-	fake_turn_away(f, REFD_DENIED);
-}
+FAKE_SCRIPT(denied, "away=denied");
 
-static void only_greets(struct fake *f)
-{
-	fake_serve(f);
-}
+FAKE_SCRIPT(only_greets, "serve");
 
 /* Answers each question for the status. */
 static void says_awaiting(struct fake *f, char *nr)
@@ -497,7 +409,7 @@ static void recovers(struct fake *f)
 /* Git may do what refd cannot if a daemon serves and no update waits there. The
  * daemon says so itself if the marker is missing. Before, git would compare
  * with values that are not redone yet. */
-START_TEST(test_native_before_recovery)
+TEST(test_native_before_recovery, .times = 7)
 {
 	static const struct {
 		void (*script)(struct fake *f);
@@ -527,9 +439,8 @@ START_TEST(test_native_before_recovery)
 	ck_assert_msg(strstr(got, cases[_i].report) != NULL, "%s", got);
 	free(got);
 }
-END_TEST
 
-START_TEST(test_told_to_refuse)
+TEST(test_told_to_refuse)
 {
 	tmp_run("git -C repo.git config refd.fallback refuse");
 	hook_begin(false);
@@ -539,32 +450,4 @@ START_TEST(test_told_to_refuse)
 	    "away: cannot connect to /nowhere/refd.sock: No such file or "
 	    "directory; start the daemon: refd daemon --socket "
 	    "/nowhere/refd.sock (refd.fallback=git would let git do it)\n");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_hook");
-	TCase *tc = tcase_create("hook");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, hook_setup, hook_teardown);
-	tcase_add_test(tc, test_one_transaction);
-	tcase_add_test(tc, test_some_fail);
-	tcase_add_test(tc, test_atomic);
-	tcase_add_test(tc, test_unknown);
-	tcase_add_test(tc, test_lost);
-	tcase_add_test(tc, test_half_unsupported);
-	tcase_add_test(tc, test_first_batch_refused);
-	tcase_add_test(tc, test_too_large);
-	tcase_add_loop_test(tc, test_refused, 0, 4);
-	tcase_add_loop_test(tc, test_nothing_applied, 0, 4);
-	tcase_add_test(tc, test_unreportable);
-	tcase_add_test(tc, test_namespace);
-	tcase_add_test(tc, test_away);
-	tcase_add_test(tc, test_native);
-	tcase_add_loop_test(tc, test_native_before_recovery, 0, 7);
-	tcase_add_test(tc, test_told_to_refuse);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

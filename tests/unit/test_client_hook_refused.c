@@ -4,7 +4,6 @@
  * again. A push with a name too long for refd is left to git. Of git's own
  * transactions the gate passes over such names in all phases, and says so.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,9 +33,11 @@ static void turns_away(struct fake *f)
 	turn_away(f, REFD_DENIED);
 }
 
+CASE(.setup = hook_setup, .teardown = hook_teardown, .seconds = 60);
+
 /* A denial is no absence, although git would be permitted during an absence.
  * The order of the denial and of the check of names is not defined. */
-START_TEST(test_turned_away)
+TEST(test_turned_away)
 {
 	char *got;
 
@@ -53,17 +54,15 @@ START_TEST(test_turned_away)
 	ck_assert_ptr_null(strstr(got, "fall-through"));
 	free(got);
 }
-END_TEST
 
 /* No daemon ever served the repository, so the set-up is wrong. */
-START_TEST(test_turned_away_untouched)
+TEST(test_turned_away_untouched)
 {
 	hook_serve(turns_away);
 	hook_begin(false);
 	hook_put(Z " " A " refs/heads/a");
 	hook_expect("ok refs/heads/a\noption fall-through\n");
 }
-END_TEST
 
 static void is_full_once(struct fake *f)
 {
@@ -81,14 +80,13 @@ static void is_full_once(struct fake *f)
 	refd_request_done(&got);
 }
 
-START_TEST(test_full_once)
+TEST(test_full_once)
 {
 	hook_serve(is_full_once);
 	hook_begin(false);
 	hook_put(Z " " A " refs/heads/a");
 	hook_expect("ok refs/heads/a\n");
 }
-END_TEST
 
 /* Makes a name that would make the daemon refuse the whole request. */
 static char *long_name(size_t len, size_t component)
@@ -123,7 +121,7 @@ static char *too_long_name(int i)
 }
 
 /* git may accept such names, so the hook leaves them to git. */
-START_TEST(test_long_names)
+TEST(test_long_names, .times = 2)
 {
 	char *fits = long_name(REFD_REFNAME_MAX, 200);
 	char *too_long = too_long_name(_i);
@@ -140,7 +138,6 @@ START_TEST(test_long_names)
 	free(fits);
 	free(too_long);
 }
-END_TEST
 
 /* ---- the gate ---- */
 
@@ -194,7 +191,7 @@ static void sees_a(struct fake *f)
 	refd_request_done(&committed);
 }
 
-START_TEST(test_gate_records_the_rest)
+TEST(test_gate_records_the_rest, .times = 2)
 {
 	char *too_long = too_long_name(_i);
 	char *lines =
@@ -212,10 +209,9 @@ START_TEST(test_gate_records_the_rest)
 	free(lines);
 	free(too_long);
 }
-END_TEST
 
 /* Also as a target. */
-START_TEST(test_gate_of_long_names)
+TEST(test_gate_of_long_names, .times = 2)
 {
 	char *too_long = too_long_name(_i);
 	char *lines = xasprintf(Z " " A " %s\n" Z " ref:%s refs/heads/s\n",
@@ -231,7 +227,6 @@ START_TEST(test_gate_of_long_names)
 	free(lines);
 	free(too_long);
 }
-END_TEST
 
 static void forgets_a(struct fake *f)
 {
@@ -243,7 +238,7 @@ static void forgets_a(struct fake *f)
 }
 
 /* The rest is a deletion, of which git tells twice. */
-START_TEST(test_gate_forgets_the_rest)
+TEST(test_gate_forgets_the_rest, .times = 2)
 {
 	char *too_long = too_long_name(_i);
 	char *lines =
@@ -256,23 +251,4 @@ START_TEST(test_gate_forgets_the_rest)
 	text_done(&said);
 	free(lines);
 	free(too_long);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_hook_refused");
-	TCase *tc = tcase_create("hook");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, hook_setup, hook_teardown);
-	tcase_add_test(tc, test_turned_away);
-	tcase_add_test(tc, test_turned_away_untouched);
-	tcase_add_test(tc, test_full_once);
-	tcase_add_loop_test(tc, test_long_names, 0, 2);
-	tcase_add_loop_test(tc, test_gate_records_the_rest, 0, 2);
-	tcase_add_loop_test(tc, test_gate_of_long_names, 0, 2);
-	tcase_add_loop_test(tc, test_gate_forgets_the_rest, 0, 2);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -4,7 +4,6 @@
  * environment, configuration and password file. A date in git's special forms
  * is left to git.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +36,9 @@ static void check_against_git(void)
 	gitconfig_done(&config);
 }
 
-START_TEST(test_sources)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown);
+
+TEST(test_sources, .times = 15)
 {
 	static const struct {
 		const char *name, *mail, *email, *config;
@@ -71,10 +72,9 @@ START_TEST(test_sources)
 	tmp_put(".gitconfig", cases[_i].config);
 	check_against_git();
 }
-END_TEST
 
 /* "git var" refuses an empty name; a reflog gets the account's name. */
-START_TEST(test_empty_name)
+TEST(test_empty_name)
 {
 	struct gitconfig config = { 0 };
 	char *ours, *account = tmp_output("id -un");
@@ -92,9 +92,8 @@ START_TEST(test_empty_name)
 	free(account);
 	gitconfig_done(&config);
 }
-END_TEST
 
-START_TEST(test_dates)
+TEST(test_dates, .times = 13)
 {
 	static const char *const dates[] = {
 		"1700000000 +0000",
@@ -118,9 +117,8 @@ START_TEST(test_dates)
 	put("GIT_COMMITTER_DATE", dates[_i]);
 	check_against_git();
 }
-END_TEST
 
-START_TEST(test_left_to_git)
+TEST(test_left_to_git, .times = 12)
 {
 	static const char *const dates[] = { "yesterday", "1700000000", "@5",
 		"2005-04-07", "12 +0000", "2005-02-30T00:00:00Z",
@@ -132,9 +130,8 @@ START_TEST(test_left_to_git)
 	ck_assert_int_eq(date.secs, 1);
 	ck_assert_int_eq(date.zone, 2);
 }
-END_TEST
 
-START_TEST(test_now)
+TEST(test_now)
 {
 	struct gitconfig config = { 0 };
 	char *ours;
@@ -149,20 +146,4 @@ START_TEST(test_now)
 	free(ours);
 	put("GIT_COMMITTER_DATE", "yesterday");
 	ck_assert_ptr_null(identity_committer(&config));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_identity");
-	TCase *tc = tcase_create("identity");
-
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_loop_test(tc, test_sources, 0, 15);
-	tcase_add_test(tc, test_empty_name);
-	tcase_add_loop_test(tc, test_dates, 0, 13);
-	tcase_add_loop_test(tc, test_left_to_git, 0, 12);
-	tcase_add_test(tc, test_now);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

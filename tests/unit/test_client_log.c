@@ -5,7 +5,6 @@
  * a line of seven fields, with full values; no control character is printed;
  * the command below a change brings the old value back.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +79,9 @@ static const char *print(const struct refd_change *list, size_t nr)
 
 /* ---- who ---- */
 
-START_TEST(an_account)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(an_account)
 {
 	ck_assert_str_eq(who(), "root");
 	record.uid = NOBODY;
@@ -88,16 +89,14 @@ START_TEST(an_account)
 	record.uid = 0;
 	ck_assert_str_eq(who(), "root");
 }
-END_TEST
 
-START_TEST(the_address_of_a_shared_account)
+TEST(the_address_of_a_shared_account)
 {
 	be("SSH_CONNECTION", "192.0.2.7 50000 192.0.2.9 22");
 	ck_assert_str_eq(who(), "root from 192.0.2.7");
 }
-END_TEST
 
-START_TEST(a_person_follows_the_account)
+TEST(a_person_follows_the_account)
 {
 	be("GL_ID", "key-7");
 	ck_assert_str_eq(who(), "root (key-7)");
@@ -110,9 +109,8 @@ START_TEST(a_person_follows_the_account)
 	record.identities[1].value = "root";
 	ck_assert_str_eq(who(), "root");
 }
-END_TEST
 
-START_TEST(a_person_of_each_server)
+TEST(a_person_of_each_server, .times = 5)
 {
 	static const char *const names[] = { "GITEA_PUSHER_NAME",
 		"GOGS_AUTH_USER_NAME", "REMOTE_USER", "SOFT_SERVE_USERNAME",
@@ -121,23 +119,20 @@ START_TEST(a_person_of_each_server)
 	be(names[_i], "carol");
 	ck_assert_str_eq(who(), "root (carol)");
 }
-END_TEST
 
-START_TEST(a_forged_name)
+TEST(a_forged_name)
 {
 	record.uid = NOBODY;
 	be("GL_USER", "root (alice)\033[A\tx");
 	ck_assert_str_eq(who(), "uid=3999999999 (root (alice)?[A x)");
 }
-END_TEST
 
 /* Anybody can set the committer. */
-START_TEST(the_committer_is_nobody)
+TEST(the_committer_is_nobody)
 {
 	record.committer = "Ada <ada@example.com> 0 +0000";
 	ck_assert_str_eq(who(), "root");
 }
-END_TEST
 
 /* ---- times ---- */
 
@@ -155,16 +150,15 @@ static const struct {
 	{ 800 * 86400, "2 years, 2 months ago" },
 	{ 4000 * UINT64_C(86400), "11 years ago" } };
 
-START_TEST(relative_times)
+TEST(relative_times, .times = sizeof(ages) / sizeof(ages[0]))
 {
 	char buf[64];
 
 	ck_assert_str_eq(when_relative(NOW - ages[_i].age * SECOND, NOW, buf),
 	    ages[_i].text);
 }
-END_TEST
 
-START_TEST(the_future_and_utc)
+TEST(the_future_and_utc)
 {
 	char buf[64];
 
@@ -173,7 +167,6 @@ START_TEST(the_future_and_utc)
 	ck_assert_str_eq(time_text_utc(UINT64_C(1785585600042), buf),
 	    "2026-08-01T12:00:00.042Z");
 }
-END_TEST
 
 /* ---- a pipe ---- */
 
@@ -182,7 +175,7 @@ END_TEST
 #define AT                                                                     \
 	"2024-10-03T23:57:00.000Z\t4711.1\troot\t/srv/git/a.git\trefs/heads/x\t"
 
-START_TEST(outcomes)
+TEST(outcomes, .times = 2)
 {
 	lines.has_repo = _i; /* only for tables */
 	ck_assert_str_eq(print(&change, 1),
@@ -200,9 +193,8 @@ START_TEST(outcomes)
 	record.message = NULL;
 	ck_assert_str_eq(print(&change, 1), AT "symbolic: refs/heads/y\t\n");
 }
-END_TEST
 
-START_TEST(failures)
+TEST(failures)
 {
 	change.status = REFD_STALE;
 	ck_assert_str_eq(print(&change, 1),
@@ -212,9 +204,8 @@ START_TEST(failures)
 	record.voids = 4700;
 	ck_assert_str_eq(print(&change, 1), AT "took back 4700\tbe quick\n");
 }
-END_TEST
 
-START_TEST(a_line_stays_a_line)
+TEST(a_line_stays_a_line)
 {
 	const char *line, *s;
 	int tabs = 0;
@@ -231,7 +222,6 @@ START_TEST(a_line_stays_a_line)
 	ck_assert_ptr_null(strpbrk(line, "\033\xff\x9b"));
 	ck_assert_ptr_nonnull(strstr(line, "\trefs/heads/??[2J\t"));
 }
-END_TEST
 
 /* ---- a table ---- */
 
@@ -246,7 +236,7 @@ static size_t longest_line(const char *s)
 	return longest;
 }
 
-START_TEST(a_table)
+TEST(a_table)
 {
 	lines.is_table = true;
 	lines.is_relative = true;
@@ -261,9 +251,8 @@ START_TEST(a_table)
 	    "3 minutes ago   4711 root /srv/git/a.git refs/heads/x "
 	    "deleted 1212121\n");
 }
-END_TEST
 
-START_TEST(one_repository_is_not_repeated)
+TEST(one_repository_is_not_repeated)
 {
 	lines.is_table = true;
 	lines.has_repo = false;
@@ -272,16 +261,14 @@ START_TEST(one_repository_is_not_repeated)
 	    "2024-10-03T23:57:00.000Z   4711 root refs/heads/x "
 	    "1212121..3434343: push\n");
 }
-END_TEST
 
-START_TEST(nothing_is_no_table)
+TEST(nothing_is_no_table)
 {
 	lines.is_table = true;
 	ck_assert_ptr_null(print(NULL, 0));
 }
-END_TEST
 
-START_TEST(long_names_are_cut)
+TEST(long_names_are_cut)
 {
 	struct refd_change list[2];
 	const char *table;
@@ -303,25 +290,22 @@ START_TEST(long_names_are_cut)
 	/* The rows of the next answer have the same columns. */
 	ck_assert_uint_eq(longest_line(print(&change, 1)), 80);
 }
-END_TEST
 
-START_TEST(a_wide_terminal_cuts_nothing)
+TEST(a_wide_terminal_cuts_nothing)
 {
 	lines.is_table = true;
 	lines.columns.width = 300;
 	record.message = "a message that is longer than any terminal is wide";
 	ck_assert_ptr_nonnull(strstr(print(&change, 1), "is wide\n"));
 }
-END_TEST
 
-START_TEST(the_width_of_the_terminal)
+TEST(the_width_of_the_terminal)
 {
 	setenv("COLUMNS", "132", 1);
 	ck_assert_uint_eq(columns_of_terminal(), 132);
 	setenv("COLUMNS", "20", 1);
 	ck_assert_uint_eq(columns_of_terminal(), 80);
 }
-END_TEST
 
 /* ---- -v ---- */
 
@@ -334,7 +318,7 @@ static const char *undo(void)
 	return line ? line + 10 : "";
 }
 
-START_TEST(how_to_undo)
+TEST(how_to_undo)
 {
 	ck_assert_str_eq(undo(),
 	    "refd restore --repo /srv/git/a.git "
@@ -346,9 +330,8 @@ START_TEST(how_to_undo)
 	    "refd restore --repo '/srv/it'\\''s a.git' "
 	    "--ref 'refs/heads/$(x)' --at 4710\n");
 }
-END_TEST
 
-START_TEST(nothing_to_undo)
+TEST(nothing_to_undo)
 {
 	change.name = "HEAD";
 	ck_assert_str_eq(undo(), "");
@@ -363,9 +346,8 @@ START_TEST(nothing_to_undo)
 	change.old_oid = value(0);
 	ck_assert_str_eq(undo(), "");
 }
-END_TEST
 
-START_TEST(all_facts)
+TEST(all_facts, .times = 2)
 {
 	record.committer = "Ada <ada@\033> 0 +0000";
 	record.pid = 42;
@@ -383,36 +365,4 @@ START_TEST(all_facts)
 	change.status = REFD_STALE;
 	ck_assert_ptr_nonnull(strstr(print(&change, 1),
 	    "\n    reason: is at a different value\n"));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client log");
-	TCase *tc = tcase_create("log");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, an_account);
-	tcase_add_test(tc, the_address_of_a_shared_account);
-	tcase_add_test(tc, a_person_follows_the_account);
-	tcase_add_loop_test(tc, a_person_of_each_server, 0, 5);
-	tcase_add_test(tc, a_forged_name);
-	tcase_add_test(tc, the_committer_is_nobody);
-	tcase_add_loop_test(tc, relative_times, 0,
-	    (int)(sizeof(ages) / sizeof(ages[0])));
-	tcase_add_test(tc, the_future_and_utc);
-	tcase_add_loop_test(tc, outcomes, 0, 2);
-	tcase_add_test(tc, failures);
-	tcase_add_test(tc, a_line_stays_a_line);
-	tcase_add_test(tc, a_table);
-	tcase_add_test(tc, one_repository_is_not_repeated);
-	tcase_add_test(tc, nothing_is_no_table);
-	tcase_add_test(tc, long_names_are_cut);
-	tcase_add_test(tc, a_wide_terminal_cuts_nothing);
-	tcase_add_test(tc, the_width_of_the_terminal);
-	tcase_add_test(tc, how_to_undo);
-	tcase_add_test(tc, nothing_to_undo);
-	tcase_add_loop_test(tc, all_facts, 0, 2);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -5,7 +5,6 @@
  * the repository. No other file at the marker's path blocks the client or fills
  * its memory.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +68,9 @@ static bool may_bypass(bool in_memory, const char *content)
 	return connect_may_bypass(connect_sock, &connect_gd);
 }
 
-START_TEST(test_never_served)
+CASE(.setup = setup, .teardown = connect_teardown);
+
+TEST(test_never_served)
 {
 	/* Nothing there could await replay. */
 	ck_assert(connect_may_bypass(connect_sock, &connect_gd));
@@ -78,20 +79,18 @@ START_TEST(test_never_served)
 	tmp_put("repo/refd/id", "x");
 	ck_assert(!connect_may_bypass(connect_sock, &connect_gd));
 }
-END_TEST
 
 /* A container may show another boot id than the daemon wrote. */
-START_TEST(test_in_memory)
+TEST(test_in_memory)
 {
 	tmp_put("repo/refd/id", "x");
 	ck_assert(may_bypass(true, "00000000-another-boot\n"));
 	ck_assert(!may_bypass(true, "00000000-half-of-a"));
 	ck_assert(!may_bypass(true, ""));
 }
-END_TEST
 
 /* This marker outlives a power loss. */
-START_TEST(test_on_disk)
+TEST(test_on_disk)
 {
 	char content[128];
 
@@ -110,10 +109,9 @@ START_TEST(test_on_disk)
 	ck_assert(!may_bypass(false, boot));
 	ck_assert(!may_bypass(false, ""));
 }
-END_TEST
 
 /* Recovery is done, but not of all repositories. */
-START_TEST(test_lists)
+TEST(test_lists, .times = 2)
 {
 	char one[128], two[256], path[700];
 
@@ -137,10 +135,9 @@ START_TEST(test_lists)
 	ck_assert(!may_bypass(_i, one));
 	ck_assert(!may_bypass(_i, two));
 }
-END_TEST
 
 /* In the last case, the FIFO has a silent writer. */
-START_TEST(test_fifo)
+TEST(test_fifo)
 {
 	char path[700];
 	int writer;
@@ -154,9 +151,8 @@ START_TEST(test_fifo)
 	ck_assert(!connect_may_bypass(connect_sock, &connect_gd));
 	close(writer);
 }
-END_TEST
 
-START_TEST(test_endless)
+TEST(test_endless)
 {
 	char target[64];
 	int fd = memfd_create("marker", MFD_CLOEXEC);
@@ -170,21 +166,4 @@ START_TEST(test_endless)
 	ck_assert_int_eq(ftruncate(fd, 32 << 20), 0);
 	ck_assert(!connect_may_bypass(connect_sock, &connect_gd));
 	close(fd);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_marker");
-	TCase *tc = tcase_create("marker");
-
-	tcase_add_checked_fixture(tc, setup, connect_teardown);
-	tcase_add_test(tc, test_never_served);
-	tcase_add_test(tc, test_in_memory);
-	tcase_add_test(tc, test_on_disk);
-	tcase_add_loop_test(tc, test_lists, 0, 2);
-	tcase_add_test(tc, test_fifo);
-	tcase_add_test(tc, test_endless);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -11,7 +11,6 @@
  * Allocations of the server's thread do not count. Under a sanitizer nothing
  * fails here (failing_malloc.h).
  */
-#include <check.h>
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -225,7 +224,9 @@ static bool run_once(long at)
 	return was_hit;
 }
 
-START_TEST(each_allocation_fails)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown, .seconds = 60);
+
+TEST(each_allocation_fails)
 {
 	long n = 0;
 
@@ -233,7 +234,6 @@ START_TEST(each_allocation_fails)
 		n++;
 	ck_assert(!CAN_FAIL || n > 5);
 }
-END_TEST
 
 /* Whole, or unknown with the id. */
 static bool is_honest(const struct refd_answer *ans)
@@ -277,7 +277,7 @@ static bool run_without(long at)
 	return was_hit;
 }
 
-START_TEST(no_memory_hides_an_outcome)
+TEST(no_memory_hides_an_outcome)
 {
 	long n = 0;
 
@@ -285,7 +285,6 @@ START_TEST(no_memory_hides_an_outcome)
 		n++;
 	ck_assert(!CAN_FAIL || n > 2);
 }
-END_TEST
 
 static sem_t may_answer;
 
@@ -317,7 +316,7 @@ static void puts_one_off(struct fake *f)
 
 /* The time to send the second request again comes while its caller waits for
  * the first, which the daemon has. */
-START_TEST(no_memory_for_one_ends_no_other)
+TEST(no_memory_for_one_ends_no_other)
 {
 	struct refd_answer ans;
 	struct fake fake;
@@ -355,7 +354,6 @@ START_TEST(no_memory_for_one_ends_no_other)
 	fake_stop(&fake);
 	sem_destroy(&may_answer);
 }
-END_TEST
 
 static void puts_off_beside_a_commit(struct fake *f)
 {
@@ -379,7 +377,7 @@ static void puts_off_beside_a_commit(struct fake *f)
 
 /* The session cannot be sent again, and then the connection is lost, so the
  * library asks for its outcome. */
-START_TEST(no_memory_hides_the_commit_beside)
+TEST(no_memory_hides_the_commit_beside)
 {
 	struct refd_request commit;
 	struct refd_answer ans;
@@ -424,20 +422,4 @@ START_TEST(no_memory_hides_the_commit_beside)
 	refd_free(r);
 	fake_stop(&fake);
 	sem_destroy(&may_answer);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("client, out of memory");
-	TCase *tc = tcase_create("out of memory");
-
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, each_allocation_fails);
-	tcase_add_test(tc, no_memory_hides_an_outcome);
-	tcase_add_test(tc, no_memory_for_one_ends_no_other);
-	tcase_add_test(tc, no_memory_hides_the_commit_beside);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

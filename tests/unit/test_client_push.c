@@ -5,7 +5,6 @@
  * Verdicts come in input order on one line each. Verdicts of a further hook are
  * copied.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +74,9 @@ static void expect_out(const char *bytes, size_t len)
 
 /* ---- the greeting ---- */
 
-START_TEST(test_versions)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(test_versions, .times = 9)
 {
 	static const struct {
 		const char *packet;
@@ -101,9 +102,8 @@ START_TEST(test_versions)
 	ck_assert_int_eq(push.has_options, cases[_i].options);
 	ck_assert_int_eq(why == NULL, cases[_i].ok);
 }
-END_TEST
 
-START_TEST(test_greets)
+TEST(test_greets)
 {
 	push_put_version(false, &buf);
 	expect_out("000dversion=10000", 17);
@@ -111,11 +111,10 @@ START_TEST(test_greets)
 	push_put_version(true, &buf);
 	expect_out("001aversion=1\0push-options0000", 30);
 }
-END_TEST
 
 /* ---- commands ---- */
 
-START_TEST(test_commands)
+TEST(test_commands)
 {
 	char hex[REFD_OID_MAX_HEX + 1];
 
@@ -135,9 +134,8 @@ START_TEST(test_commands)
 	ck_assert(!push.commands[1].unreportable);
 	ck_assert(refd_oid_is_null(&push.commands[1].old_oid));
 }
-END_TEST
 
-START_TEST(test_many)
+TEST(test_many)
 {
 	char line[128];
 	int i;
@@ -152,9 +150,8 @@ START_TEST(test_many)
 	ck_assert_uint_eq(push.nr, 1500);
 	ck_assert_str_eq(push.commands[1499].name, "refs/heads/b1499");
 }
-END_TEST
 
-START_TEST(test_unreportable)
+TEST(test_unreportable)
 {
 	put(Z " " A " refs/heads/a b");
 	put(Z " " A " refs/heads/a\nb");
@@ -176,9 +173,8 @@ START_TEST(test_unreportable)
 	push_put_report(&push, &buf);
 	expect_out("0019ng refs/heads/good no0000", 29);
 }
-END_TEST
 
-START_TEST(test_sha256)
+TEST(test_sha256)
 {
 	char hex[REFD_OID_MAX_HEX + 1];
 
@@ -193,9 +189,8 @@ START_TEST(test_sha256)
 	    A64);
 	ck_assert(refd_oid_is_null(&push.commands[0].new_oid));
 }
-END_TEST
 
-START_TEST(test_two_formats)
+TEST(test_two_formats)
 {
 	put(A64 " " A64 " refs/heads/a");
 	put(A " " A " refs/heads/b");
@@ -204,9 +199,8 @@ START_TEST(test_two_formats)
 	ck_assert(!push_read_commands(&in, &push, &why));
 	ck_assert_str_eq(why, "receive-pack sent a malformed command");
 }
-END_TEST
 
-START_TEST(test_broken_input)
+TEST(test_broken_input, .times = 6)
 {
 	switch (_i) {
 	case 0: /* ends too early */
@@ -234,9 +228,8 @@ START_TEST(test_broken_input)
 	ck_assert(!push_read_commands(&in, &push, &why));
 	ck_assert_ptr_nonnull(why);
 }
-END_TEST
 
-START_TEST(test_no_pkt_line)
+TEST(test_no_pkt_line)
 {
 	int ends[2];
 
@@ -246,7 +239,6 @@ START_TEST(test_no_pkt_line)
 	ck_assert(!push_read_version(&in, &push, &why));
 	close(ends[0]);
 }
-END_TEST
 
 /* ---- the report ---- */
 
@@ -260,7 +252,7 @@ static void read_three(void)
 	ck_assert(push_read_commands(&in, &push, &why));
 }
 
-START_TEST(test_report)
+TEST(test_report)
 {
 	static const char wanted[] = "0013ok refs/heads/c"
 				     "0022ng refs/heads/a two lines: \"x\""
@@ -272,9 +264,8 @@ START_TEST(test_report)
 	push_put_report(&push, &buf);
 	expect_out(wanted, sizeof(wanted) - 1);
 }
-END_TEST
 
-START_TEST(test_fall_through)
+TEST(test_fall_through)
 {
 	static const char wanted[] =
 	    "0013ok refs/heads/c0017option fall-through"
@@ -288,9 +279,8 @@ START_TEST(test_fall_through)
 	push_put_report(&push, &buf);
 	expect_out(wanted, sizeof(wanted) - 1);
 }
-END_TEST
 
-START_TEST(test_refuse_keeps_verdicts)
+TEST(test_refuse_keeps_verdicts)
 {
 	read_three();
 	push.commands[1].ng = strdup("first");
@@ -298,9 +288,8 @@ START_TEST(test_refuse_keeps_verdicts)
 	ck_assert_str_eq(push.commands[0].ng, "later");
 	ck_assert_str_eq(push.commands[1].ng, "first");
 }
-END_TEST
 
-START_TEST(test_long_reason)
+TEST(test_long_reason)
 {
 	char *reason = malloc(REFD_PACKET_MAX + 1);
 	struct pkt pkt;
@@ -314,10 +303,9 @@ START_TEST(test_long_reason)
 	ck_assert_int_eq(pkt_parse(buf.data, buf.len, &pkt), REFD_PACKET_MAX);
 	free(reason);
 }
-END_TEST
 
 /* Packets of a further hook are copied. */
-START_TEST(test_said)
+TEST(test_said)
 {
 	static const char wanted[] =
 	    "0013ok refs/heads/c"
@@ -334,10 +322,9 @@ START_TEST(test_said)
 	push_put_report(&push, &buf);
 	expect_out(wanted, sizeof(wanted) - 1);
 }
-END_TEST
 
 /* As packets, with an empty option and an option with a newline. */
-START_TEST(test_options)
+TEST(test_options)
 {
 	static const char three[] = "0008one\n00040007a\nb0000";
 
@@ -355,9 +342,8 @@ START_TEST(test_options)
 	ck_assert_int_eq(memcmp(push.options.data, three, sizeof(three) - 5),
 	    0);
 }
-END_TEST
 
-START_TEST(test_namespace)
+TEST(test_namespace, .times = 5)
 {
 	static const struct {
 		const char *path, *ref;
@@ -374,31 +360,4 @@ START_TEST(test_namespace)
 	push_set_namespace(&push, cases[_i].path);
 	ck_assert_str_eq(push.commands[0].ref, cases[_i].ref);
 	ck_assert_str_eq(push.commands[0].name, "refs/heads/c");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_push");
-	TCase *tc = tcase_create("push");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, test_versions, 0, 9);
-	tcase_add_test(tc, test_greets);
-	tcase_add_test(tc, test_commands);
-	tcase_add_test(tc, test_many);
-	tcase_add_test(tc, test_unreportable);
-	tcase_add_test(tc, test_sha256);
-	tcase_add_test(tc, test_two_formats);
-	tcase_add_loop_test(tc, test_broken_input, 0, 6);
-	tcase_add_test(tc, test_no_pkt_line);
-	tcase_add_test(tc, test_report);
-	tcase_add_test(tc, test_fall_through);
-	tcase_add_test(tc, test_refuse_keeps_verdicts);
-	tcase_add_test(tc, test_long_reason);
-	tcase_add_test(tc, test_said);
-	tcase_add_test(tc, test_options);
-	tcase_add_loop_test(tc, test_namespace, 0, 5);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

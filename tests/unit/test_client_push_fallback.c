@@ -2,7 +2,6 @@
  * Proves which pushes the hook leaves to git as a whole. Every cause is tested
  * alone, in a bare repository without any other cause.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -66,7 +65,9 @@ static const char *reason(const char *old, const char *new)
 /* From this index on, a cause names its variable. */
 #define NAMED_CAUSES 3
 
-START_TEST(test_causes)
+CASE(.setup = setup, .teardown = teardown, .seconds = 60);
+
+TEST(test_causes, .times = 6)
 {
 	static const struct {
 		const char *shell, *name, *value;
@@ -96,10 +97,9 @@ START_TEST(test_causes)
 	if (_i == 1)
 		ck_assert_ptr_null(reason(Z, A));
 }
-END_TEST
 
 /* Other rules of the repository don't leave the push to git. */
-START_TEST(test_no_causes)
+TEST(test_no_causes)
 {
 	tmp_run("cd repo.git && touch hooks/update && chmod +x hooks/update && "
 		"cp hooks/update hooks/reference-transaction && "
@@ -118,7 +118,6 @@ START_TEST(test_no_causes)
 	unsetenv("GIT_COMMITTER_DATE");
 	unsetenv("GIT_REFERENCE_BACKEND");
 }
-END_TEST
 
 static void commit_at(const char *shell)
 {
@@ -139,7 +138,7 @@ static char *value_of(const char *ref)
 }
 
 /* git checks the old value less strictly if it can't read the value. */
-START_TEST(test_deletions)
+TEST(test_deletions)
 {
 	char *c;
 
@@ -158,19 +157,4 @@ START_TEST(test_deletions)
 	command.name = command.ref = (char *)"refs/../../fifo";
 	tmp_run("mkfifo fifo");
 	ck_assert_ptr_null(reason(A, Z));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_native");
-	TCase *tc = tcase_create("push_fallback");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, test_causes, 0, 6);
-	tcase_add_test(tc, test_no_causes);
-	tcase_add_test(tc, test_deletions);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -4,7 +4,6 @@
  * because nothing of them was sent, and the earlier verdicts stay. The clock of
  * this program is moved forward, so no test waits.
  */
-#include <check.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -127,7 +126,9 @@ static char *push_three(void (*script)(struct fake *f))
 	return hook_run();
 }
 
-START_TEST(test_hangs_in_the_commit)
+CASE(.setup = hook_setup, .teardown = hook_teardown, .seconds = 60);
+
+TEST(test_hangs_in_the_commit)
 {
 	char *got = push_three(hangs_in_the_commit);
 
@@ -138,9 +139,8 @@ START_TEST(test_hangs_in_the_commit)
 	    "ng refs/heads/c failed to update ref: refd: deadline\n"));
 	free(got);
 }
-END_TEST
 
-START_TEST(test_commits_late)
+TEST(test_commits_late, .times = 2)
 {
 	char *got = push_three(_i == 0 ? commits_late : commits_after_the_hook);
 
@@ -149,18 +149,4 @@ START_TEST(test_commits_late)
 	    "ng refs/heads/b failed to update ref: refd: deadline\n"
 	    "ng refs/heads/c failed to update ref: refd: deadline\n");
 	free(got);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_push_late");
-	TCase *tc = tcase_create("hook");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, hook_setup, hook_teardown);
-	tcase_add_test(tc, test_hangs_in_the_commit);
-	tcase_add_loop_test(tc, test_commits_late, 0, 2);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -6,7 +6,6 @@
  * before it reads, the two sides do not wait for each other. An endless message
  * ends the connection before much memory is used.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,7 +116,9 @@ static void version_four(struct fake *f)
 	of_version(f, "0012refd version=40010state asleep", 34);
 }
 
-START_TEST(test_greetings)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown, .seconds = 60);
+
+TEST(test_greetings, .times = 6)
 {
 	static const struct {
 		void (*script)(struct fake *f);
@@ -137,10 +138,9 @@ START_TEST(test_greetings)
 	ck_assert(cases[_i].err == 0 || *refd_error(daemon_));
 	stop();
 }
-END_TEST
 
 /* The message says which side is older, and what to do. */
-START_TEST(test_other_version)
+TEST(test_other_version, .times = 3)
 {
 	static const struct {
 		void (*script)(struct fake *f);
@@ -162,9 +162,8 @@ START_TEST(test_other_version)
 	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), cases[_i].says));
 	stop();
 }
-END_TEST
 
-START_TEST(test_nobody)
+TEST(test_nobody)
 {
 	struct refd *r;
 	char path[600];
@@ -186,17 +185,10 @@ START_TEST(test_nobody)
 	refd_free(r);
 	free(fake.in);
 }
-END_TEST
 
-static void recovers_then_serves(struct fake *f)
-{
-	fake_accept(f);
-	fake_hello(f, REFD_RECOVERING);
-	fake_accept(f);
-	fake_hello(f, REFD_SERVING);
-}
+FAKE_SCRIPT(recovers_then_serves, "recover serve");
 
-START_TEST(test_connects_anew_until_served)
+TEST(test_connects_anew_until_served)
 {
 	start(recovers_then_serves);
 	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
@@ -205,7 +197,6 @@ START_TEST(test_connects_anew_until_served)
 	ck_assert_int_eq(refd_hello(daemon_)->state, REFD_SERVING);
 	stop();
 }
-END_TEST
 
 /* ---- in flight ---- */
 
@@ -223,7 +214,7 @@ static void answers_backwards(struct fake *f)
 	}
 }
 
-START_TEST(test_any_order)
+TEST(test_any_order)
 {
 	struct refd_update u[3] = { { .name = "refs/heads/a" },
 		{ .name = "refs/heads/b" }, { .name = "refs/heads/c" } };
@@ -248,7 +239,6 @@ START_TEST(test_any_order)
 	ck_assert_int_eq(refd_wait(daemon_, &reqs[0], 0, &ans), -EINVAL);
 	stop();
 }
-END_TEST
 
 static void waits_for_the_end(struct fake *f)
 {
@@ -259,7 +249,7 @@ static void waits_for_the_end(struct fake *f)
 		;
 }
 
-START_TEST(test_too_many)
+TEST(test_too_many)
 {
 	static struct refd_request reqs[REFD_REQUESTS_MAX + 1];
 	struct refd_answer ans;
@@ -278,9 +268,8 @@ START_TEST(test_too_many)
 	ck_assert_int_eq(refd_wait(daemon_, &reqs[0], 1, &ans), -ETIMEDOUT);
 	stop();
 }
-END_TEST
 
-START_TEST(test_what_does_not_fit)
+TEST(test_what_does_not_fit)
 {
 	struct refd_request req;
 	char *message = malloc(REFD_PACKET_MAX + 1);
@@ -298,10 +287,9 @@ START_TEST(test_what_does_not_fit)
 	stop();
 	free(message);
 }
-END_TEST
 
 /* On the wire, an empty old target means that there is no condition. */
-START_TEST(test_empty_old_target)
+TEST(test_empty_old_target, .times = 4)
 {
 	static const enum refd_action actions[] = { REFD_SYMREF_DELETE,
 		REFD_SYMREF_VERIFY, REFD_SYMREF_UPDATE, REFD_DELETE };
@@ -328,25 +316,12 @@ START_TEST(test_empty_old_target)
 	    strstr(refd_error(daemon_), "an old target is empty"));
 	stop();
 }
-END_TEST
 
 /* ---- lost, and harmless to repeat ---- */
 
-static void loses_a_ping(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(loses_a_ping, "serve ping serve ping=pong");
 
-	fake_serve(f);
-	fake_read(f, &got);
-	refd_request_done(&got);
-	fake_serve(f);
-	fake_read(f, &got);
-	fake_expect(f, got.verb == REFD_VERB_PING, "no ping");
-	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
-	refd_request_done(&got);
-}
-
-START_TEST(test_ping_again)
+TEST(test_ping_again)
 {
 	struct refd_request ping = { .verb = REFD_VERB_PING };
 	struct refd_answer ans;
@@ -358,24 +333,12 @@ START_TEST(test_ping_again)
 	refd_answer_done(&ans);
 	stop();
 }
-END_TEST
 
-static void answers_ping_by_pairs(struct fake *f)
-{
-	struct refd_request got;
-	int i;
-
-	for (i = 0; i < 3; i++) {
-		fake_serve(f);
-		fake_read(f, &got);
-		fake_expect(f, got.verb == REFD_VERB_PING, "no ping");
-		fake_answer_kind(f, &got, REFD_ANSWER_PAIRS);
-		refd_request_done(&got);
-	}
-}
+FAKE_SCRIPT(answers_ping_by_pairs,
+    "serve ping=pairs serve ping=pairs serve ping=pairs");
 
 /* A caller may rely on the kind of an answer. */
-START_TEST(test_answer_of_another_kind)
+TEST(test_answer_of_another_kind)
 {
 	struct refd_request ping = { .verb = REFD_VERB_PING };
 	struct refd_answer ans;
@@ -385,7 +348,6 @@ START_TEST(test_answer_of_another_kind)
 	ck_assert_int_eq(refd_call(daemon_, &ping, 100000, &ans), -EPROTO);
 	stop();
 }
-END_TEST
 
 /* ---- history without an index yet ---- */
 
@@ -407,7 +369,7 @@ static void has_no_index_yet(struct fake *f)
 }
 
 /* Questions without a pause would take the whole time of the daemon. */
-START_TEST(test_naps_for_the_index)
+TEST(test_naps_for_the_index)
 {
 	struct refd_request req = { .select.reverse = true };
 	struct refd_answer ans;
@@ -425,7 +387,6 @@ START_TEST(test_naps_for_the_index)
 	ck_assert_int_ge(time_now_ns(CLOCK_MONOTONIC) - began_ns, 40000000);
 	stop();
 }
-END_TEST
 
 /* ---- both sides full ---- */
 
@@ -455,7 +416,7 @@ static void writes_before_it_reads(struct fake *f)
 	refd_request_done(&req);
 }
 
-START_TEST(test_no_deadlock)
+TEST(test_no_deadlock)
 {
 	static struct refd_update updates[MANY_UPDATES];
 	struct refd_request status = { .verb = REFD_VERB_STATUS }, req;
@@ -477,7 +438,6 @@ START_TEST(test_no_deadlock)
 	refd_answer_done(&ans);
 	stop();
 }
-END_TEST
 
 /* ---- no answer in time ---- */
 
@@ -520,7 +480,7 @@ static void answers_the_second_watch(struct fake *f)
 }
 
 /* Otherwise the answers come one question late, and changes twice. */
-START_TEST(test_watches_again_after_a_timeout)
+TEST(test_watches_again_after_a_timeout)
 {
 	struct refd_request req = { .git_dir = "/r" };
 	struct refd_answer ans;
@@ -536,7 +496,6 @@ START_TEST(test_watches_again_after_a_timeout)
 	}
 	stop();
 }
-END_TEST
 
 static void answers_only_the_status(struct fake *f)
 {
@@ -559,7 +518,7 @@ static void answers_only_the_status(struct fake *f)
 
 /* The request may be a local variable, which is gone after the call. Other
  * requests get their answers. */
-START_TEST(test_call_ends_its_request)
+TEST(test_call_ends_its_request)
 {
 	struct refd_request status = { .verb = REFD_VERB_STATUS };
 	struct refd_request ping = { .verb = REFD_VERB_PING };
@@ -577,7 +536,6 @@ START_TEST(test_call_ends_its_request)
 	ck_assert_int_eq(refd_wait(daemon_, &ping, 0, &ans), -EINVAL);
 	stop();
 }
-END_TEST
 
 /* ---- endless messages ---- */
 
@@ -658,7 +616,7 @@ static void endless_hello(struct fake *f)
 	pkt_buf_done(&packet);
 }
 
-START_TEST(test_endless)
+TEST(test_endless, .times = 3)
 {
 	static const struct {
 		void (*script)(struct fake *f);
@@ -686,10 +644,9 @@ START_TEST(test_endless)
 	stop();
 	ck_assert_uint_le(taken, FLOOD_TURNS * (cases[_i].most + (1 << 20)));
 }
-END_TEST
 
 /* An answer that is filled up keeps its object format. */
-START_TEST(test_completed)
+TEST(test_completed)
 {
 	static struct refd_update updates[] = { { .name = "refs/heads/a" },
 		{ .name = "refs/heads/b" } };
@@ -712,32 +669,4 @@ START_TEST(test_completed)
 	ck_assert_mem_eq(&ans.results[1].found, &told.found,
 	    sizeof(told.found));
 	refd_answer_done(&ans);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_refd");
-	TCase *tc = tcase_create("refd");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_loop_test(tc, test_greetings, 0, 6);
-	tcase_add_loop_test(tc, test_other_version, 0, 3);
-	tcase_add_test(tc, test_nobody);
-	tcase_add_test(tc, test_connects_anew_until_served);
-	tcase_add_test(tc, test_any_order);
-	tcase_add_test(tc, test_too_many);
-	tcase_add_test(tc, test_what_does_not_fit);
-	tcase_add_loop_test(tc, test_empty_old_target, 0, 4);
-	tcase_add_test(tc, test_ping_again);
-	tcase_add_test(tc, test_answer_of_another_kind);
-	tcase_add_test(tc, test_naps_for_the_index);
-	tcase_add_test(tc, test_no_deadlock);
-	tcase_add_test(tc, test_watches_again_after_a_timeout);
-	tcase_add_test(tc, test_call_ends_its_request);
-	tcase_add_test(tc, test_completed);
-	tcase_add_loop_test(tc, test_endless, 0, 3);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

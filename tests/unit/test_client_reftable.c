@@ -6,7 +6,6 @@
  * only the last test is for every machine. With REFD_TEST_REFS=reftable, as in
  * tests/long/reftable.sh, all tests run.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +77,9 @@ static void end(void)
 	tmp_teardown();
 }
 
-START_TEST(test_format)
+CASE(.seconds = 60, .is_left_out = getenv("REFD_TEST_REFS") == NULL);
+
+TEST(test_format)
 {
 	begin();
 	open_gd("w/.git");
@@ -88,7 +89,6 @@ START_TEST(test_format)
 	ck_assert(!gd.is_reftable);
 	end();
 }
-END_TEST
 
 static void has_heads(const char *dir, bool is_bare, const char *own,
     const char *names)
@@ -107,7 +107,7 @@ static void has_heads(const char *dir, bool is_bare, const char *own,
 	text_done(&t);
 }
 
-START_TEST(test_heads)
+TEST(test_heads)
 {
 	begin();
 	has_heads("w/.git", false, "refs/heads/main", "refs/heads/main ");
@@ -126,7 +126,6 @@ START_TEST(test_heads)
 	    "refs/heads/unborn refs/heads/side ");
 	end();
 }
-END_TEST
 
 static void leads(const char *name, const char *to)
 {
@@ -136,7 +135,7 @@ static void leads(const char *name, const char *to)
 	free(target);
 }
 
-START_TEST(test_symrefs)
+TEST(test_symrefs)
 {
 	begin();
 	open_gd("w/.git");
@@ -158,7 +157,6 @@ START_TEST(test_symrefs)
 	leads("main-worktree/HEAD", NULL);
 	end();
 }
-END_TEST
 
 static const char *reason_to_delete(const char *old)
 {
@@ -176,7 +174,7 @@ static const char *reason_to_delete(const char *old)
 }
 
 /* Until the table of proto/format.c has reftables, the format is the reason. */
-START_TEST(test_deletions)
+TEST(test_deletions)
 {
 	static const char absent[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 	char *main;
@@ -194,9 +192,8 @@ START_TEST(test_deletions)
 	unsetenv("GIT_DIR");
 	end();
 }
-END_TEST
 
-START_TEST(test_other_store)
+TEST(test_other_store)
 {
 	const char *why;
 
@@ -211,9 +208,10 @@ START_TEST(test_other_store)
 	unsetenv("GIT_REF_STORAGE_FORMAT");
 	end();
 }
-END_TEST
 
-START_TEST(test_lock)
+CASE(.seconds = 60);
+
+TEST(test_lock)
 {
 	struct refd_update update = { .name = "refs/heads/x" };
 	struct refd_result result = { .name = "refs/heads/x",
@@ -225,23 +223,4 @@ START_TEST(test_lock)
 	git_messages_detail(&update, &result, GIT_2_55, NULL, &said);
 	ck_assert_str_eq(said.data, "cannot lock references");
 	text_done(&said);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("client_reftable");
-	TCase *tc = tcase_create("reftable");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, test_lock);
-	if (getenv("REFD_TEST_REFS") != NULL) {
-		tcase_add_test(tc, test_format);
-		tcase_add_test(tc, test_heads);
-		tcase_add_test(tc, test_symrefs);
-		tcase_add_test(tc, test_deletions);
-		tcase_add_test(tc, test_other_store);
-	}
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * says no, no update is committed. If another call with the id may have
  * committed, nobody hears of an abort.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -36,7 +35,9 @@ static void check_log(const char *wanted)
 
 /* ---- the hook ---- */
 
-START_TEST(test_hook)
+CASE(.setup = update_setup, .teardown = update_teardown, .seconds = 30);
+
+TEST(test_hook)
 {
 	char *argv[] = { "update", "HEAD", A, NULL };
 
@@ -47,9 +48,8 @@ START_TEST(test_hook)
 		  "[prepared]\n" Z " " A " refs/heads/main\n"
 		  "[committed]\n" Z " " A " refs/heads/main\n");
 }
-END_TEST
 
-START_TEST(test_hook_order)
+TEST(test_hook_order)
 {
 	make_hook("none");
 	update_start_stdin(update_commits);
@@ -67,7 +67,6 @@ START_TEST(test_hook_order)
 		  "ref:refs/heads/u ref:refs/heads/t refs/heads/s\n" B " " A
 		  " refs/heads/main\n");
 }
-END_TEST
 
 static void rewrites_packed(struct fake *f)
 {
@@ -76,7 +75,7 @@ static void rewrites_packed(struct fake *f)
 	update_take_end(f, REFD_VERB_COMMIT);
 }
 
-START_TEST(test_hook_packed)
+TEST(test_hook_packed)
 {
 	char *argv[] = { "update", "-d", "refs/heads/a", B, NULL };
 
@@ -90,9 +89,8 @@ START_TEST(test_hook_packed)
 		  "[committed]\n" Z " " Z " refs/heads/a\n"
 		  "[committed]\n" B " " Z " refs/heads/a\n");
 }
-END_TEST
 
-START_TEST(test_hook_not_packed)
+TEST(test_hook_not_packed)
 {
 	char *argv[] = { "update", "-d", "refs/heads/a", NULL };
 
@@ -104,9 +102,8 @@ START_TEST(test_hook_not_packed)
 		  "[prepared]\n" Z " " Z " refs/heads/a\n"
 		  "[committed]\n" Z " " Z " refs/heads/a\n");
 }
-END_TEST
 
-START_TEST(test_hook_says_no_first)
+TEST(test_hook_says_no_first)
 {
 	char *argv[] = { "update", "refs/heads/a", A, NULL };
 
@@ -118,9 +115,8 @@ START_TEST(test_hook_says_no_first)
 	check_log("[preparing]\n" Z " " A " refs/heads/a\n"
 		  "[aborted]\n" Z " " A " refs/heads/a\n");
 }
-END_TEST
 
-START_TEST(test_hook_says_no)
+TEST(test_hook_says_no)
 {
 	char *argv[] = { "update", "-d", "HEAD", NULL };
 
@@ -134,39 +130,16 @@ START_TEST(test_hook_says_no)
 		  "[prepared]\n" Z " " Z " refs/heads/main\n"
 		  "[aborted]\n" Z " " Z " refs/heads/main\n");
 }
-END_TEST
 
 /* The daemon ends after COMMIT, and the next daemon no longer knows the
  * transaction. */
-static void forgets_the_commit(struct fake *f)
-{
-	struct refd_request req;
+FAKE_SCRIPT(forgets_the_commit,
+    "serve session=prepared commit serve query=expired");
 
-	fake_serve(f);
-	update_take_session(f, false);
-	update_take(f, REFD_VERB_COMMIT, &req);
-	refd_request_done(&req);
-	fake_hang_up(f);
-	fake_serve(f);
-	update_take(f, REFD_VERB_QUERY, &req);
-	fake_answer_kind(f, &req, REFD_ANSWER_EXPIRED);
-	refd_request_done(&req);
-}
-
-static void cannot_tell(struct fake *f)
-{
-	struct refd_request req;
-
-	fake_serve(f);
-	update_take_session(f, false);
-	update_take(f, REFD_VERB_COMMIT, &req);
-	fake_refuse(f, &req, REFD_UNKNOWN, NULL);
-	refd_request_done(&req);
-	update_take_query(f, REFD_ANSWER_EXPIRED);
-}
+FAKE_SCRIPT(cannot_tell, "serve session=prepared commit=unknown query=expired");
 
 /* Neither "committed" nor "aborted". The user hears which daemon to ask. */
-START_TEST(test_hook_hears_no_unknown_outcome)
+TEST(test_hook_hears_no_unknown_outcome, .times = 2)
 {
 	static char id[] = "0123456789abcdef0123456789abcdef";
 	char *argv[] = { "update", "--txid", id, "refs/heads/a", A, NULL };
@@ -183,22 +156,13 @@ START_TEST(test_hook_hears_no_unknown_outcome)
 	check_log("[preparing]\n" Z " " A " refs/heads/a\n"
 		  "[prepared]\n" Z " " A " refs/heads/a\n");
 }
-END_TEST
 
-static void knows_the_id(struct fake *f)
-{
-	struct refd_request req;
-
-	fake_serve(f);
-	update_take(f, REFD_VERB_SESSION, &req);
-	fake_answer_ok(f, &req);
-	refd_request_done(&req);
-}
+FAKE_SCRIPT(knows_the_id, "serve session=ok");
 
 static char txid[] = "0123456789abcdef0123456789abcdef";
 
 /* Nothing is prepared, because an earlier call with the id has done it. */
-START_TEST(test_hook_and_an_id_of_before)
+TEST(test_hook_and_an_id_of_before)
 {
 	char *argv[] = { "update", "--txid", txid, "refs/heads/a", A, NULL };
 
@@ -207,9 +171,8 @@ START_TEST(test_hook_and_an_id_of_before)
 	update_end(0);
 	check_log("[preparing]\n" Z " " A " refs/heads/a\n");
 }
-END_TEST
 
-START_TEST(test_hook_hears_no_abort_of_what_is_done)
+TEST(test_hook_hears_no_abort_of_what_is_done)
 {
 	char *argv[] = { "update", "--txid", txid, "--stdin", NULL };
 
@@ -222,7 +185,6 @@ START_TEST(test_hook_hears_no_abort_of_what_is_done)
 	update_end(128);
 	check_log("[preparing]\n" Z " " A " refs/heads/a\n");
 }
-END_TEST
 
 static enum refd_answer_kind of_id;
 
@@ -246,17 +208,15 @@ static void decline(enum refd_answer_kind kind, const char *said)
 }
 
 /* The hook declines this call, and an earlier one may have done it. */
-START_TEST(test_hook_declines_what_may_be_done)
+TEST(test_hook_declines_what_may_be_done)
 {
 	decline(REFD_ANSWER_RESULTS, "fatal: outcome unknown (transaction ");
 }
-END_TEST
 
-START_TEST(test_hook_declines_a_new_id)
+TEST(test_hook_declines_a_new_id)
 {
 	decline(REFD_ANSWER_NEVER_SEEN, "fatal: in 'preparing' phase, ");
 }
-END_TEST
 
 static void is_lost(struct fake *f, const struct refd_request *req)
 {
@@ -348,16 +308,16 @@ static void end_in_vain(int i)
 	"[preparing]\n" Z " " A " refs/heads/a\n"                              \
 	"[prepared]\n" Z " " A " refs/heads/a\n"
 
-START_TEST(test_hook_hears_no_end_in_vain)
+TEST(test_hook_hears_no_end_in_vain, .times = NR_UNKNOWN_ENDS)
 {
 	end_in_vain(_i);
 	update_expect_start("fatal: outcome unknown (transaction ");
 	update_end(128);
 	check_log(HELD);
 }
-END_TEST
 
-START_TEST(test_hook_hears_an_abort_of_an_unseen_id)
+TEST(test_hook_hears_an_abort_of_an_unseen_id, .from = NR_UNKNOWN_ENDS,
+    .times = NR_ENDS - NR_UNKNOWN_ENDS)
 {
 	bool is_abort = ends[_i].verb == REFD_VERB_ABORT;
 
@@ -366,10 +326,9 @@ START_TEST(test_hook_hears_an_abort_of_an_unseen_id)
 	update_end(is_abort ? 0 : 75);
 	check_log(HELD "[aborted]\n" Z " " A " refs/heads/a\n");
 }
-END_TEST
 
 /* The user hears why there was an abort, too. */
-START_TEST(test_unknown_abort_hides_no_reason)
+TEST(test_unknown_abort_hides_no_reason, .times = 2)
 {
 	static const char *const why[] = { "fatal: in 'prepared' phase, ",
 		"fatal: prepared transactions " };
@@ -384,10 +343,9 @@ START_TEST(test_unknown_abort_hides_no_reason)
 	update_end(128);
 	check_log(HELD);
 }
-END_TEST
 
 /* Called without a session, because no lock was needed. */
-START_TEST(test_hook_without_daemon)
+TEST(test_hook_without_daemon)
 {
 	make_hook("none");
 	update_start_stdin(update_only_greets);
@@ -398,20 +356,11 @@ START_TEST(test_hook_without_daemon)
 	update_end(0);
 	check_log("[aborted]\n" Z " " A " refs/heads/a\n[aborted]\n");
 }
-END_TEST
 
-static void takes_it_whole(struct fake *f)
-{
-	struct refd_request req;
-
-	fake_serve(f);
-	update_take(f, REFD_VERB_TRANSACTION, &req);
-	fake_answer_ok(f, &req);
-	refd_request_done(&req);
-}
+FAKE_SCRIPT(takes_it_whole, "serve transaction=ok");
 
 /* git's own hint, and no session. */
-START_TEST(test_hook_not_executable)
+TEST(test_hook_not_executable)
 {
 	char *argv[] = { "update", "refs/heads/a", A, NULL };
 
@@ -423,34 +372,4 @@ START_TEST(test_hook_not_executable)
 	update_expect("hint: You can disable this warning with `git config set "
 		      "advice.ignoredHook false`.");
 	update_end(0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("client_reftx");
-	TCase *tc = tcase_create("client_reftx");
-
-	tcase_set_timeout(tc, 30);
-	tcase_add_checked_fixture(tc, update_setup, update_teardown);
-	tcase_add_test(tc, test_hook);
-	tcase_add_test(tc, test_hook_order);
-	tcase_add_test(tc, test_hook_packed);
-	tcase_add_test(tc, test_hook_not_packed);
-	tcase_add_test(tc, test_hook_says_no_first);
-	tcase_add_test(tc, test_hook_says_no);
-	tcase_add_loop_test(tc, test_hook_hears_no_unknown_outcome, 0, 2);
-	tcase_add_test(tc, test_hook_and_an_id_of_before);
-	tcase_add_test(tc, test_hook_hears_no_abort_of_what_is_done);
-	tcase_add_test(tc, test_hook_declines_what_may_be_done);
-	tcase_add_test(tc, test_hook_declines_a_new_id);
-	tcase_add_loop_test(tc, test_hook_hears_no_end_in_vain, 0,
-	    NR_UNKNOWN_ENDS);
-	tcase_add_loop_test(tc, test_hook_hears_an_abort_of_an_unseen_id,
-	    NR_UNKNOWN_ENDS, NR_ENDS);
-	tcase_add_loop_test(tc, test_unknown_abort_hides_no_reason, 0, 2);
-	tcase_add_test(tc, test_hook_without_daemon);
-	tcase_add_test(tc, test_hook_not_executable);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

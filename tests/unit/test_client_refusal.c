@@ -5,7 +5,6 @@
  * back. A transaction that cannot have been taken is not reported as unknown,
  * and a transaction that may have been taken is not sent twice.
  */
-#include <check.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -72,17 +71,6 @@ static void refuse(struct fake *f, enum refd_status status)
 /* In one piece, as the daemon sends the refusal. */
 /* The refusal comes after the greeting, when the client has sent some bytes.
  * The bytes are lost with the connection: the client sees a reset. */
-static void turn_away_late(struct fake *f, enum refd_status status)
-{
-	struct pollfd pfd;
-
-	fake_serve(f);
-	pfd = (struct pollfd){ .fd = f->conn, .events = POLLIN };
-	fake_expect(f, poll(&pfd, 1, 100000) == 1, "nothing was sent");
-	refuse(f, status);
-	fake_hang_up(f);
-}
-
 static void expect_transaction(struct fake *f)
 {
 	struct refd_request got;
@@ -139,17 +127,13 @@ static void puts_off_too_long(struct fake *f)
 
 /* ---- denied ---- */
 
-static void denies(struct fake *f)
-{
-	fake_turn_away(f, REFD_DENIED);
-}
+FAKE_SCRIPT(denies, "away=denied");
 
-static void denies_late(struct fake *f)
-{
-	turn_away_late(f, REFD_DENIED);
-}
+FAKE_SCRIPT(denies_late, "late=denied");
 
-START_TEST(test_denied)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown, .seconds = 60);
+
+TEST(test_denied)
 {
 	start(denies);
 	ck_assert_int_eq(refd_connect(daemon_, 60000), -EPERM);
@@ -163,9 +147,8 @@ START_TEST(test_denied)
 	check_refused(REFD_DENIED);
 	stop();
 }
-END_TEST
 
-START_TEST(test_denied_late)
+TEST(test_denied_late)
 {
 	struct refd_request ping = { .verb = REFD_VERB_PING };
 
@@ -181,21 +164,11 @@ START_TEST(test_denied_late)
 	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), FAKE_WHY));
 	stop();
 }
-END_TEST
 
 /* The server takes the transaction. After its restart, it denies us. */
-static void takes_and_denies(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(takes_and_denies, "serve transaction away=denied");
 
-	fake_serve(f);
-	fake_read(f, &got);
-	refd_request_done(&got);
-	fake_hang_up(f);
-	denies(f);
-}
-
-START_TEST(test_denied_afterwards)
+TEST(test_denied_afterwards)
 {
 	start(takes_and_denies);
 	ck_assert_int_eq(refd_call(daemon_, &req, -1, &ans), 0);
@@ -204,19 +177,12 @@ START_TEST(test_denied_afterwards)
 	refd_answer_done(&ans);
 	stop();
 }
-END_TEST
 
 /* ---- busy ---- */
 
-static void is_full_twice(struct fake *f)
-{
-	fake_turn_away(f, REFD_BUSY);
-	fake_turn_away(f, REFD_BUSY);
-	fake_serve(f);
-	expect_transaction(f);
-}
+FAKE_SCRIPT(is_full_twice, "away=busy away=busy serve transaction=ok");
 
-START_TEST(test_busy)
+TEST(test_busy)
 {
 	start(is_full_twice);
 	ck_assert_int_eq(refd_connect(daemon_, 60000), -EBUSY);
@@ -225,17 +191,10 @@ START_TEST(test_busy)
 	check_committed();
 	stop();
 }
-END_TEST
 
-static void starts_later(struct fake *f)
-{
-	fake_turn_away(f, REFD_IO);
-	fake_turn_away(f, REFD_IO);
-	fake_serve(f);
-	expect_transaction(f);
-}
+FAKE_SCRIPT(starts_later, "away=io away=io serve transaction=ok");
 
-START_TEST(test_cannot_start)
+TEST(test_cannot_start)
 {
 	start(starts_later);
 	ck_assert_int_eq(refd_connect(daemon_, 60000), -EHOSTDOWN);
@@ -245,7 +204,6 @@ START_TEST(test_cannot_start)
 	check_committed();
 	stop();
 }
-END_TEST
 
 static void is_full_for_ever(struct fake *f)
 {
@@ -254,7 +212,7 @@ static void is_full_for_ever(struct fake *f)
 		fake_turn_away(f, REFD_BUSY);
 }
 
-START_TEST(test_busy_to_the_end)
+TEST(test_busy_to_the_end)
 {
 	struct refd_request ping = { .verb = REFD_VERB_PING };
 
@@ -265,35 +223,22 @@ START_TEST(test_busy_to_the_end)
 	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), FAKE_WHY));
 	stop();
 }
-END_TEST
 
 /* The last try ends with the time. The reason is still that of the try
  * before. */
-START_TEST(test_busy_and_then_nothing)
+TEST(test_busy_and_then_nothing)
 {
 	start(fake_is_full_and_hangs);
 	ck_assert_int_eq(refd_call(daemon_, &req, 2000, &ans), 0);
 	check_refused(REFD_BUSY);
 	stop();
 }
-END_TEST
 
 /* The whole transaction was sent, and then refused. The client cannot know
  * whether the server took it. */
-static void is_full_late(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(is_full_late, "late=busy serve query=never-seen transaction=ok");
 
-	turn_away_late(f, REFD_BUSY);
-	fake_serve(f);
-	fake_read(f, &got);
-	fake_expect(f, got.verb == REFD_VERB_QUERY, "sent without asking");
-	fake_answer_kind(f, &got, REFD_ANSWER_NEVER_SEEN);
-	refd_request_done(&got);
-	expect_transaction(f);
-}
-
-START_TEST(test_busy_late)
+TEST(test_busy_late)
 {
 	start(is_full_late);
 	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
@@ -301,23 +246,13 @@ START_TEST(test_busy_late)
 	check_committed();
 	stop();
 }
-END_TEST
 
 /* Only half was sent. Half a transaction has no effect. */
-static void is_full_half_way(struct fake *f)
-{
-	turn_away_late(f, REFD_BUSY);
-	fake_serve(f);
-	expect_transaction(f);
-}
+FAKE_SCRIPT(is_full_half_way, "late=busy serve transaction=ok");
 
-static void is_full_half_way_and_goes(struct fake *f)
-{
-	turn_away_late(f, REFD_BUSY);
-	fake_stop_listening(f);
-}
+FAKE_SCRIPT(is_full_half_way_and_goes, "late=busy gone");
 
-START_TEST(test_half_sent)
+TEST(test_half_sent)
 {
 	struct refd_update *many = calloc(MANY, sizeof(*many));
 	int i, err;
@@ -356,7 +291,6 @@ START_TEST(test_half_sent)
 	stop();
 	free(many);
 }
-END_TEST
 
 /* The server still answers the request in flight. It did not read the next
  * request. */
@@ -379,7 +313,7 @@ static void answers_one_more(struct fake *f)
 	expect_transaction(f);
 }
 
-START_TEST(test_in_flight)
+TEST(test_in_flight)
 {
 	struct refd_request other;
 
@@ -394,22 +328,12 @@ START_TEST(test_in_flight)
 	check_committed();
 	stop();
 }
-END_TEST
 
 /* ---- the rest ---- */
 
-static void falls_silent(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(falls_silent, "late=deadline serve ping=pong");
 
-	turn_away_late(f, REFD_DEADLINE);
-	fake_serve(f);
-	fake_read(f, &got);
-	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
-	refd_request_done(&got);
-}
-
-START_TEST(test_deadline)
+TEST(test_deadline)
 {
 	struct refd_request ping = { .verb = REFD_VERB_PING };
 
@@ -420,22 +344,13 @@ START_TEST(test_deadline)
 	refd_answer_done(&ans);
 	stop();
 }
-END_TEST
 
-static void is_out_of_step(struct fake *f)
-{
-	fake_turn_away(f, REFD_BADREQUEST);
-}
+FAKE_SCRIPT(is_out_of_step, "away=badrequest");
 
-static void stays_out_of_step(struct fake *f)
-{
-	int i;
+FAKE_SCRIPT(stays_out_of_step,
+    "late=badrequest late=badrequest late=badrequest");
 
-	for (i = 0; i < 3; i++)
-		turn_away_late(f, REFD_BADREQUEST);
-}
-
-START_TEST(test_badrequest)
+TEST(test_badrequest)
 {
 	start(is_out_of_step);
 	ck_assert_int_eq(refd_connect(daemon_, 60000), -EPROTO);
@@ -448,9 +363,8 @@ START_TEST(test_badrequest)
 	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), FAKE_WHY));
 	stop();
 }
-END_TEST
 
-START_TEST(test_put_off)
+TEST(test_put_off)
 {
 	start(puts_off);
 	req.deadline_ms = 20000;
@@ -465,29 +379,4 @@ START_TEST(test_put_off)
 	ck_assert_uint_eq(ans.retry_after_ms, 20000);
 	check_refused(REFD_BUSY);
 	stop();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_refusal");
-	TCase *tc = tcase_create("refusal");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_test(tc, test_denied);
-	tcase_add_test(tc, test_denied_late);
-	tcase_add_test(tc, test_denied_afterwards);
-	tcase_add_test(tc, test_busy);
-	tcase_add_test(tc, test_cannot_start);
-	tcase_add_test(tc, test_busy_to_the_end);
-	tcase_add_test(tc, test_busy_and_then_nothing);
-	tcase_add_test(tc, test_busy_late);
-	tcase_add_test(tc, test_put_off);
-	tcase_add_test(tc, test_half_sent);
-	tcase_add_test(tc, test_in_flight);
-	tcase_add_test(tc, test_deadline);
-	tcase_add_test(tc, test_badrequest);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -4,7 +4,6 @@
  * daemon recovers. Without an answer each ref is unknown, and never failed, and
  * librefd asks if the caller sends the transaction again.
  */
-#include <check.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,50 +14,27 @@
 
 /* ---- asked and told ---- */
 
-static void knows(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(knows, "serve transaction serve query=done");
 
-	rsd_take_and_break(f);
-	fake_serve(f);
-	rsd_expect_query(f, &got);
-	rsd_answer_done(f, &got);
-	refd_request_done(&got);
-}
+CASE(.setup = tmp_setup, .teardown = tmp_teardown, .seconds = 60);
 
-START_TEST(test_done)
+TEST(test_done)
 {
 	ck_assert_int_eq(rsd_run_for(knows, 100000), 0);
 	rsd_check_all(REFD_OK);
 	ck_assert_int_eq(rsd_ans.outcome, REFD_COMMITTED);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
-static void is_undecided_twice(struct fake *f)
-{
-	struct refd_request got;
-	int i;
+FAKE_SCRIPT(is_undecided_twice,
+    "serve transaction serve query=pending query=pending query=done");
 
-	rsd_take_and_break(f);
-	fake_serve(f);
-	for (i = 0; i < 3; i++) {
-		rsd_expect_query(f, &got);
-		if (i < 2)
-			fake_answer_kind(f, &got, REFD_ANSWER_PENDING);
-		else
-			rsd_answer_done(f, &got);
-		refd_request_done(&got);
-	}
-}
-
-START_TEST(test_pending)
+TEST(test_pending)
 {
 	ck_assert_int_eq(rsd_run_for(is_undecided_twice, 100000), 0);
 	rsd_check_all(REFD_OK);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
 static void never_saw_it(struct fake *f)
 {
@@ -79,74 +55,37 @@ static void never_saw_it(struct fake *f)
 	refd_request_done(&got);
 }
 
-START_TEST(test_never_seen)
+TEST(test_never_seen)
 {
 	ck_assert_int_eq(rsd_run_for(never_saw_it, 100000), 0);
 	rsd_check_all(REFD_OK);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
-static void forgot_it(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(forgot_it, "serve transaction serve query=expired");
 
-	rsd_take_and_break(f);
-	fake_serve(f);
-	rsd_expect_query(f, &got);
-	fake_answer_kind(f, &got, REFD_ANSWER_EXPIRED);
-	refd_request_done(&got);
-}
-
-START_TEST(test_expired)
+TEST(test_expired)
 {
 	ck_assert_int_eq(rsd_run_for(forgot_it, 100000), 0);
 	rsd_check_all(REFD_UNKNOWN);
 	ck_assert_int_eq(rsd_ans.outcome, REFD_OUTCOME_UNKNOWN);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
-static void refuses(struct fake *f, const struct refd_request *got,
-    enum refd_status status)
-{
-	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
-		.request_id = got->request_id,
-		.status = status };
-
-	fake_answer(f, &no);
-}
-
-static void is_busy_then_denies(struct fake *f)
-{
-	struct refd_request got;
-
-	rsd_take_and_break(f);
-	fake_serve(f);
-	rsd_expect_query(f, &got);
-	refuses(f, &got, REFD_BUSY);
-	refd_request_done(&got);
-	rsd_expect_query(f, &got);
-	refuses(f, &got, REFD_DENIED);
-	refd_request_done(&got);
-}
+FAKE_SCRIPT(is_busy_then_denies,
+    "serve transaction serve query=busy query=denied");
 
 /* A refused query does not refuse the transaction. */
-START_TEST(test_question_refused)
+TEST(test_question_refused)
 {
 	ck_assert_int_eq(rsd_run_for(is_busy_then_denies, 100000), 0);
 	rsd_check_all(REFD_UNKNOWN);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
 /* ---- gone ---- */
 
-static void goes_for_good(struct fake *f)
-{
-	rsd_take_and_break(f);
-	fake_stop_listening(f);
-}
+FAKE_SCRIPT(goes_for_good, "serve transaction hang-up gone");
 
 static int call_in_vain(struct refd *r)
 {
@@ -159,7 +98,7 @@ static int call_in_vain(struct refd *r)
 	return err;
 }
 
-START_TEST(test_gone)
+TEST(test_gone)
 {
 	struct refd *r = rsd_start(goes_for_good);
 
@@ -168,29 +107,18 @@ START_TEST(test_gone)
 	ck_assert_int_eq(rsd_ans.outcome, REFD_OUTCOME_UNKNOWN);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
-static void hangs(struct fake *f)
-{
-	struct refd_request got;
-	char c;
+FAKE_SCRIPT(hangs, "serve transaction end");
 
-	fake_serve(f);
-	fake_read(f, &got);
-	refd_request_done(&got);
-	fake_expect(f, read(f->conn, &c, 1) == 0, "more was said");
-}
-
-START_TEST(test_hangs)
+TEST(test_hangs)
 {
 	ck_assert_int_eq(rsd_run_for(hangs, 30), -ETIMEDOUT);
 	ck_assert_int_eq(refd_answer_unknown(&rsd_req, &rsd_ans), 0);
 	rsd_check_all(REFD_UNKNOWN);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
-START_TEST(test_unknown_without_updates)
+TEST(test_unknown_without_updates)
 {
 	struct refd_request none = { .verb = REFD_VERB_TRANSACTION,
 		.request_id = 1 };
@@ -199,46 +127,25 @@ START_TEST(test_unknown_without_updates)
 	ck_assert_int_eq(rsd_ans.outcome, REFD_OUTCOME_UNKNOWN);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
-static void recovers_first(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(recovers_first,
+    "serve transaction recover recover serve query=done");
 
-	rsd_take_and_break(f);
-	fake_accept(f);
-	fake_hello(f, REFD_RECOVERING);
-	fake_accept(f);
-	fake_hello(f, REFD_RECOVERING);
-	fake_serve(f);
-	rsd_expect_query(f, &got);
-	rsd_answer_done(f, &got);
-	refd_request_done(&got);
-}
-
-START_TEST(test_recovering)
+TEST(test_recovering)
 {
 	ck_assert_int_eq(rsd_run_for(recovers_first, 100000), 0);
 	rsd_check_all(REFD_OK);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
-static void recovers_for_ever(struct fake *f)
-{
-	rsd_take_and_break(f);
-	fake_accept(f);
-	fake_hello(f, REFD_RECOVERING);
-	fake_stop_listening(f);
-}
+FAKE_SCRIPT(recovers_for_ever, "serve transaction recover gone");
 
-START_TEST(test_recovers_too_long)
+TEST(test_recovers_too_long)
 {
 	ck_assert_int_eq(rsd_run_for(recovers_for_ever, 2000), 0);
 	rsd_check_all(REFD_UNKNOWN);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
 /* The connection breaks before a byte was read. The client notices when it
  * writes, or when it waits. In the first case a query is not needed. The client
@@ -261,18 +168,17 @@ static void breaks_at_once(struct fake *f)
 	refd_request_done(&got);
 }
 
-START_TEST(test_broken_before)
+TEST(test_broken_before)
 {
 	ck_assert_int_eq(rsd_run_for(breaks_at_once, 100000), 0);
 	rsd_check_all(REFD_OK);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
 /* ---- the caller sends the same transaction again ---- */
 
 /* The daemon may have done it at the first time. */
-START_TEST(test_again_gone)
+TEST(test_again_gone)
 {
 	struct refd *r = rsd_start(goes_for_good);
 
@@ -284,26 +190,11 @@ START_TEST(test_again_gone)
 	refd_answer_done(&rsd_ans);
 	rsd_stop(r, 0);
 }
-END_TEST
 
-static void answers_the_second_time(struct fake *f)
-{
-	struct refd_request got;
-	char c;
-
-	fake_serve(f);
-	fake_read(f, &got);
-	rsd_seen = got.txid;
-	refd_request_done(&got);
-	fake_expect(f, read(f->conn, &c, 1) == 0, "more was said");
-	fake_serve(f);
-	rsd_expect_query(f, &got);
-	rsd_answer_done(f, &got);
-	refd_request_done(&got);
-}
+FAKE_SCRIPT(answers_the_second_time, "serve transaction end serve query=done");
 
 /* A daemon may be too busy for a transaction, and still know its outcome. */
-START_TEST(test_again_after_timeout)
+TEST(test_again_after_timeout)
 {
 	struct refd *r = rsd_start(answers_the_second_time);
 
@@ -313,9 +204,8 @@ START_TEST(test_again_after_timeout)
 	rsd_check_all(REFD_OK);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
-START_TEST(test_again_after_restart)
+TEST(test_again_after_restart)
 {
 	struct refd *r = rsd_start(answers_the_second_time);
 
@@ -328,7 +218,6 @@ START_TEST(test_again_after_restart)
 	rsd_check_all(REFD_OK);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
 static void knows_it_of_before(struct fake *f)
 {
@@ -341,7 +230,7 @@ static void knows_it_of_before(struct fake *f)
 }
 
 /* A restarted program has only the id. */
-START_TEST(test_old_id)
+TEST(test_old_id)
 {
 	struct refd *r = rsd_start(knows_it_of_before);
 
@@ -354,7 +243,6 @@ START_TEST(test_old_id)
 	ck_assert(!rsd_req.maybe_sent);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
 /* A request is encoded when it is sent, so this one can be submitted as long as
  * there is no connection. */
@@ -364,7 +252,7 @@ static struct refd_update malformed = { .action = REFD_SYMREF_DELETE,
 	.old_target = "" };
 
 /* The error of one request must not hide the outcome of another. */
-START_TEST(test_beside_a_malformed_one)
+TEST(test_beside_a_malformed_one)
 {
 	struct refd_request bad = { .verb = REFD_VERB_TRANSACTION,
 		.git_dir = "/r",
@@ -384,19 +272,11 @@ START_TEST(test_beside_a_malformed_one)
 	ck_assert(!bad.maybe_sent);
 	rsd_stop(r, 0);
 }
-END_TEST
 
-static void forgot_it_for_a_while(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(forgot_it_for_a_while,
+    "serve transaction serve query=expired query=done");
 
-	forgot_it(f);
-	rsd_expect_query(f, &got);
-	rsd_answer_done(f, &got);
-	refd_request_done(&got);
-}
-
-START_TEST(test_again_after_unknown)
+TEST(test_again_after_unknown)
 {
 	struct refd *r = rsd_start(forgot_it_for_a_while);
 
@@ -408,7 +288,6 @@ START_TEST(test_again_after_unknown)
 	rsd_check_all(REFD_OK);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
 static void takes_a_transaction(struct fake *f)
 {
@@ -420,19 +299,10 @@ static void takes_a_transaction(struct fake *f)
 	refd_request_done(&got);
 }
 
-static void is_busy_at_first(struct fake *f)
-{
-	struct refd_request got;
-
-	fake_serve(f);
-	fake_read(f, &got);
-	refuses(f, &got, REFD_BUSY);
-	refd_request_done(&got);
-	takes_a_transaction(f);
-}
+FAKE_SCRIPT(is_busy_at_first, "serve transaction=busy transaction=ok");
 
 /* A busy daemon took nothing, so there is nothing to ask for. */
-START_TEST(test_again_after_busy)
+TEST(test_again_after_busy)
 {
 	struct refd *r = rsd_start(is_busy_at_first);
 
@@ -444,7 +314,6 @@ START_TEST(test_again_after_busy)
 	rsd_check_all(REFD_OK);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
 static void forgot_it_and_takes_another(struct fake *f)
 {
@@ -452,7 +321,7 @@ static void forgot_it_and_takes_another(struct fake *f)
 	takes_a_transaction(f);
 }
 
-START_TEST(test_new_id)
+TEST(test_new_id)
 {
 	struct refd *r = rsd_start(forgot_it_and_takes_another);
 
@@ -464,7 +333,6 @@ START_TEST(test_new_id)
 	rsd_check_all(REFD_OK);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
 /* ---- two in flight ---- */
 
@@ -487,7 +355,7 @@ static void loses_two(struct fake *f)
 	}
 }
 
-START_TEST(test_two_in_flight)
+TEST(test_two_in_flight)
 {
 	struct refd_request two[2];
 	struct refd *r;
@@ -512,36 +380,4 @@ START_TEST(test_two_in_flight)
 	}
 	refd_free(r);
 	fake_stop(&rsd_fake);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_resend");
-	TCase *tc = tcase_create("resend");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_test(tc, test_done);
-	tcase_add_test(tc, test_pending);
-	tcase_add_test(tc, test_never_seen);
-	tcase_add_test(tc, test_expired);
-	tcase_add_test(tc, test_question_refused);
-	tcase_add_test(tc, test_gone);
-	tcase_add_test(tc, test_hangs);
-	tcase_add_test(tc, test_unknown_without_updates);
-	tcase_add_test(tc, test_recovering);
-	tcase_add_test(tc, test_recovers_too_long);
-	tcase_add_test(tc, test_broken_before);
-	tcase_add_test(tc, test_again_gone);
-	tcase_add_test(tc, test_again_after_timeout);
-	tcase_add_test(tc, test_again_after_restart);
-	tcase_add_test(tc, test_old_id);
-	tcase_add_test(tc, test_beside_a_malformed_one);
-	tcase_add_test(tc, test_again_after_unknown);
-	tcase_add_test(tc, test_again_after_busy);
-	tcase_add_test(tc, test_new_id);
-	tcase_add_test(tc, test_two_in_flight);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -4,7 +4,6 @@
  * asks again by id, and not without a pause. Results of a part say which refs
  * are done, and the outcome follows from the results.
  */
-#include <check.h>
 #include <errno.h>
 #include <string.h>
 
@@ -34,7 +33,9 @@ static void got_half_way(struct fake *f)
 	refd_request_done(&got);
 }
 
-START_TEST(test_half_done)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown, .seconds = 60);
+
+TEST(test_half_done)
 {
 	ck_assert_int_eq(rsd_run_for(got_half_way, 100000), 0);
 	ck_assert_uint_eq(rsd_ans.nr_results, RSD_NR);
@@ -46,7 +47,6 @@ START_TEST(test_half_done)
 	ck_assert_uint_eq(rsd_ans.lsn, 9);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
 /* Results of other refs: a different transaction under this id. */
 static void tells_of_another(struct fake *f)
@@ -75,11 +75,10 @@ static void tells_of_another(struct fake *f)
 	}
 }
 
-START_TEST(test_of_another)
+TEST(test_of_another)
 {
 	ck_assert_int_eq(rsd_run_for(tells_of_another, 100000), -EPROTO);
 }
-END_TEST
 
 /* Whole answers that are not those to the transaction. STATUS is of the first
  * result. */
@@ -176,7 +175,7 @@ static void answers_with_a_misfit(struct fake *f)
 }
 
 /* An answer that does not fit shows neither success nor failure: ask again. */
-START_TEST(test_misfit)
+TEST(test_misfit, .times = NR_MISFITS)
 {
 	misfit = &misfits[_i];
 	ck_assert_int_eq(rsd_run_for(answers_with_a_misfit, 100000), 0);
@@ -184,7 +183,6 @@ START_TEST(test_misfit)
 	ck_assert_int_eq(rsd_ans.outcome, REFD_COMMITTED);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
 static void rejects_what_it_cannot_tell(struct fake *f)
 {
@@ -208,7 +206,7 @@ static void rejects_what_it_cannot_tell(struct fake *f)
 }
 
 /* The results count, so a caller asks again. */
-START_TEST(test_outcome_of_the_results)
+TEST(test_outcome_of_the_results)
 {
 	ck_assert_int_eq(rsd_run_for(rejects_what_it_cannot_tell, 10000), 0);
 	ck_assert_int_eq(rsd_ans.kind, REFD_ANSWER_RESULTS);
@@ -216,7 +214,6 @@ START_TEST(test_outcome_of_the_results)
 	ck_assert(rsd_req.maybe_sent);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
 static void babbles_once(struct fake *f)
 {
@@ -234,13 +231,12 @@ static void babbles_once(struct fake *f)
 }
 
 /* An unreadable answer means nothing: ask again on a new connection. */
-START_TEST(test_garbage)
+TEST(test_garbage)
 {
 	ck_assert_int_eq(rsd_run_for(babbles_once, 100000), 0);
 	rsd_check_all(REFD_OK);
 	refd_answer_done(&rsd_ans);
 }
-END_TEST
 
 #define NR_ROUNDS 40
 
@@ -265,7 +261,7 @@ static void is_undecided_and_babbles(struct fake *f)
 
 /* Each answer that fits ends the count of the others, so the rounds have no
  * end. They must not keep the client busy. */
-START_TEST(test_pause_after_garbage)
+TEST(test_pause_after_garbage)
 {
 	uint64_t began = clock_now_ms();
 
@@ -273,22 +269,4 @@ START_TEST(test_pause_after_garbage)
 	ck_assert_uint_ge(clock_now_ms() - began, NR_ROUNDS * NAP_MIN_MS);
 	rsd_check_all(REFD_OK);
 	refd_answer_done(&rsd_ans);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_resend_misfit");
-	TCase *tc = tcase_create("misfit");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_test(tc, test_half_done);
-	tcase_add_test(tc, test_of_another);
-	tcase_add_loop_test(tc, test_misfit, 0, NR_MISFITS);
-	tcase_add_test(tc, test_outcome_of_the_results);
-	tcase_add_test(tc, test_garbage);
-	tcase_add_test(tc, test_pause_after_garbage);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -4,7 +4,6 @@
  * git; refs that are left alone; the order of the changes; and the arguments
  * that are moments.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,8 @@
 #include "client/restore/restore_plan.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof(table[0])))
 
 /* Values are letters; "-" means no ref. */
 static struct refd_oid value(const char *letter)
@@ -146,15 +147,16 @@ static void add_case(int i)
 		is_now(X, cases[i].present);
 }
 
-START_TEST(test_value)
+CASE(.setup = setup, .teardown = teardown, .seconds = 60);
+
+TEST(test_value, .times = COUNT(cases))
 {
 	add_case(_i);
 	ck_assert_str_eq(undone(false), cases[_i].wanted);
 }
-END_TEST
 
 /* Undo ignores changes that only git made. */
-START_TEST(test_undo_git)
+TEST(test_undo_git, .times = COUNT(cases))
 {
 	char wanted[40];
 
@@ -166,11 +168,10 @@ START_TEST(test_undo_git)
 	add_case(_i);
 	ck_assert_str_eq(undone(true), wanted);
 }
-END_TEST
 
 /* ---- which changes count ---- */
 
-START_TEST(test_position_in_record)
+TEST(test_position_in_record)
 {
 	then.point.nr = 2;
 	add(10, 2, "refs/heads/x", "a", "b");
@@ -179,9 +180,8 @@ START_TEST(test_position_in_record)
 	is_now("refs/heads/y", "b");
 	ck_assert_str_eq(undone(false), "y restore ba");
 }
-END_TEST
 
-START_TEST(test_rejected)
+TEST(test_rejected)
 {
 	struct refd_record record = { .lsn = 12 };
 	struct refd_change c = { .record = &record,
@@ -195,10 +195,9 @@ START_TEST(test_rejected)
 	is_now(X, "b");
 	ck_assert_str_eq(undone(false), "x restore ba");
 }
-END_TEST
 
 /* An earlier value that was symbolic is not recorded. */
-START_TEST(test_symbolic)
+TEST(test_symbolic)
 {
 	struct refd_record record = { .lsn = 12 };
 	struct refd_change c = { .record = &record,
@@ -219,9 +218,8 @@ START_TEST(test_symbolic)
 	    "became symbolic -a, is symbolic ba, "
 	    "HEAD symbolic -a");
 }
-END_TEST
 
-START_TEST(test_worktrees)
+TEST(test_worktrees)
 {
 	add(9, 1, "refs/bisect/good", "-", "a");
 	add(12, 1, "HEAD", "a", "b");
@@ -231,10 +229,9 @@ START_TEST(test_worktrees)
 	ck_assert_str_eq(undone(true),
 	    "HEAD worktree -a, bad worktree -a, w worktree -a");
 }
-END_TEST
 
 /* Counted if the selection covers them. */
-START_TEST(test_unknown)
+TEST(test_unknown)
 {
 	static const char *const patterns[] = { "refs/tags/" };
 	struct restore_plan plan;
@@ -252,10 +249,9 @@ START_TEST(test_unknown)
 	ck_assert_uint_eq(plan.nr_unknown, 1);
 	restore_plan_done(&plan);
 }
-END_TEST
 
 /* Deletions come first, with the current values as old values. */
-START_TEST(test_changes)
+TEST(test_changes)
 {
 	struct changes changes = { 0 };
 	const struct refd_update *u;
@@ -286,14 +282,12 @@ START_TEST(test_changes)
 	changes_done(&changes);
 	restore_plan_done(&plan);
 }
-END_TEST
 
-START_TEST(test_present)
+TEST(test_present)
 {
 	text_adds(&list, "no line of git's\n");
 	ck_assert(!refs_now_parse(&now, &list));
 }
-END_TEST
 
 /* ---- moments ---- */
 
@@ -337,7 +331,7 @@ static const struct {
 	{ "2999-08-01T12:00:00Z", 0 },
 };
 
-START_TEST(test_times)
+TEST(test_times, .times = COUNT(times))
 {
 	struct text why = { 0 };
 	struct point_in_time m;
@@ -352,9 +346,8 @@ START_TEST(test_times)
 		ck_assert(!ok && why.len);
 	text_done(&why);
 }
-END_TEST
 
-START_TEST(test_positions)
+TEST(test_positions)
 {
 	struct text why = { 0 };
 	struct point_in_time m;
@@ -371,10 +364,9 @@ START_TEST(test_positions)
 	ck_assert(!point_in_time_parse("4711.", &m, &why));
 	text_done(&why);
 }
-END_TEST
 
 /* The words of git, in seconds. */
-START_TEST(test_ago)
+TEST(test_ago)
 {
 	static const struct {
 		const char *text;
@@ -396,7 +388,6 @@ START_TEST(test_ago)
 		    (uint64_t)(time(NULL) + 1 - cases_ago[i].secs) * 1000);
 	}
 }
-END_TEST
 
 static time_t second(void)
 {
@@ -408,7 +399,7 @@ static time_t second(void)
 
 /* Months differ in length: git decides, which needs a moment without a change
  * of the second. time() can be behind by some milliseconds, so it begins. */
-START_TEST(test_months_ago)
+TEST(test_months_ago, .times = 5)
 {
 	static const char *const spans[] = { "1 month ago", "5 months ago",
 		"11 months ago", "1 year ago", "30 months ago" };
@@ -429,11 +420,10 @@ START_TEST(test_months_ago)
 	ck_assert_uint_eq(m.ms, strtoull(git, NULL, 10) * 1000);
 	free(git);
 }
-END_TEST
 
 /* time() can be behind by some milliseconds. A script that asks for the second
  * that has just begun must get it. */
-START_TEST(test_second_has_begun)
+TEST(test_second_has_begun)
 {
 	const time_t before = second();
 	struct text why = { 0 };
@@ -445,32 +435,4 @@ START_TEST(test_second_has_begun)
 	snprintf(text, sizeof(text), "@%lld", (long long)before + 1);
 	ck_assert_msg(point_in_time_parse(text, &m, &why), "%s", why.data);
 	text_done(&why);
-}
-END_TEST
-
-#define COUNT(table) ((int)(sizeof(table) / sizeof(table[0])))
-
-int main(void)
-{
-	Suite *s = suite_create("client_restore");
-	TCase *tc = tcase_create("restore");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, test_value, 0, COUNT(cases));
-	tcase_add_loop_test(tc, test_undo_git, 0, COUNT(cases));
-	tcase_add_test(tc, test_position_in_record);
-	tcase_add_test(tc, test_rejected);
-	tcase_add_test(tc, test_symbolic);
-	tcase_add_test(tc, test_worktrees);
-	tcase_add_test(tc, test_unknown);
-	tcase_add_test(tc, test_changes);
-	tcase_add_test(tc, test_present);
-	tcase_add_loop_test(tc, test_times, 0, COUNT(times));
-	tcase_add_test(tc, test_positions);
-	tcase_add_test(tc, test_ago);
-	tcase_add_loop_test(tc, test_months_ago, 0, 5);
-	tcase_add_test(tc, test_second_has_begun);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -3,7 +3,6 @@
  * out branches, deletions, fast forwards, the update hook. Every rule is tested
  * alone here. tests/scenario/push_rules.sh compares with git.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -70,7 +69,9 @@ static void expect(const char *wanted, const char *why)
 		ck_assert_ptr_null(why);
 }
 
-START_TEST(test_names)
+CASE(.setup = setup, .teardown = teardown, .seconds = 60);
+
+TEST(test_names)
 {
 	static const char funny[] = "funny refname";
 
@@ -84,9 +85,8 @@ START_TEST(test_names)
 	command.unreportable = true;
 	expect(funny, refuse(Z, A, "refs/heads/a"));
 }
-END_TEST
 
-START_TEST(test_current)
+TEST(test_current, .times = 13)
 {
 	static const struct {
 		const char *shell, *why;
@@ -139,9 +139,8 @@ START_TEST(test_current)
 	expect(cases[_i].why, refuse(Z, A, "refs/heads/main"));
 	expect(NULL, refuse(Z, A, "refs/heads/other"));
 }
-END_TEST
 
-START_TEST(test_deletions)
+TEST(test_deletions)
 {
 	static const char current[] =
 	    "deletion of the current branch prohibited";
@@ -159,9 +158,8 @@ START_TEST(test_deletions)
 	expect("deletion prohibited", refuse(A, Z, "refs/heads/a"));
 	expect(NULL, refuse(A, Z, "refs/tags/a"));
 }
-END_TEST
 
-START_TEST(test_fast_forwards)
+TEST(test_fast_forwards)
 {
 	struct text one = { 0 }, two = { 0 };
 
@@ -180,9 +178,8 @@ START_TEST(test_fast_forwards)
 	text_done(&one);
 	text_done(&two);
 }
-END_TEST
 
-START_TEST(test_update_hook)
+TEST(test_update_hook)
 {
 	tmp_run(
 	    "cd repo.git && cat >hooks/update <<'END'\n"
@@ -200,21 +197,4 @@ START_TEST(test_update_hook)
 	expect("hook declined", refuse(A, B, "refs/heads/a"));
 	tmp_run("cd repo.git && chmod -x h/update");
 	expect(NULL, refuse(A, B, "refs/heads/a"));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_rules");
-	TCase *tc = tcase_create("rules");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, test_names);
-	tcase_add_loop_test(tc, test_current, 0, 13);
-	tcase_add_test(tc, test_deletions);
-	tcase_add_test(tc, test_fast_forwards);
-	tcase_add_test(tc, test_update_hook);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -2,7 +2,6 @@
  * Proves that the messages of a command have refd's prefix, or git's if the
  * command is like git, and that control characters do not reach a terminal.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -52,7 +51,9 @@ static void expect(const char *wanted)
 	text_done(&said);
 }
 
-START_TEST(prefix_of_refd)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(prefix_of_refd)
 {
 	say_all(false);
 	expect("refd: a note\n"
@@ -62,9 +63,8 @@ START_TEST(prefix_of_refd)
 	       "refd: denied\n"
 	       "refd: /srv/?[31m?x???\n\tx\n");
 }
-END_TEST
 
-START_TEST(prefixes_of_git)
+TEST(prefixes_of_git)
 {
 	say_all(true);
 	expect("refd: a note\n"
@@ -73,17 +73,4 @@ START_TEST(prefixes_of_git)
 	       "fatal: the end\n"
 	       "error: refd: denied\n"
 	       "refd: /srv/?[31m?x???\n\tx\n");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_say");
-	TCase *tc = tcase_create("client_say");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, prefix_of_refd);
-	tcase_add_test(tc, prefixes_of_git);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

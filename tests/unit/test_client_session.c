@@ -4,7 +4,6 @@
  * librefd reports the session as not done. Otherwise librefd asks for the
  * outcome, at a later end as well, because a commit must never be sent again.
  */
-#include <check.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -12,18 +11,11 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-static void serves(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(serves, "serve session=prepared commit=done");
 
-	ses_take_session(f);
-	ses_take(f, REFD_VERB_COMMIT, &got);
-	fake_expect(f, got.nr_updates == 0, "updates in a commit");
-	ses_answer_end(f, &got);
-	refd_request_done(&got);
-}
+CASE(.setup = tmp_setup, .teardown = tmp_teardown, .seconds = 30);
 
-START_TEST(test_commit)
+TEST(test_commit)
 {
 	ses_begin(serves);
 	ses_prepare();
@@ -31,17 +23,12 @@ START_TEST(test_commit)
 	ses_check_all(REFD_OK);
 	ses_finish();
 }
-END_TEST
 
-static void serves_and_tells(struct fake *f)
-{
-	serves(f);
-	ses_tell_outcome(f);
-	ses_tell_outcome(f);
-}
+FAKE_SCRIPT(serves_and_tells,
+    "serve session=prepared commit=done query=done query=done");
 
 /* A session ends once, and a later end gets the same results. */
-START_TEST(test_commit_twice)
+TEST(test_commit_twice)
 {
 	ses_begin(serves_and_tells);
 	ses_prepare();
@@ -54,19 +41,10 @@ START_TEST(test_commit_twice)
 	ses_check_all(REFD_OK);
 	ses_finish();
 }
-END_TEST
 
-static void aborts(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(aborts, "serve session=prepared abort=ok");
 
-	ses_take_session(f);
-	ses_take(f, REFD_VERB_ABORT, &got);
-	fake_answer_ok(f, &got);
-	refd_request_done(&got);
-}
-
-START_TEST(test_abort)
+TEST(test_abort)
 {
 	ses_begin(aborts);
 	ses_prepare();
@@ -77,24 +55,13 @@ START_TEST(test_abort)
 	ck_assert_int_eq(ses_ans.kind, REFD_ANSWER_RESULTS);
 	ses_finish();
 }
-END_TEST
 
-static void knows_none(struct fake *f)
-{
-	struct refd_request got;
-
-	ses_take_session(f);
-	ses_take(f, REFD_VERB_COMMIT, &got);
-	fake_answer_kind(f, &got, REFD_ANSWER_PENDING);
-	refd_request_done(&got);
-	ses_take(f, REFD_VERB_QUERY, &got);
-	fake_answer_kind(f, &got, REFD_ANSWER_NEVER_SEEN);
-	refd_request_done(&got);
-}
+FAKE_SCRIPT(knows_none,
+    "serve session=prepared commit=pending query=never-seen");
 
 /* The answer to the end of an unknown session looks like the answer to a
  * query. */
-START_TEST(test_commit_of_none)
+TEST(test_commit_of_none)
 {
 	ses_begin(knows_none);
 	ses_prepare();
@@ -102,31 +69,22 @@ START_TEST(test_commit_of_none)
 	ses_check_over();
 	ses_finish();
 }
-END_TEST
 
 /* ---- the session is lost ---- */
 
-static void breaks_at_once(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(breaks_at_once, "serve session");
 
-	fake_serve(f);
-	ses_take(f, REFD_VERB_SESSION, &got);
-	refd_request_done(&got);
-}
-
-START_TEST(test_session_lost)
+TEST(test_session_lost)
 {
 	ses_begin(breaks_at_once);
 	ck_assert_int_eq(refd_call(ses_refd, &ses_req, 100000, &ses_ans), 0);
 	ses_check_over();
 	ses_finish();
 }
-END_TEST
 
 /* The daemon is gone before the commit is sent. A later end would have to ask,
  * because another program may have used the id meanwhile. */
-START_TEST(test_prepared_lost)
+TEST(test_prepared_lost)
 {
 	ses_begin(ses_take_session);
 	ses_prepare();
@@ -139,20 +97,6 @@ START_TEST(test_prepared_lost)
 	refd_answer_done(&ses_ans);
 	refd_free(ses_refd);
 }
-END_TEST
-
-/* The library notices the loss when it pings. */
-static void returns_for_a_ping(struct fake *f)
-{
-	struct refd_request got;
-
-	ses_take_session(f);
-	fake_serve(f);
-	fake_read(f, &got);
-	fake_expect(f, got.verb == REFD_VERB_PING, "no ping");
-	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
-	refd_request_done(&got);
-}
 
 static void notice_the_loss(void)
 {
@@ -163,14 +107,11 @@ static void notice_the_loss(void)
 	refd_answer_done(&ses_ans);
 }
 
-static void never_saw_it_since(struct fake *f)
-{
-	returns_for_a_ping(f);
-	ses_tell_never_seen(f);
-}
+FAKE_SCRIPT(never_saw_it_since,
+    "serve session=prepared serve ping=pong query=never-seen");
 
 /* A new connection to the same daemon does not help. */
-START_TEST(test_not_on_another_connection)
+TEST(test_not_on_another_connection)
 {
 	ses_begin(never_saw_it_since);
 	notice_the_loss();
@@ -178,17 +119,12 @@ START_TEST(test_not_on_another_connection)
 	ses_check_over();
 	ses_finish();
 }
-END_TEST
 
-static void did_it_since(struct fake *f)
-{
-	returns_for_a_ping(f);
-	ses_tell_outcome(f);
-	ses_tell_outcome(f);
-}
+FAKE_SCRIPT(did_it_since,
+    "serve session=prepared serve ping=pong query=done query=done");
 
 /* Another struct refd may have prepared and committed the session. */
-START_TEST(test_lost_and_done_by_another)
+TEST(test_lost_and_done_by_another)
 {
 	ses_begin(did_it_since);
 	notice_the_loss();
@@ -199,21 +135,11 @@ START_TEST(test_lost_and_done_by_another)
 	ses_check_all(REFD_OK);
 	ses_finish();
 }
-END_TEST
 
-static void is_done_by_another(struct fake *f)
-{
-	struct refd_request got;
-
-	ses_take_session(f);
-	ses_take(f, REFD_VERB_SESSION, &got);
-	fake_answer_ok(f, &got);
-	refd_request_done(&got);
-	ses_tell_outcome(f);
-}
+FAKE_SCRIPT(is_done_by_another, "serve session=prepared session=ok query=done");
 
 /* The session is not prepared any more, so its end is not sent. */
-START_TEST(test_done_by_another)
+TEST(test_done_by_another)
 {
 	ses_begin(is_done_by_another);
 	ses_prepare();
@@ -224,23 +150,13 @@ START_TEST(test_done_by_another)
 	ses_check_all(REFD_OK);
 	ses_finish();
 }
-END_TEST
 
-static void prepares_it_again(struct fake *f)
-{
-	struct refd_request got;
-
-	never_saw_it_since(f);
-	ses_take(f, REFD_VERB_SESSION, &got);
-	fake_answer_prepared(f, &got);
-	refd_request_done(&got);
-	ses_take(f, REFD_VERB_COMMIT, &got);
-	ses_answer_end(f, &got);
-	refd_request_done(&got);
-}
+FAKE_SCRIPT(prepares_it_again,
+    "serve session=prepared serve ping=pong query=never-seen session=prepared "
+    "commit=done");
 
 /* A session that was lost, and is prepared again, is not over. */
-START_TEST(test_lost_and_prepared_again)
+TEST(test_lost_and_prepared_again)
 {
 	ses_begin(prepares_it_again);
 	notice_the_loss();
@@ -249,35 +165,13 @@ START_TEST(test_lost_and_prepared_again)
 	ses_check_all(REFD_OK);
 	ses_finish();
 }
-END_TEST
 
 /* ---- the commit is lost ---- */
 
-static void loses_commit(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(knows,
+    "serve session=prepared commit serve query=pending query=done");
 
-	ses_take_session(f);
-	ses_take(f, REFD_VERB_COMMIT, &got);
-	refd_request_done(&got);
-	fake_hang_up(f);
-}
-
-static void knows(struct fake *f)
-{
-	struct refd_request got;
-
-	loses_commit(f);
-	fake_serve(f);
-	ses_take(f, REFD_VERB_QUERY, &got);
-	fake_answer_kind(f, &got, REFD_ANSWER_PENDING);
-	refd_request_done(&got);
-	ses_take(f, REFD_VERB_QUERY, &got);
-	ses_answer_end(f, &got);
-	refd_request_done(&got);
-}
-
-START_TEST(test_commit_lost_and_done)
+TEST(test_commit_lost_and_done)
 {
 	ses_begin(knows);
 	ses_prepare();
@@ -285,25 +179,11 @@ START_TEST(test_commit_lost_and_done)
 	ses_check_all(REFD_OK);
 	ses_finish();
 }
-END_TEST
 
-static void answers_query(struct fake *f, enum refd_answer_kind kind)
-{
-	struct refd_request got;
+FAKE_SCRIPT(never_saw_it,
+    "serve session=prepared commit serve query=never-seen");
 
-	loses_commit(f);
-	fake_serve(f);
-	ses_take(f, REFD_VERB_QUERY, &got);
-	fake_answer_kind(f, &got, kind);
-	refd_request_done(&got);
-}
-
-static void never_saw_it(struct fake *f)
-{
-	answers_query(f, REFD_ANSWER_NEVER_SEEN);
-}
-
-START_TEST(test_commit_never_seen)
+TEST(test_commit_never_seen)
 {
 	ses_begin(never_saw_it);
 	ses_prepare();
@@ -311,14 +191,10 @@ START_TEST(test_commit_never_seen)
 	ses_check_over();
 	ses_finish();
 }
-END_TEST
 
-static void forgot_it(struct fake *f)
-{
-	answers_query(f, REFD_ANSWER_EXPIRED);
-}
+FAKE_SCRIPT(forgot_it, "serve session=prepared commit serve query=expired");
 
-START_TEST(test_commit_expired)
+TEST(test_commit_expired)
 {
 	ses_begin(forgot_it);
 	ses_prepare();
@@ -326,15 +202,10 @@ START_TEST(test_commit_expired)
 	ses_check_all(REFD_UNKNOWN);
 	ses_finish();
 }
-END_TEST
 
-static void goes_for_good(struct fake *f)
-{
-	loses_commit(f);
-	fake_stop_listening(f);
-}
+FAKE_SCRIPT(goes_for_good, "serve session=prepared commit hang-up gone");
 
-START_TEST(test_commit_and_daemon_lost)
+TEST(test_commit_and_daemon_lost)
 {
 	ses_begin(goes_for_good);
 	ses_prepare();
@@ -342,9 +213,8 @@ START_TEST(test_commit_and_daemon_lost)
 	ses_check_all(REFD_UNKNOWN);
 	ses_finish();
 }
-END_TEST
 
-START_TEST(test_commit_without_updates)
+TEST(test_commit_without_updates)
 {
 	ses_begin(goes_for_good);
 	ses_prepare();
@@ -354,10 +224,9 @@ START_TEST(test_commit_without_updates)
 	ck_assert_int_eq(ses_ans.status, REFD_UNKNOWN);
 	ses_finish();
 }
-END_TEST
 
 /* A commit with an unknown outcome makes no later end a failure. */
-START_TEST(test_commit_unknown_twice)
+TEST(test_commit_unknown_twice)
 {
 	ses_begin(goes_for_good);
 	ses_prepare();
@@ -371,10 +240,9 @@ START_TEST(test_commit_unknown_twice)
 	ses_check_all(REFD_UNKNOWN);
 	ses_finish();
 }
-END_TEST
 
 /* The same session sent again must not look like one that did nothing. */
-START_TEST(test_session_again_after_unknown)
+TEST(test_session_again_after_unknown)
 {
 	ses_begin(goes_for_good);
 	ses_prepare();
@@ -384,23 +252,12 @@ START_TEST(test_session_again_after_unknown)
 	ses_check_all(REFD_UNKNOWN);
 	ses_finish();
 }
-END_TEST
 
-static void answers_too_late(struct fake *f)
-{
-	struct refd_request got;
-	char c;
-
-	ses_take_session(f);
-	ses_take(f, REFD_VERB_COMMIT, &got);
-	refd_request_done(&got);
-	fake_expect(f, read(f->conn, &c, 1) == 0, "more was said");
-	fake_serve(f);
-	ses_tell_outcome(f);
-}
+FAKE_SCRIPT(answers_too_late,
+    "serve session=prepared commit end serve query=done");
 
 /* The caller gave up the commit, and learns by its abort what became of it. */
-START_TEST(test_abort_after_timeout)
+TEST(test_abort_after_timeout)
 {
 	ses_begin(answers_too_late);
 	ses_prepare();
@@ -409,17 +266,12 @@ START_TEST(test_abort_after_timeout)
 	ses_check_all(REFD_OK);
 	ses_finish();
 }
-END_TEST
 
-static void is_asked_by_another(struct fake *f)
-{
-	loses_commit(f);
-	fake_serve(f);
-	ses_tell_outcome(f);
-}
+FAKE_SCRIPT(is_asked_by_another,
+    "serve session=prepared commit serve query=done");
 
 /* After a restart of the program, the library knows nothing of the session. */
-START_TEST(test_commit_after_restart)
+TEST(test_commit_after_restart)
 {
 	ses_begin(is_asked_by_another);
 	ses_prepare();
@@ -431,7 +283,6 @@ START_TEST(test_commit_after_restart)
 	ses_check_all(REFD_OK);
 	ses_finish();
 }
-END_TEST
 
 /* ---- answers that don't fit ---- */
 
@@ -447,14 +298,13 @@ static void prepares_too_little(struct fake *f)
 	refd_request_done(&got);
 }
 
-START_TEST(test_too_few_results)
+TEST(test_too_few_results)
 {
 	ses_begin(prepares_too_little);
 	ck_assert_int_eq(refd_call(ses_refd, &ses_req, 100000, &ses_ans), 0);
 	ses_check_over();
 	ses_finish();
 }
-END_TEST
 
 static void prepares_others(struct fake *f)
 {
@@ -472,66 +322,21 @@ static void prepares_others(struct fake *f)
 	refd_request_done(&got);
 }
 
-START_TEST(test_locks_of_other_refs)
+TEST(test_locks_of_other_refs)
 {
 	ses_begin(prepares_others);
 	ck_assert_int_eq(refd_call(ses_refd, &ses_req, 100000, &ses_ans), 0);
 	ses_check_over();
 	ses_finish();
 }
-END_TEST
 
-static void says_pong(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(says_pong, "serve session=prepared commit=pong serve query=done");
 
-	ses_take_session(f);
-	ses_take(f, REFD_VERB_COMMIT, &got);
-	fake_answer_kind(f, &got, REFD_ANSWER_PONG);
-	refd_request_done(&got);
-	fake_serve(f);
-	ses_tell_outcome(f);
-}
-
-START_TEST(test_commit_answered_by_pong)
+TEST(test_commit_answered_by_pong)
 {
 	ses_begin(says_pong);
 	ses_prepare();
 	ck_assert_int_eq(ses_finish_by(REFD_VERB_COMMIT, 100000), 0);
 	ses_check_all(REFD_OK);
 	ses_finish();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("client_session");
-	TCase *tc = tcase_create("client_session");
-
-	tcase_set_timeout(tc, 30);
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_test(tc, test_commit);
-	tcase_add_test(tc, test_commit_twice);
-	tcase_add_test(tc, test_abort);
-	tcase_add_test(tc, test_commit_of_none);
-	tcase_add_test(tc, test_session_lost);
-	tcase_add_test(tc, test_prepared_lost);
-	tcase_add_test(tc, test_not_on_another_connection);
-	tcase_add_test(tc, test_lost_and_done_by_another);
-	tcase_add_test(tc, test_done_by_another);
-	tcase_add_test(tc, test_lost_and_prepared_again);
-	tcase_add_test(tc, test_commit_lost_and_done);
-	tcase_add_test(tc, test_commit_never_seen);
-	tcase_add_test(tc, test_commit_expired);
-	tcase_add_test(tc, test_commit_and_daemon_lost);
-	tcase_add_test(tc, test_commit_without_updates);
-	tcase_add_test(tc, test_commit_unknown_twice);
-	tcase_add_test(tc, test_session_again_after_unknown);
-	tcase_add_test(tc, test_abort_after_timeout);
-	tcase_add_test(tc, test_commit_after_restart);
-	tcase_add_test(tc, test_too_few_results);
-	tcase_add_test(tc, test_locks_of_other_refs);
-	tcase_add_test(tc, test_commit_answered_by_pong);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,28 +3,17 @@
  * flight beside a commit asks for the outcome, unless the daemon answers. After
  * an end, only a refusal, which did nothing, lets librefd send another end.
  */
-#include <check.h>
-
 #include "tests/lib/session_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-static void loses_both_ends(struct fake *f)
-{
-	struct refd_request got;
+FAKE_SCRIPT(loses_both_ends,
+    "serve session=prepared commit query serve query=done query=done");
 
-	ses_take_session(f);
-	ses_take(f, REFD_VERB_COMMIT, &got);
-	refd_request_done(&got);
-	ses_take(f, REFD_VERB_QUERY, &got);
-	refd_request_done(&got);
-	fake_serve(f);
-	ses_tell_outcome(f);
-	ses_tell_outcome(f);
-}
+CASE(.setup = tmp_setup, .teardown = tmp_teardown, .seconds = 30);
 
 /* An abort beside a commit in flight ends with it. */
-START_TEST(test_abort_beside_commit)
+TEST(test_abort_beside_commit)
 {
 	struct refd_request commit;
 
@@ -39,24 +28,6 @@ START_TEST(test_abort_beside_commit)
 	ses_check_all(REFD_OK);
 	ses_finish();
 }
-END_TEST
-
-static void answer_aborted(struct fake *f, const struct refd_request *got)
-{
-	struct refd_result results[SES_NR] = {
-		{ .name = "refs/heads/a", .status = REFD_ABORTED },
-		{ .name = "refs/heads/b", .status = REFD_ABORTED },
-	};
-	const struct refd_answer no = { .kind = REFD_ANSWER_RESULTS,
-		.request_id = got->request_id,
-		.txid = got->txid,
-		.results = results,
-		.nr_results = SES_NR,
-		.nr_updates = SES_NR,
-		.outcome = REFD_REJECTED };
-
-	fake_answer(f, &no);
-}
 
 static void is_told_to_abort_and_to_commit(struct fake *f)
 {
@@ -65,14 +36,14 @@ static void is_told_to_abort_and_to_commit(struct fake *f)
 	ses_take_session(f);
 	ses_take(f, REFD_VERB_ABORT, &aborted);
 	ses_take(f, REFD_VERB_COMMIT, &commit);
-	answer_aborted(f, &aborted);
-	answer_aborted(f, &commit);
+	fake_answer_as(f, &aborted, "[aborted,aborted]");
+	fake_answer_as(f, &commit, "[aborted,aborted]");
 	refd_request_done(&aborted);
 	refd_request_done(&commit);
 }
 
 /* An abort leaves nothing open, so the commit behind it is sent. */
-START_TEST(test_commit_beside_abort)
+TEST(test_commit_beside_abort)
 {
 	struct refd_request aborted;
 
@@ -87,31 +58,13 @@ START_TEST(test_commit_beside_abort)
 	ses_check_all(REFD_ABORTED);
 	ses_finish();
 }
-END_TEST
 
 /* Takes VERB, and then a commit, and answers neither. */
-static void lose_both(struct fake *f, enum refd_verb verb)
-{
-	struct refd_request got;
-
-	ses_take_session(f);
-	ses_take(f, verb, &got);
-	refd_request_done(&got);
-	ses_take(f, REFD_VERB_COMMIT, &got);
-	refd_request_done(&got);
-	fake_hang_up(f);
-}
-
-static void loses_abort_and_commit(struct fake *f)
-{
-	lose_both(f, REFD_VERB_ABORT);
-	fake_serve(f);
-	ses_tell_outcome(f);
-	ses_tell_outcome(f);
-}
+FAKE_SCRIPT(loses_abort_and_commit,
+    "serve session=prepared abort commit serve query=done query=done");
 
 /* The daemon may have refused the abort, so its loss proves nothing. */
-START_TEST(test_abort_lost_beside_commit)
+TEST(test_abort_lost_beside_commit)
 {
 	struct refd_request aborted;
 
@@ -126,18 +79,12 @@ START_TEST(test_abort_lost_beside_commit)
 	ses_check_all(REFD_OK);
 	ses_finish();
 }
-END_TEST
 
-static void loses_session_and_commit(struct fake *f)
-{
-	lose_both(f, REFD_VERB_SESSION);
-	fake_serve(f);
-	ses_tell_outcome(f);
-	ses_tell_outcome(f);
-}
+FAKE_SCRIPT(loses_session_and_commit,
+    "serve session=prepared session commit serve query=done query=done");
 
 /* The same session, sent once more, is committed with the first. */
-START_TEST(test_session_lost_beside_commit)
+TEST(test_session_lost_beside_commit)
 {
 	ses_begin(loses_session_and_commit);
 	ses_prepare();
@@ -149,18 +96,13 @@ START_TEST(test_session_lost_beside_commit)
 	ses_check_all(REFD_OK);
 	ses_finish();
 }
-END_TEST
 
-static void never_saw_both(struct fake *f)
-{
-	lose_both(f, REFD_VERB_SESSION);
-	fake_serve(f);
-	ses_tell_never_seen(f);
-	ses_tell_never_seen(f);
-}
+FAKE_SCRIPT(never_saw_both,
+    "serve session=prepared session commit serve query=never-seen "
+    "query=never-seen");
 
 /* A session is never sent again by itself. */
-START_TEST(test_session_beside_commit_never_seen)
+TEST(test_session_beside_commit_never_seen)
 {
 	ses_begin(never_saw_both);
 	ses_prepare();
@@ -172,7 +114,6 @@ START_TEST(test_session_beside_commit_never_seen)
 	ses_check_over();
 	ses_finish();
 }
-END_TEST
 
 /* Refuses the session sent once more, and goes with the commit. */
 static void refuse_again(struct fake *f, uint32_t retry_after_ms)
@@ -201,7 +142,7 @@ static void is_busy_for_it_again(struct fake *f)
 
 /* The refusal is of the second request, and the commit of the first may be
  * done. */
-START_TEST(test_session_again_refused)
+TEST(test_session_again_refused)
 {
 	ses_begin(is_busy_for_it_again);
 	ses_prepare();
@@ -215,14 +156,13 @@ START_TEST(test_session_again_refused)
 	ses_check_all(REFD_UNKNOWN);
 	ses_finish();
 }
-END_TEST
 
 static void puts_it_off_again(struct fake *f)
 {
 	refuse_again(f, 20000);
 }
 
-START_TEST(test_session_again_put_off)
+TEST(test_session_again_put_off)
 {
 	ses_begin(puts_it_off_again);
 	ses_prepare();
@@ -234,7 +174,6 @@ START_TEST(test_session_again_put_off)
 	ck_assert(ses_req.maybe_sent);
 	ses_finish();
 }
-END_TEST
 
 static void prepares_beside_a_commit(struct fake *f)
 {
@@ -244,15 +183,15 @@ static void prepares_beside_a_commit(struct fake *f)
 	ses_take(f, REFD_VERB_SESSION, &again);
 	ses_take(f, REFD_VERB_COMMIT, &commit);
 	fake_answer_prepared(f, &again);
-	ses_tell_outcome(f);
-	ses_answer_end(f, &commit);
+	fake_play(f, "query=done");
+	fake_answer_as(f, &commit, "done");
 	refd_request_done(&again);
 	refd_request_done(&commit);
 }
 
 /* A second answer that the session is prepared does not take back the commit,
  * so the abort asks. */
-START_TEST(test_prepared_beside_commit)
+TEST(test_prepared_beside_commit)
 {
 	struct refd_request commit;
 
@@ -271,17 +210,6 @@ START_TEST(test_prepared_beside_commit)
 	ses_check_all(REFD_OK);
 	ses_finish();
 }
-END_TEST
-
-static void refuse_end(struct fake *f, enum refd_verb verb,
-    enum refd_status status)
-{
-	struct refd_request got;
-
-	ses_take(f, verb, &got);
-	fake_refuse(f, &got, status, NULL);
-	refd_request_done(&got);
-}
 
 static void check_refused(enum refd_status status)
 {
@@ -290,21 +218,12 @@ static void check_refused(enum refd_status status)
 	refd_answer_done(&ses_ans);
 }
 
-static void refuses_at_first(struct fake *f)
-{
-	struct refd_request got;
-
-	ses_take_session(f);
-	refuse_end(f, REFD_VERB_COMMIT, REFD_BUSY);
-	refuse_end(f, REFD_VERB_ABORT, REFD_BUSY);
-	ses_take(f, REFD_VERB_COMMIT, &got);
-	ses_answer_end(f, &got);
-	refd_request_done(&got);
-}
+FAKE_SCRIPT(refuses_at_first,
+    "serve session=prepared commit=busy abort=busy commit=done");
 
 /* A refused end did nothing, so the daemon holds the session, and answers every
  * question with pending. */
-START_TEST(test_commit_after_refusal)
+TEST(test_commit_after_refusal)
 {
 	ses_begin(refuses_at_first);
 	ses_prepare();
@@ -316,16 +235,11 @@ START_TEST(test_commit_after_refusal)
 	ses_check_all(REFD_OK);
 	ses_finish();
 }
-END_TEST
 
-static void refuses_and_goes(struct fake *f)
-{
-	ses_take_session(f);
-	refuse_end(f, REFD_VERB_COMMIT, REFD_BUSY);
-}
+FAKE_SCRIPT(refuses_and_goes, "serve session=prepared commit=busy");
 
 /* The session is over then, because its only commit did nothing. */
-START_TEST(test_lost_after_refusal)
+TEST(test_lost_after_refusal)
 {
 	ses_begin(refuses_and_goes);
 	ses_prepare();
@@ -337,17 +251,12 @@ START_TEST(test_lost_after_refusal)
 	refd_answer_done(&ses_ans);
 	refd_free(ses_refd);
 }
-END_TEST
 
-static void cannot_tell_at_first(struct fake *f)
-{
-	ses_take_session(f);
-	refuse_end(f, REFD_VERB_COMMIT, REFD_UNKNOWN);
-	ses_tell_outcome(f);
-}
+FAKE_SCRIPT(cannot_tell_at_first,
+    "serve session=prepared commit=unknown query=done");
 
 /* An unknown outcome is no refusal, so a later end asks. */
-START_TEST(test_commit_answered_by_unknown)
+TEST(test_commit_answered_by_unknown)
 {
 	ses_begin(cannot_tell_at_first);
 	ses_prepare();
@@ -356,27 +265,4 @@ START_TEST(test_commit_answered_by_unknown)
 	ck_assert_int_eq(ses_finish_by(REFD_VERB_ABORT, 10000), 0);
 	ses_check_all(REFD_OK);
 	ses_finish();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("client_session_beside");
-	TCase *tc = tcase_create("client_session_beside");
-
-	tcase_set_timeout(tc, 30);
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_test(tc, test_abort_beside_commit);
-	tcase_add_test(tc, test_commit_beside_abort);
-	tcase_add_test(tc, test_abort_lost_beside_commit);
-	tcase_add_test(tc, test_session_lost_beside_commit);
-	tcase_add_test(tc, test_session_beside_commit_never_seen);
-	tcase_add_test(tc, test_session_again_refused);
-	tcase_add_test(tc, test_session_again_put_off);
-	tcase_add_test(tc, test_prepared_beside_commit);
-	tcase_add_test(tc, test_commit_after_refusal);
-	tcase_add_test(tc, test_lost_after_refusal);
-	tcase_add_test(tc, test_commit_answered_by_unknown);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * `ssh-keygen -l`, of the first key, and nothing that has no form of a key, or
  * is no regular file of a few lines, gives one.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +60,9 @@ static void is(const char *text, const char *name)
 	ck_assert_str_eq(named(text, strlen(text)), name);
 }
 
-START_TEST(a_key_has_the_name_of_ssh_keygen)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(a_key_has_the_name_of_ssh_keygen)
 {
 	is("publickey " ED "\n", ED_NAME);
 	is("publickey " RSA "\n", RSA_NAME);
@@ -69,9 +70,8 @@ START_TEST(a_key_has_the_name_of_ssh_keygen)
 	is("password\npublickey " RSA "\npublickey " ED "\n", RSA_NAME);
 	is("publickey " ED " a comment\n", ED_NAME);
 }
-END_TEST
 
-START_TEST(what_is_no_key_has_no_name)
+TEST(what_is_no_key_has_no_name)
 {
 	static const char nul[] = "publickey ssh-ed25519 AAAA\0C3NzaC1lZDI1";
 
@@ -93,9 +93,8 @@ START_TEST(what_is_no_key_has_no_name)
 	/* The next line counts. */
 	is("publickey " CERT "\npublickey " ED "\n", ED_NAME);
 }
-END_TEST
 
-START_TEST(a_large_file_is_not_read)
+TEST(a_large_file_is_not_read)
 {
 	char *text = xasprintf("publickey %s\n%*s", ED, SMALL_FILE_BYTES, "");
 
@@ -104,9 +103,8 @@ START_TEST(a_large_file_is_not_read)
 	is(text, ED_NAME);
 	free(text);
 }
-END_TEST
 
-START_TEST(only_a_regular_file_is_read)
+TEST(only_a_regular_file_is_read)
 {
 	char name[SSH_KEY_NAME_MAX + 1];
 
@@ -116,19 +114,4 @@ START_TEST(only_a_regular_file_is_read)
 	ck_assert(!ssh_key_name("/dev/zero", name));
 	ck_assert_int_eq(mkfifo(path, 0600), 0);
 	ck_assert(!ssh_key_name(path, name));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("client/ssh_key");
-	TCase *tc = tcase_create("client/ssh_key");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_key_has_the_name_of_ssh_keygen);
-	tcase_add_test(tc, what_is_no_key_has_no_name);
-	tcase_add_test(tc, a_large_file_is_not_read);
-	tcase_add_test(tc, only_a_regular_file_is_read);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -5,7 +5,6 @@
  * git 2.39. Nearly all inputs here were given to a real git, and the expected
  * answers are git's.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,7 +78,7 @@ static void expect_change(enum refd_action action, const char *name,
 
 /* ---- correct input ---- */
 
-START_TEST(test_commands)
+TEST(test_commands)
 {
 	open_text("update refs/heads/a " A "\n"
 		  "update refs/heads/a " A " tip\n"
@@ -101,9 +100,8 @@ START_TEST(test_commands)
 	expect(STDIN_EOF_COMMIT);
 	close_input();
 }
-END_TEST
 
-START_TEST(test_zero_is_deletion)
+TEST(test_zero_is_deletion)
 {
 	open_text("update refs/heads/a " Z "\n"
 		  "update refs/heads/a " Z " " A "\n"
@@ -117,9 +115,8 @@ START_TEST(test_zero_is_deletion)
 	expect_change(REFD_DELETE, "refs/heads/a", Z, A);
 	close_input();
 }
-END_TEST
 
-START_TEST(test_z)
+TEST(test_z)
 {
 	open_z("update refs/heads/a\0" A "\0\0"
 	       "update refs/heads/a\0" A "\0" B "\0"
@@ -144,9 +141,8 @@ START_TEST(test_z)
 	expect(STDIN_EOF);
 	close_input();
 }
-END_TEST
 
-START_TEST(test_no_deref)
+TEST(test_no_deref)
 {
 	open_text("option no-deref\nupdate HEAD " A "\nupdate HEAD " A "\n");
 	expect(STDIN_CHANGE);
@@ -161,9 +157,8 @@ START_TEST(test_no_deref)
 	ck_assert(p.update.no_deref);
 	close_input();
 }
-END_TEST
 
-START_TEST(test_quoted)
+TEST(test_quoted)
 {
 	open_text("update \"refs/heads/q\\303\\251\" " A "\n"
 		  "update \"refs/heads/q\\\"\" \"" A "\" \"tip\"\n"
@@ -173,9 +168,8 @@ START_TEST(test_quoted)
 	expect_change(REFD_CREATE, "refs/heads/d", A, NULL);
 	close_input();
 }
-END_TEST
 
-START_TEST(test_symrefs)
+TEST(test_symrefs)
 {
 	open_text("symref-update HEAD refs/heads/x\n"
 		  "symref-update HEAD refs/heads/x ref refs/heads/y\n"
@@ -201,9 +195,8 @@ START_TEST(test_symrefs)
 	ck_assert_str_eq(p.update.old_target, "refs/heads/x");
 	close_input();
 }
-END_TEST
 
-START_TEST(test_symrefs_z)
+TEST(test_symrefs_z)
 {
 	open_z("symref-update HEAD\0refs/heads/x\0\0\0"
 	       "symref-update HEAD\0refs/heads/x\0ref\0refs/heads/y\0"
@@ -220,13 +213,12 @@ START_TEST(test_symrefs_z)
 	expect(STDIN_EOF_COMMIT);
 	close_input();
 }
-END_TEST
 
 /* ---- order ---- */
 
 #define UP "update refs/heads/a " A "\n"
 
-START_TEST(test_order)
+TEST(test_order, .times = 10)
 {
 	/* Letters: s start, c commit, a abort, p prepare, u update, E end of
 	 * input with a commit, e end of input without a commit. */
@@ -252,7 +244,6 @@ START_TEST(test_order)
 		expect((enum stdin_event)(strchr(letters, *at) - letters));
 	close_input();
 }
-END_TEST
 
 /* ---- wrong input ---- */
 
@@ -358,7 +349,7 @@ static const struct {
 	    "refusing to update ref with bad name 'foo'" },
 };
 
-START_TEST(test_errors)
+TEST(test_errors, .times = sizeof(bad) / sizeof(bad[0]))
 {
 	enum stdin_event event;
 
@@ -371,10 +362,9 @@ START_TEST(test_errors)
 	ck_assert_str_eq(p.error.data, bad[_i].error);
 	close_input();
 }
-END_TEST
 
 /* The messages of git 2.39 about values. */
-START_TEST(test_errors_239)
+TEST(test_errors_239, .times = 7)
 {
 	static const struct {
 		const char *input, *error;
@@ -402,9 +392,8 @@ START_TEST(test_errors_239)
 	ck_assert_str_eq(p.error.data, cases[_i].error);
 	close_input();
 }
-END_TEST
 
-START_TEST(test_errors_z)
+TEST(test_errors_z)
 {
 	open_z("update refs/heads/a\0" A "\0");
 	expect(STDIN_ERROR);
@@ -438,25 +427,4 @@ START_TEST(test_errors_z)
 	ck_assert_str_eq(p.error.data,
 	    "symref-update HEAD: expected old value");
 	close_input();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_stdin");
-	TCase *tc = tcase_create("stdin");
-
-	tcase_add_test(tc, test_commands);
-	tcase_add_test(tc, test_zero_is_deletion);
-	tcase_add_test(tc, test_z);
-	tcase_add_test(tc, test_no_deref);
-	tcase_add_test(tc, test_quoted);
-	tcase_add_test(tc, test_symrefs);
-	tcase_add_test(tc, test_symrefs_z);
-	tcase_add_loop_test(tc, test_order, 0, 10);
-	tcase_add_loop_test(tc, test_errors, 0, sizeof(bad) / sizeof(bad[0]));
-	tcase_add_loop_test(tc, test_errors_239, 0, 7);
-	tcase_add_test(tc, test_errors_z);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

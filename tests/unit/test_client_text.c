@@ -4,7 +4,6 @@
  * end is killed. No device and no file beyond the limit is read. A child stays
  * in the directory of its parent, also if the directory has no path.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -31,7 +30,9 @@ static void teardown(void)
 	tmp_teardown();
 }
 
-START_TEST(a_fifo)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(a_fifo)
 {
 	int fd;
 
@@ -42,17 +43,15 @@ START_TEST(a_fifo)
 	ck_assert_int_eq(text_read_file(&text, "fifo", 1), -EINVAL);
 	close(fd);
 }
-END_TEST
 
-START_TEST(a_directory)
+TEST(a_directory)
 {
 	ck_assert_int_eq(mkdir("dir", 0700), 0);
 	ck_assert_int_eq(text_read_file(&text, "dir", 1), -EINVAL);
 }
-END_TEST
 
 /* Their size is 0, whatever they contain. */
-START_TEST(files_of_the_kernel)
+TEST(files_of_the_kernel)
 {
 	static const char path[] = "/proc/self/status";
 
@@ -61,18 +60,16 @@ START_TEST(files_of_the_kernel)
 	text_clear(&text);
 	ck_assert_int_eq(text_read_file(&text, path, 10), -EFBIG);
 }
-END_TEST
 
-START_TEST(devices)
+TEST(devices)
 {
 	ck_assert_int_eq(text_read_file(&text, "/dev/zero", 10), -EINVAL);
 	ck_assert_int_eq(text_read_regular(&text, "/dev/null", 10), -EINVAL);
 	ck_assert_uint_eq(text.len, 0);
 }
-END_TEST
 
 /* Not a byte of a file with 40 GiB is read. */
-START_TEST(a_sparse_file)
+TEST(a_sparse_file)
 {
 	int fd = open("sparse", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 
@@ -82,16 +79,14 @@ START_TEST(a_sparse_file)
 	ck_assert_int_eq(text_read_regular(&text, "sparse", 1 << 20), -EFBIG);
 	ck_assert_uint_eq(text.size, 0);
 }
-END_TEST
 
-START_TEST(nothing_is_printed)
+TEST(nothing_is_printed)
 {
 	text_print(&text);
 	ck_assert_ptr_null(text.data);
 }
-END_TEST
 
-START_TEST(a_program_without_end)
+TEST(a_program_without_end)
 {
 	const char *const sleep[] = { "sleep", "600", NULL };
 	const char *const yes[] = { "yes", NULL };
@@ -104,10 +99,9 @@ START_TEST(a_program_without_end)
 	ck_assert_int_eq(child_capture_within(echo, &text, 600, 2), 0);
 	ck_assert_str_eq(text.data, "a\n");
 }
-END_TEST
 
 /* Even in a directory whose path cannot be told. */
-START_TEST(a_child_stays_in_the_directory)
+TEST(a_child_stays_in_the_directory)
 {
 	const char *const where[] = { "readlink", "/proc/self/cwd", NULL };
 
@@ -116,23 +110,4 @@ START_TEST(a_child_stays_in_the_directory)
 	ck_assert_int_eq(rmdir("../away"), 0);
 	ck_assert_int_eq(child_capture(where, &text), 0);
 	ck_assert_ptr_nonnull(strstr(text.data, "/away (deleted)"));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client text");
-	TCase *tc = tcase_create("text_read_file");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_fifo);
-	tcase_add_test(tc, a_directory);
-	tcase_add_test(tc, files_of_the_kernel);
-	tcase_add_test(tc, devices);
-	tcase_add_test(tc, a_sparse_file);
-	tcase_add_test(tc, nothing_is_printed);
-	tcase_add_test(tc, a_program_without_end);
-	tcase_add_test(tc, a_child_stays_in_the_directory);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

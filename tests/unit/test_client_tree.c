@@ -10,7 +10,6 @@
  * and hide no other directory. So the search for repositories finds all others,
  * and can go on without the rest; a failure of the machine is no such rest.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -53,26 +52,26 @@ static struct tree sum(void)
 	return t;
 }
 
-START_TEST(copies)
+CASE(.setup = setup, .teardown = tmp_teardown, .seconds = 60);
+
+TEST(copies)
 {
 	copy_into("to");
 	tmp_run("diff -r from to/from");
 	ck_assert(!tmp_exists("to/absent"));
 }
-END_TEST
 
 static const char *const strange[] = { "ln -s ../vault from/link",
 	"ln -s ../vault/secret from/link", "mkfifo from/fifo",
 	"mv from moved && ln -s vault from" };
 
-START_TEST(copies_no_link)
+TEST(copies_no_link, .times = 4, .exit = 128)
 {
 	tmp_run("%s", strange[_i]);
 	copy_into("to");
 }
-END_TEST
 
-START_TEST(removes_beneath)
+TEST(removes_beneath)
 {
 	struct tree t = { .task = TREE_REMOVE };
 
@@ -84,13 +83,12 @@ START_TEST(removes_beneath)
 	ck_assert(!tmp_exists("from"));
 	ck_assert(tmp_exists("vault/secret"));
 }
-END_TEST
 
 static const char *const changes[] = { "printf three >>from/dir/b",
 	"printf ONE >from/new && mv from/new from/a", "rm from/dir/empty",
 	"mkdir from/dir/c", "chmod 700 from/dir" };
 
-START_TEST(sees_a_change)
+TEST(sees_a_change, .times = 5)
 {
 	struct tree before = sum(), again = sum(), after;
 
@@ -100,9 +98,8 @@ START_TEST(sees_a_change)
 	ck_assert(before.sum != after.sum);
 	ck_assert_ptr_null(after.lock);
 }
-END_TEST
 
-START_TEST(finds_a_lock)
+TEST(finds_a_lock)
 {
 	char *wanted = xasprintf("%s/from/dir/b.lock", tmp_root);
 	struct tree t;
@@ -113,14 +110,12 @@ START_TEST(finds_a_lock)
 	free(t.lock);
 	free(wanted);
 }
-END_TEST
 
-START_TEST(writes_no_other_file)
+TEST(writes_no_other_file, .exit = 128)
 {
 	tmp_run("ln -s vault/secret link");
 	tree_write(tmp_fd, "link", "lost\n");
 }
-END_TEST
 
 /* ---- the walk ---- */
 
@@ -162,7 +157,7 @@ static struct seen walk(struct seen s, const char *below)
 	return s;
 }
 
-START_TEST(walks)
+TEST(walks)
 {
 	struct seen s;
 
@@ -182,7 +177,6 @@ START_TEST(walks)
 	ck_assert_int_eq(walk_below("from/a", see, &s), -ENOTDIR);
 	ck_assert_int_eq(walk_below("from/link", see, &s), -ENOTDIR);
 }
-END_TEST
 
 static void descend(const char *name, int levels)
 {
@@ -196,7 +190,7 @@ static void descend(const char *name, int levels)
 	close(dir);
 }
 
-START_TEST(walks_past_the_deepest)
+TEST(walks_past_the_deepest)
 {
 	struct seen s;
 
@@ -207,9 +201,8 @@ START_TEST(walks_past_the_deepest)
 	ck_assert_int_eq(s.err, -ELOOP);
 	ck_assert_int_eq(s.level, WALK_LEVELS_MAX);
 }
-END_TEST
 
-START_TEST(walks_past_the_longest)
+TEST(walks_past_the_longest)
 {
 	char name[256];
 	struct seen s;
@@ -222,7 +215,6 @@ START_TEST(walks_past_the_longest)
 	ck_assert_uint_eq(s.nr_errors, 1);
 	ck_assert_int_eq(s.err, -ENAMETOOLONG);
 }
-END_TEST
 
 static void count_up(const char *dir, void *data)
 {
@@ -232,7 +224,7 @@ static void count_up(const char *dir, void *data)
 	++*nr;
 }
 
-START_TEST(finds_all_but_what_is_beyond)
+TEST(finds_all_but_what_is_beyond)
 {
 	struct rlimit was, few;
 	size_t nr = 0, nr_beyond;
@@ -255,7 +247,6 @@ START_TEST(finds_all_but_what_is_beyond)
 	ck_assert(!scan_all_but_beyond("from/", count_up, &nr, &nr_beyond));
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &was), 0);
 }
-END_TEST
 
 static long peak_kib(void)
 {
@@ -266,7 +257,7 @@ static long peak_kib(void)
 }
 
 /* The names have 2.5 MB. */
-START_TEST(keeps_no_names)
+TEST(keeps_no_names)
 {
 	int dir = tree_open(tmp_fd, "from"), i;
 	char name[256];
@@ -294,27 +285,4 @@ START_TEST(keeps_no_names)
 #else
 	(void)before;
 #endif
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("client_tree");
-	TCase *tc = tcase_create("client_tree");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, tmp_teardown);
-	tcase_add_test(tc, copies);
-	tcase_add_loop_exit_test(tc, copies_no_link, 128, 0, 4);
-	tcase_add_test(tc, removes_beneath);
-	tcase_add_loop_test(tc, sees_a_change, 0, 5);
-	tcase_add_test(tc, finds_a_lock);
-	tcase_add_exit_test(tc, writes_no_other_file, 128);
-	tcase_add_test(tc, walks);
-	tcase_add_test(tc, walks_past_the_deepest);
-	tcase_add_test(tc, walks_past_the_longest);
-	tcase_add_test(tc, finds_all_but_what_is_beyond);
-	tcase_add_test(tc, keeps_no_names);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

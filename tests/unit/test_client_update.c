@@ -8,7 +8,6 @@
  * of a transaction with a name that is too long for refd. The text of a refusal
  * cannot control the terminal.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +21,9 @@
 
 /* ---- dialogues ---- */
 
-START_TEST(test_prepare_and_commit)
+CASE(.setup = update_setup, .teardown = update_teardown, .seconds = 30);
+
+TEST(test_prepare_and_commit)
 {
 	update_start_stdin(update_commits);
 	update_put("start\n");
@@ -33,9 +34,8 @@ START_TEST(test_prepare_and_commit)
 	update_expect("commit: ok");
 	update_end(0);
 }
-END_TEST
 
-START_TEST(test_abort)
+TEST(test_abort)
 {
 	update_start_stdin(update_aborts);
 	update_put("create refs/heads/a " A "\nprepare\n");
@@ -44,20 +44,18 @@ START_TEST(test_abort)
 	update_expect("abort: ok");
 	update_end(0);
 }
-END_TEST
 
 /* The end of input releases the locks before the program ends, and so does an
  * error. */
-START_TEST(test_end_when_prepared)
+TEST(test_end_when_prepared)
 {
 	update_start_stdin(update_aborts);
 	update_put("create refs/heads/a " A "\nprepare\n");
 	update_expect("prepare: ok");
 	update_end(0);
 }
-END_TEST
 
-START_TEST(test_error_when_prepared)
+TEST(test_error_when_prepared)
 {
 	update_start_stdin(update_aborts);
 	update_put("create refs/heads/a " A "\nprepare\n");
@@ -66,9 +64,8 @@ START_TEST(test_error_when_prepared)
 	update_expect("fatal: prepared transactions can only be closed");
 	update_end(128);
 }
-END_TEST
 
-START_TEST(test_nothing_asked_for)
+TEST(test_nothing_asked_for)
 {
 	update_start_stdin(update_only_greets);
 	update_put("start\nprepare\n");
@@ -80,17 +77,10 @@ START_TEST(test_nothing_asked_for)
 	update_expect("abort: ok");
 	update_end(0);
 }
-END_TEST
 
-static void prepares_and_goes(struct fake *f)
-{
-	fake_serve(f);
-	update_take_session(f, false);
-	fake_hang_up(f);
-	fake_stop_listening(f);
-}
+FAKE_SCRIPT(prepares_and_goes, "serve session=prepared hang-up gone");
 
-START_TEST(test_lost)
+TEST(test_lost)
 {
 	update_start_stdin(prepares_and_goes);
 	update_put("create refs/heads/a " A "\nprepare\n");
@@ -101,7 +91,6 @@ START_TEST(test_lost)
 	    "error: refd: aborted: the session ended with its connection");
 	update_end(75);
 }
-END_TEST
 
 static enum refd_verb busy_end;
 
@@ -118,7 +107,7 @@ static void is_busy_for_the_end(struct fake *f)
 }
 
 /* Otherwise the locks would stay until the program ends. */
-START_TEST(test_busy_for_the_end)
+TEST(test_busy_for_the_end, .times = 2)
 {
 	busy_end = _i == 0 ? REFD_VERB_COMMIT : REFD_VERB_ABORT;
 	update_start_stdin(is_busy_for_the_end);
@@ -128,7 +117,6 @@ START_TEST(test_busy_for_the_end)
 	update_expect(_i == 0 ? "commit: ok" : "abort: ok");
 	update_end(0);
 }
-END_TEST
 
 /* ---- an id of the caller ---- */
 
@@ -136,19 +124,11 @@ END_TEST
 
 static char txid[] = ID;
 
-static void knows_the_id(struct fake *f)
-{
-	struct refd_request req;
-
-	fake_serve(f);
-	update_take(f, REFD_VERB_TRANSACTION, &req);
-	fake_answer_ok(f, &req);
-	refd_request_done(&req);
-}
+FAKE_SCRIPT(knows_the_id, "serve transaction=ok");
 
 /* Only the daemon can compare the updates with those of the first call, so they
  * are sent. */
-START_TEST(test_id_of_an_earlier_call)
+TEST(test_id_of_an_earlier_call)
 {
 	char *argv[] = { "update", "--porcelain", "--txid", txid,
 		"refs/heads/a", A, NULL };
@@ -158,7 +138,6 @@ START_TEST(test_id_of_an_earlier_call)
 	update_expect("txn " ID " committed");
 	update_end(0);
 }
-END_TEST
 
 /* What the daemon answers to the transaction, and what the program says then if
  * it believes the answer. */
@@ -220,19 +199,7 @@ static const struct refusal *refusal;
 static void (*tell)(struct fake *f);
 
 /* The program does not send to a node that follows again. */
-static void tell_that_it_follows(struct fake *f)
-{
-	struct refd_pair pair = { "role", "follower" };
-	struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
-		.pairs = &pair,
-		.nr_pairs = 1 };
-	struct refd_request req;
-
-	update_take(f, REFD_VERB_STATUS, &req);
-	ans.request_id = req.request_id;
-	fake_answer(f, &ans);
-	refd_request_done(&req);
-}
+FAKE_SCRIPT(tell_that_it_follows, "status=role:follower");
 
 static void refuses_the_id(struct fake *f)
 {
@@ -259,54 +226,23 @@ static void refuses_the_id(struct fake *f)
 		tell(f);
 }
 
-static void refuse_question(struct fake *f, enum refd_status status)
-{
-	struct refd_request req;
-
-	update_take(f, REFD_VERB_QUERY, &req);
-	fake_refuse(f, &req, status, NULL);
-	refd_request_done(&req);
-}
-
 static void tell_results(struct fake *f)
 {
 	update_take_query(f, REFD_ANSWER_RESULTS);
 }
 
-static void tell_pending(struct fake *f)
-{
-	update_take_query(f, REFD_ANSWER_PENDING);
-}
+FAKE_SCRIPT(tell_pending, "query=pending");
 
-static void tell_expired(struct fake *f)
-{
-	update_take_query(f, REFD_ANSWER_EXPIRED);
-}
+FAKE_SCRIPT(tell_expired, "query=expired");
 
-static void tell_never_seen(struct fake *f)
-{
-	update_take_query(f, REFD_ANSWER_NEVER_SEEN);
-}
+FAKE_SCRIPT(tell_never_seen, "query=never-seen");
 
-static void tell_busy(struct fake *f)
-{
-	refuse_question(f, REFD_BUSY);
-}
+FAKE_SCRIPT(tell_busy, "query=busy");
 
-static void tell_error(struct fake *f)
-{
-	refuse_question(f, REFD_IO);
-}
+FAKE_SCRIPT(tell_error, "query=io");
 
 /* After three answers that don't fit, librefd gives up. */
-static void tell_nonsense(struct fake *f)
-{
-	update_take_query(f, REFD_ANSWER_PONG);
-	fake_serve(f);
-	update_take_query(f, REFD_ANSWER_PONG);
-	fake_serve(f);
-	update_take_query(f, REFD_ANSWER_PONG);
-}
+FAKE_SCRIPT(tell_nonsense, "query=pong serve query=pong serve query=pong");
 
 static void (*const tells[])(struct fake *f) = { tell_results, tell_pending,
 	tell_expired, tell_busy, tell_error, tell_nonsense };
@@ -327,35 +263,31 @@ static void check_refusal(const struct refusal *r, const char *said, int rc)
 
 /* An earlier call may have done it, and no other answer to the question denies
  * this: a query has only the id, so its results may be of other updates. */
-START_TEST(test_no_refusal_hides_an_outcome)
+TEST(test_no_refusal_hides_an_outcome, .times = NR_TELLS)
 {
 	tell = tells[_i];
 	check_refusal(&early[0], OUTCOME_UNKNOWN, 128);
 }
-END_TEST
 
-START_TEST(test_no_refusal_of_any_kind)
+TEST(test_no_refusal_of_any_kind, .times = NR_EARLY)
 {
 	tell = tell_results;
 	check_refusal(&early[_i], OUTCOME_UNKNOWN, 128);
 }
-END_TEST
 
-START_TEST(test_refusal_of_a_new_id)
+TEST(test_refusal_of_a_new_id, .times = NR_EARLY)
 {
 	tell = tell_never_seen;
 	check_refusal(&early[_i], early[_i].said, early[_i].rc);
 }
-END_TEST
 
 /* "outcome unknown" would make somebody ask, and the answer would be that of
  * the other updates. */
-START_TEST(test_refusal_after_the_look)
+TEST(test_refusal_after_the_look, .times = NR_LATE)
 {
 	tell = NULL;
 	check_refusal(&late[_i], late[_i].said, late[_i].rc);
 }
-END_TEST
 
 static enum refd_status of_session;
 
@@ -391,7 +323,7 @@ static void prepare_again(enum refd_status status, bool batch)
 }
 
 /* Nothing is prepared, because it is done. */
-START_TEST(test_id_of_an_earlier_session)
+TEST(test_id_of_an_earlier_session, .times = 2)
 {
 	prepare_again(REFD_OK, _i);
 	update_expect("prepare: ok");
@@ -399,12 +331,11 @@ START_TEST(test_id_of_an_earlier_session)
 	update_expect("commit: ok");
 	update_end(0);
 }
-END_TEST
 
 #define CANNOT_ABORT                                                           \
 	"fatal: another call with this id has done it, so it cannot be aborted"
 
-START_TEST(test_abort_of_what_is_done)
+TEST(test_abort_of_what_is_done, .times = 2)
 {
 	prepare_again(REFD_OK, _i);
 	update_expect("prepare: ok");
@@ -412,9 +343,8 @@ START_TEST(test_abort_of_what_is_done)
 	update_expect(CANNOT_ABORT);
 	update_end(128);
 }
-END_TEST
 
-START_TEST(test_end_when_done)
+TEST(test_end_when_done, .times = 2)
 {
 	prepare_again(REFD_OK, _i);
 	update_expect("prepare: ok");
@@ -422,15 +352,13 @@ START_TEST(test_end_when_done)
 	update_expect(CANNOT_ABORT);
 	update_end(128);
 }
-END_TEST
 
-START_TEST(test_session_of_an_unknown_outcome)
+TEST(test_session_of_an_unknown_outcome, .times = 2)
 {
 	prepare_again(REFD_UNKNOWN, _i);
 	update_expect_start(OUTCOME_UNKNOWN);
 	update_end(128);
 }
-END_TEST
 
 static void is_committed_by_another(struct fake *f)
 {
@@ -440,7 +368,7 @@ static void is_committed_by_another(struct fake *f)
 }
 
 /* Both calls had the locks, and the other one was faster. */
-START_TEST(test_abort_beside_a_commit)
+TEST(test_abort_beside_a_commit)
 {
 	char *argv[] = { "update", "--txid", txid, "--stdin", NULL };
 
@@ -451,7 +379,6 @@ START_TEST(test_abort_beside_a_commit)
 	update_expect(CANNOT_ABORT);
 	update_end(128);
 }
-END_TEST
 
 /* ---- settings of the client's configuration ---- */
 
@@ -481,7 +408,7 @@ static void reads_settings(struct fake *f)
 	refd_request_done(&req);
 }
 
-START_TEST(test_settings)
+TEST(test_settings)
 {
 	static const char *const keys[] = { "core.logAllRefUpdates",
 		"core.sharedRepository", "core.filesRefLockTimeout",
@@ -505,7 +432,6 @@ START_TEST(test_settings)
 	update_start(reads_settings, argv);
 	update_end(0);
 }
-END_TEST
 
 /* ---- git in refd's place ---- */
 
@@ -524,7 +450,7 @@ static bool exists(const char *path)
 	return access(path, F_OK) == 0;
 }
 
-START_TEST(test_left_to_git)
+TEST(test_left_to_git)
 {
 	update_start_stdin(knows_no_sessions);
 	update_put("start\noption no-deref\nupdate refs/heads/a HEAD\n");
@@ -541,14 +467,13 @@ START_TEST(test_left_to_git)
 	update_end(0);
 	ck_assert(!exists(".git/refs/heads/b"));
 }
-END_TEST
 
 static void is_not_called(struct fake *f)
 {
 	(void)f;
 }
 
-START_TEST(test_symbolic_links_are_gits)
+TEST(test_symbolic_links_are_gits)
 {
 	tmp_run("git -C repo config core.preferSymlinkRefs yes");
 	update_start_stdin(is_not_called);
@@ -558,15 +483,11 @@ START_TEST(test_symbolic_links_are_gits)
 	update_end(0);
 	ck_assert(exists(".git/refs/heads/a"));
 }
-END_TEST
 
-static void cannot_start(struct fake *f)
-{
-	fake_turn_away(f, REFD_IO);
-}
+FAKE_SCRIPT(cannot_start, "away=io");
 
 /* Git would compare with values that are not redone yet. */
-START_TEST(test_nothing_is_gits_before_recovery)
+TEST(test_nothing_is_gits_before_recovery)
 {
 	tmp_run("git -C repo config core.preferSymlinkRefs yes && "
 		"mkdir repo/.git/refd && echo x >repo/.git/refd/id");
@@ -576,15 +497,11 @@ START_TEST(test_nothing_is_gits_before_recovery)
 	update_end(75);
 	ck_assert(!exists(".git/refs/heads/a"));
 }
-END_TEST
 
-static void denies(struct fake *f)
-{
-	fake_turn_away(f, REFD_DENIED);
-}
+FAKE_SCRIPT(denies, "away=denied");
 
 /* A caller that tries again after status 75 would do so for ever. */
-START_TEST(test_denial_is_no_wait_for_recovery)
+TEST(test_denial_is_no_wait_for_recovery)
 {
 	tmp_run("git -C repo config core.preferSymlinkRefs yes && "
 		"mkdir repo/.git/refd && echo x >repo/.git/refd/id");
@@ -594,10 +511,9 @@ START_TEST(test_denial_is_no_wait_for_recovery)
 	update_end(128);
 	ck_assert(!exists(".git/refs/heads/a"));
 }
-END_TEST
 
 /* Git could not do it after recovery either. */
-START_TEST(test_no_wait_for_what_git_cannot_do)
+TEST(test_no_wait_for_what_git_cannot_do)
 {
 	char *argv[] = { "update", "--stdin", "--json", NULL };
 
@@ -607,30 +523,10 @@ START_TEST(test_no_wait_for_what_git_cannot_do)
 	update_expect_start("fatal: refd makes no symbolic links");
 	update_end(128);
 }
-END_TEST
 
-static void can_not_link(struct fake *f)
-{
-	struct refd_result results[2] = { { .status = REFD_ABORTED },
-		{ .status = REFD_UNSUPPORTED } };
-	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
-		.results = results,
-		.outcome = REFD_REJECTED };
-	struct refd_request req;
-	size_t i;
+FAKE_SCRIPT(can_not_link, "serve transaction=[aborted,unsupported]");
 
-	fake_serve(f);
-	update_take(f, REFD_VERB_TRANSACTION, &req);
-	ans.request_id = req.request_id;
-	ans.txid = req.txid;
-	ans.nr_results = ans.nr_updates = req.nr_updates;
-	for (i = 0; i < req.nr_updates; i++)
-		results[i].name = req.updates[i].name;
-	fake_answer(f, &ans);
-	refd_request_done(&req);
-}
-
-START_TEST(test_left_to_git_by_a_ref)
+TEST(test_left_to_git_by_a_ref)
 {
 	update_start_stdin(can_not_link);
 	update_put("create refs/heads/a HEAD\ncreate refs/heads/b HEAD\n");
@@ -638,11 +534,10 @@ START_TEST(test_left_to_git_by_a_ref)
 	ck_assert(exists(".git/refs/heads/a"));
 	ck_assert(exists(".git/refs/heads/b"));
 }
-END_TEST
 
 /* A transaction of git and refd together would not be atomic. git gets the
  * whole transaction and all later ones, and the user is told. */
-START_TEST(test_long_names_are_gits)
+TEST(test_long_names_are_gits)
 {
 	char name[1200 + 1], line[2048], path[2048];
 	size_t i;
@@ -671,9 +566,8 @@ START_TEST(test_long_names_are_gits)
 	update_end(0);
 	ck_assert(exists(".git/refs/heads/b"));
 }
-END_TEST
 
-START_TEST(test_long_target_is_gits)
+TEST(test_long_target_is_gits)
 {
 	char target[300], line[512];
 
@@ -689,7 +583,6 @@ START_TEST(test_long_target_is_gits)
 	unsetenv("REFD_GIT_DEPTH");
 	update_end(128);
 }
-END_TEST
 
 /* ---- a refusal ---- */
 
@@ -704,7 +597,7 @@ static void refuses_with_escapes(struct fake *f)
 	refd_request_done(&req);
 }
 
-START_TEST(test_refusal_steers_no_terminal)
+TEST(test_refusal_steers_no_terminal)
 {
 	char *argv[] = { "update", "refs/heads/a", "HEAD", NULL };
 
@@ -712,10 +605,9 @@ START_TEST(test_refusal_steers_no_terminal)
 	update_expect("fatal: refd: denied: not '/srv/?[31m?1m'");
 	update_end(128);
 }
-END_TEST
 
 /* If git is refd itself, nobody does the work. */
-START_TEST(test_left_to_nobody)
+TEST(test_left_to_nobody)
 {
 	setenv("REFD_GIT_DEPTH", "4", 1);
 	update_start_stdin(knows_no_sessions);
@@ -726,9 +618,8 @@ START_TEST(test_left_to_nobody)
 	unsetenv("REFD_GIT_DEPTH");
 	update_end(128);
 }
-END_TEST
 
-START_TEST(test_git_has_no_porcelain)
+TEST(test_git_has_no_porcelain)
 {
 	char *argv[] = { "update", "--stdin", "--porcelain", NULL };
 
@@ -736,45 +627,4 @@ START_TEST(test_git_has_no_porcelain)
 	update_put("update refs/heads/a HEAD\nprepare\n");
 	update_expect("fatal: no; git has no --porcelain, --json or --txid");
 	update_end(128);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("client_update");
-	TCase *tc = tcase_create("client_update");
-
-	tcase_set_timeout(tc, 30);
-	tcase_add_checked_fixture(tc, update_setup, update_teardown);
-	tcase_add_test(tc, test_prepare_and_commit);
-	tcase_add_test(tc, test_abort);
-	tcase_add_test(tc, test_end_when_prepared);
-	tcase_add_test(tc, test_error_when_prepared);
-	tcase_add_test(tc, test_nothing_asked_for);
-	tcase_add_test(tc, test_lost);
-	tcase_add_loop_test(tc, test_busy_for_the_end, 0, 2);
-	tcase_add_test(tc, test_id_of_an_earlier_call);
-	tcase_add_loop_test(tc, test_no_refusal_hides_an_outcome, 0, NR_TELLS);
-	tcase_add_loop_test(tc, test_no_refusal_of_any_kind, 0, NR_EARLY);
-	tcase_add_loop_test(tc, test_refusal_of_a_new_id, 0, NR_EARLY);
-	tcase_add_loop_test(tc, test_refusal_after_the_look, 0, NR_LATE);
-	tcase_add_loop_test(tc, test_id_of_an_earlier_session, 0, 2);
-	tcase_add_loop_test(tc, test_abort_of_what_is_done, 0, 2);
-	tcase_add_loop_test(tc, test_end_when_done, 0, 2);
-	tcase_add_loop_test(tc, test_session_of_an_unknown_outcome, 0, 2);
-	tcase_add_test(tc, test_abort_beside_a_commit);
-	tcase_add_test(tc, test_settings);
-	tcase_add_test(tc, test_left_to_git);
-	tcase_add_test(tc, test_symbolic_links_are_gits);
-	tcase_add_test(tc, test_nothing_is_gits_before_recovery);
-	tcase_add_test(tc, test_denial_is_no_wait_for_recovery);
-	tcase_add_test(tc, test_no_wait_for_what_git_cannot_do);
-	tcase_add_test(tc, test_left_to_git_by_a_ref);
-	tcase_add_test(tc, test_long_names_are_gits);
-	tcase_add_test(tc, test_long_target_is_gits);
-	tcase_add_test(tc, test_refusal_steers_no_terminal);
-	tcase_add_test(tc, test_left_to_nobody);
-	tcase_add_test(tc, test_git_has_no_porcelain);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * has colour unless TERM or NO_COLOR object. Text in colour keeps no control
  * character of its own.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -32,7 +31,7 @@ static void close_terminal(void)
 	close(saved);
 }
 
-START_TEST(test_auto)
+TEST(test_auto)
 {
 	static const struct {
 		const char *term, *no_color;
@@ -65,9 +64,8 @@ START_TEST(test_auto)
 	close_terminal();
 	ck_assert(!piped);
 }
-END_TEST
 
-START_TEST(test_option)
+TEST(test_option)
 {
 	struct text t = { 0 };
 
@@ -90,16 +88,4 @@ START_TEST(test_option)
 	close_terminal();
 	ck_assert_str_eq(t.data, "a\033[1;31ma\033[m");
 	text_done(&t);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("colour");
-	TCase *tc = tcase_create("colour");
-
-	tcase_add_test(tc, test_auto);
-	tcase_add_test(tc, test_option);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -2,7 +2,6 @@
  * Proves that the parser of command lines stores each kind of option, reports
  * each error in git's words, and prints a help that names every option.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,7 +92,9 @@ static enum command_result parse(const char *line)
 	return parse_as(&command, line);
 }
 
-START_TEST(test_kinds)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(test_kinds)
 {
 	ck_assert_int_eq(parse("-f --on --json -t a --number 7 --item=x a "
 			       "--item y --word good"),
@@ -112,9 +113,8 @@ START_TEST(test_kinds)
 	ck_assert_int_eq(values.form, LINES);
 	ck_assert_int_eq(nr_args, 2);
 }
-END_TEST
 
-START_TEST(test_end_of_options)
+TEST(test_end_of_options)
 {
 	ck_assert_int_eq(parse("-- --flag -f"), COMMAND_OK);
 	ck_assert_str_eq(args[0], "--flag");
@@ -122,7 +122,6 @@ START_TEST(test_end_of_options)
 	ck_assert_str_eq(args[1], "-f");
 	ck_assert(!values.flag);
 }
-END_TEST
 
 static const struct {
 	const char *line;
@@ -173,15 +172,14 @@ static const struct {
 	{ "--all-help", COMMAND_HELPS, "" },
 };
 
-START_TEST(test_wrong)
+TEST(test_wrong, .times = sizeof(wrong) / sizeof(wrong[0]))
 {
 	ck_assert_int_eq(parse(wrong[_i].line), wrong[_i].result);
 	ck_assert_str_eq(why, wrong[_i].why);
 }
-END_TEST
 
 /* The beginning of a name is better than a wrong letter. */
-START_TEST(test_hint)
+TEST(test_hint)
 {
 	static const char *const names[] = { "status", "stats", "watch", "log",
 		"locks", "top" };
@@ -212,10 +210,9 @@ START_TEST(test_hint)
 	nearest_hint("lgo", 3, "", names, 6, hint, 10);
 	ck_assert_str_eq(hint, "; did you");
 }
-END_TEST
 
 /* A program that knows git gets git's words alone. */
-START_TEST(test_no_hint_like_git)
+TEST(test_no_hint_like_git)
 {
 	struct command c = command;
 
@@ -223,9 +220,8 @@ START_TEST(test_no_hint_like_git)
 	ck_assert_int_eq(parse_as(&c, "--jsno a"), COMMAND_WRONG);
 	ck_assert_str_eq(why, "unknown option `jsno'");
 }
-END_TEST
 
-START_TEST(test_required)
+TEST(test_required)
 {
 	static const struct command_option required[] = {
 		{ OPTION_STRING("at", 0, "TIME", "a time", struct values, text),
@@ -240,9 +236,8 @@ START_TEST(test_required)
 	ck_assert_int_eq(parse_as(&c, "--at 1 x"), COMMAND_WRONG);
 	ck_assert_str_eq(why, "unexpected argument 'x'");
 }
-END_TEST
 
-START_TEST(test_long_argument)
+TEST(test_long_argument)
 {
 	static char option[4 * COMMAND_WHY_MAX];
 	char *words[] = { (char *)"try", option, NULL }, **at = words;
@@ -254,9 +249,8 @@ START_TEST(test_long_argument)
 	    COMMAND_WRONG);
 	ck_assert_uint_eq(strlen(why), COMMAND_WHY_MAX - 1);
 }
-END_TEST
 
-START_TEST(test_help)
+TEST(test_help)
 {
 	char help[4096];
 
@@ -281,9 +275,8 @@ START_TEST(test_help)
 	command_help(&command, NULL, help, 20);
 	ck_assert_str_eq(help, "usage: refd try [--");
 }
-END_TEST
 
-START_TEST(test_help_of_all_parts)
+TEST(test_help_of_all_parts)
 {
 	static const struct command_option one[] = {
 		{ OPTION_STRING("at", 0, "TIME",
@@ -324,25 +317,4 @@ START_TEST(test_help_of_all_parts)
 	ck_assert_str_eq(help,
 	    "usage: refd try [--at TIME]\n"
 	    "'refd try -h' explains the options.\n");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("command");
-	TCase *tc = tcase_create("command");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, test_kinds);
-	tcase_add_test(tc, test_end_of_options);
-	tcase_add_loop_test(tc, test_wrong, 0,
-	    (int)(sizeof(wrong) / sizeof(wrong[0])));
-	tcase_add_test(tc, test_hint);
-	tcase_add_test(tc, test_no_hint_like_git);
-	tcase_add_test(tc, test_required);
-	tcase_add_test(tc, test_long_argument);
-	tcase_add_test(tc, test_help);
-	tcase_add_test(tc, test_help_of_all_parts);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

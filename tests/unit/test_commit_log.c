@@ -11,7 +11,6 @@
  * appends that lost the same sync are both found out, and equal rows are told
  * apart. If the disk stays away, the log is dead and the answer is unknown.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,7 +155,11 @@ static unsigned nr_starts(struct commit_log *log)
 	return nr;
 }
 
-START_TEST(a_log_is_claimed_once_it_is_to_be_written)
+static struct suite_case faults = { .name = "faults", .seconds = 120 };
+
+CASE(.name = "commit_log", .setup = setup, .teardown = teardown);
+
+TEST(a_log_is_claimed_once_it_is_to_be_written)
 {
 	struct commit_log *second = open_in(SECOND);
 	char *why;
@@ -172,7 +175,6 @@ START_TEST(a_log_is_claimed_once_it_is_to_be_written)
 	ck_assert(has(second, 0));
 	commit_log_close(second);
 }
-END_TEST
 
 /* Sync N of a claim fails. The claim fails too, and the log is unchanged. */
 static bool a_sync_of_a_claim_fails(unsigned long n)
@@ -197,7 +199,7 @@ static bool a_sync_of_a_claim_fails(unsigned long n)
 	return hit;
 }
 
-START_TEST(each_sync_of_a_claim_fails)
+TEST(each_sync_of_a_claim_fails, .in = &faults)
 {
 	unsigned long n;
 
@@ -205,9 +207,8 @@ START_TEST(each_sync_of_a_claim_fails)
 		;
 	ck_assert_uint_eq(n, 2);
 }
-END_TEST
 
-START_TEST(two_logs_are_appended_to_and_then_waited_for)
+TEST(two_logs_are_appended_to_and_then_waited_for)
 {
 	struct commit_log *logs[2] = { the_log, start_in(SECOND) };
 	struct commit_log_mark marks[2];
@@ -234,9 +235,8 @@ START_TEST(two_logs_are_appended_to_and_then_waited_for)
 	}
 	commit_log_close(logs[1]);
 }
-END_TEST
 
-START_TEST(rows_are_read_behind_an_lsn)
+TEST(rows_are_read_behind_an_lsn)
 {
 	struct log_reader all = { .number = 0 }, rest = { .number = 0 };
 
@@ -247,11 +247,10 @@ START_TEST(rows_are_read_behind_an_lsn)
 	ck_assert_uint_eq(rest.nr, 2);
 	ck_assert_uint_eq(rest.last, all.last);
 }
-END_TEST
 
 /* A local row costs no flush, and a power loss takes it. A wait for all rows
  * makes the row durable. */
-START_TEST(local_rows_last_when_they_are_waited_for)
+TEST(local_rows_last_when_they_are_waited_for, .times = 2)
 {
 	unsigned long syncs = sysvfs_wal_syncs(w->vfs);
 
@@ -266,10 +265,9 @@ START_TEST(local_rows_last_when_they_are_waited_for)
 	cut();
 	ck_assert(has(the_log, FIRST) == (_i == 1));
 }
-END_TEST
 
 /* A flush by another thread made the row durable before a later sync failed. */
-START_TEST(a_durable_row_is_found_after_a_failed_sync)
+TEST(a_durable_row_is_found_after_a_failed_sync)
 {
 	struct journal_row row = help_row(FIRST, BYTES);
 	struct commit_log_mark mark;
@@ -288,10 +286,9 @@ START_TEST(a_durable_row_is_found_after_a_failed_sync)
 	ck_assert_uint_eq(row.lsn, lsn);
 	help_row_done(&row);
 }
-END_TEST
 
 /* A transaction has equal rows for two repositories, with separate LSNs. */
-START_TEST(equal_rows_keep_their_lsns)
+TEST(equal_rows_keep_their_lsns, .times = 2)
 {
 	struct journal_row rows[2] = { help_row(FIRST, BYTES) };
 	struct commit_log_mark mark;
@@ -313,17 +310,15 @@ START_TEST(equal_rows_keep_their_lsns)
 	ck_assert_uint_eq(rows[1].lsn, lsns[1]);
 	help_row_done(&rows[0]);
 }
-END_TEST
 
 /* An equal row was appended before, and is durable. */
-START_TEST(an_equal_row_is_not_taken_for_a_lost_one)
+TEST(an_equal_row_is_not_taken_for_a_lost_one)
 {
 	ck_assert_int_eq(commit(the_log, FIRST, COMMIT_LOG_DURABLE), 0);
 	world_arm(w, SYNC_FAILS, 0, -EIO);
 	ck_assert_int_eq(commit(the_log, FIRST, COMMIT_LOG_DURABLE), -EIO);
 	ck_assert(world_disarm(w));
 }
-END_TEST
 
 /* Call N of the disk fails. The answer, the log and the log after a power loss
  * agree, and no new process is needed. */
@@ -351,7 +346,7 @@ static bool a_call_fails(enum fault fault, unsigned long n, int err,
 	return hit;
 }
 
-START_TEST(each_call_of_a_commit_fails)
+TEST(each_call_of_a_commit_fails, .times = 8 * NR_FAULTS, .in = &faults)
 {
 	static const int errs[] = { -EIO, -ENOSPC };
 	enum fault fault = (enum fault)(_i / 8);
@@ -366,11 +361,10 @@ START_TEST(each_call_of_a_commit_fails)
 	if (fault != SYNC_FAILS || level == COMMIT_LOG_DURABLE || (_i & 2) != 0)
 		ck_assert_uint_gt(n, 0);
 }
-END_TEST
 
 /* The first wait opens the log again. The second wait looks for its rows in
  * this new log. */
-START_TEST(two_appends_lose_one_sync)
+TEST(two_appends_lose_one_sync, .in = &faults)
 {
 	struct commit_log_mark marks[2];
 	struct journal_row rows[2];
@@ -400,11 +394,10 @@ START_TEST(two_appends_lose_one_sync)
 		ck_assert(has(the_log, FIRST + i) == is_there[i]);
 	teardown();
 }
-END_TEST
 
 /* A failed sync loses rows without a wait. The wait for all rows reports the
  * loss once. */
-START_TEST(a_failed_wait_for_all_rows)
+TEST(a_failed_wait_for_all_rows)
 {
 	ck_assert_int_eq(commit(the_log, FIRST, COMMIT_LOG_LOCAL), 0);
 	world_arm(w, SYNC_FAILS, 0, -EIO);
@@ -414,7 +407,6 @@ START_TEST(a_failed_wait_for_all_rows)
 	ck_assert_int_eq(commit_log_wait(the_log, NULL, COMMIT_LOG_DURABLE), 0);
 	ck_assert_int_eq(commit(the_log, FIRST + 1, COMMIT_LOG_DURABLE), 0);
 }
-END_TEST
 
 /* From call N of a commit on, every call fails. When the disk is back, the log
  * can be opened again. */
@@ -441,7 +433,7 @@ static bool the_disk_dies(unsigned long n, bool *was_dead)
 	return hit;
 }
 
-START_TEST(a_disk_that_stays_away_makes_the_log_dead)
+TEST(a_disk_that_stays_away_makes_the_log_dead, .in = &faults)
 {
 	bool was_dead = false;
 	unsigned long n;
@@ -449,30 +441,4 @@ START_TEST(a_disk_that_stays_away_makes_the_log_dead)
 	for (n = 0; the_disk_dies(n, &was_dead); n++)
 		;
 	ck_assert(was_dead);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("commit_log");
-	TCase *tc = tcase_create("commit_log"), *alone = tcase_create("faults");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_log_is_claimed_once_it_is_to_be_written);
-	tcase_add_test(tc, two_logs_are_appended_to_and_then_waited_for);
-	tcase_add_test(tc, rows_are_read_behind_an_lsn);
-	tcase_add_loop_test(tc, local_rows_last_when_they_are_waited_for, 0, 2);
-	tcase_add_test(tc, a_failed_wait_for_all_rows);
-	tcase_add_test(tc, a_durable_row_is_found_after_a_failed_sync);
-	tcase_add_loop_test(tc, equal_rows_keep_their_lsns, 0, 2);
-	tcase_add_test(tc, an_equal_row_is_not_taken_for_a_lost_one);
-	suite_add_tcase(s, tc);
-	tcase_set_timeout(alone, 120);
-	tcase_add_test(alone, each_sync_of_a_claim_fails);
-	tcase_add_loop_test(alone, each_call_of_a_commit_fails, 0,
-	    8 * NR_FAULTS);
-	tcase_add_test(alone, two_appends_lose_one_sync);
-	tcase_add_test(alone, a_disk_that_stays_away_makes_the_log_dead);
-	suite_add_tcase(s, alone);
-	return suite_run(s);
 }

@@ -11,7 +11,6 @@
  * wait returns 0 for a row that a power loss takes, and no failed call leaves
  * its row behind.
  */
-#include <check.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -137,7 +136,9 @@ static int commit_row(void)
 	return r;
 }
 
-START_TEST(a_mend_that_hangs_is_told_of)
+CASE(.setup = setup, .teardown = teardown, .seconds = 120);
+
+TEST(a_mend_that_hangs_is_told_of)
 {
 	watch(0);
 	looks = true;
@@ -146,7 +147,6 @@ START_TEST(a_mend_that_hangs_is_told_of)
 	ck_assert_int_ge(stuck_ns, 1000);
 	ck_assert_int_eq(commit_log_stuck_ns(the_log), 0);
 }
-END_TEST
 
 /* A log that another thread has mended stays open. */
 /* A second call begins in the first. */
@@ -158,7 +158,7 @@ static void hang(void)
 		ck_assert_int_eq(commit_log_mend(the_log), JOURNAL_UNKNOWN);
 }
 
-START_TEST(a_call_that_hangs_is_told_of_beside_a_later_one)
+TEST(a_call_that_hangs_is_told_of_beside_a_later_one)
 {
 	break_log();
 	on_failure = hang;
@@ -169,9 +169,8 @@ START_TEST(a_call_that_hangs_is_told_of_beside_a_later_one)
 	ck_assert_int_eq(commit_log_stuck_ns(the_log), 0);
 	memfs_fail_none(w->fs);
 }
-END_TEST
 
-START_TEST(a_log_that_is_not_broken_stays_open)
+TEST(a_log_that_is_not_broken_stays_open)
 {
 	watch(0);
 	ck_assert_int_eq(commit_log_mend(the_log), 0);
@@ -180,7 +179,6 @@ START_TEST(a_log_that_is_not_broken_stays_open)
 	ck_assert_int_eq(commit_log_mend(the_log), 0);
 	ck_assert(was_dropped);
 }
-END_TEST
 
 /* During a flush of one second, a second append and its wait return at once. */
 static int slow_fdatasync(const struct sys *sys, int fd)
@@ -198,7 +196,7 @@ static int slow_fdatasync(const struct sys *sys, int fd)
 	return SYS(memfs_sys(w->fs), fdatasync, fd);
 }
 
-START_TEST(a_flush_that_hangs_is_told_of_beside_others)
+TEST(a_flush_that_hangs_is_told_of_beside_others)
 {
 	watch(0);
 	w->sys.fdatasync = slow_fdatasync;
@@ -206,11 +204,10 @@ START_TEST(a_flush_that_hangs_is_told_of_beside_others)
 	ck_assert_int_ge(stuck_ns, 1000000000);
 	ck_assert_int_eq(commit_log_stuck_ns(the_log), 0);
 }
-END_TEST
 
 /* A failed sync loses a row, the log is opened again, and then another thread
  * writes a row that is almost the same. */
-START_TEST(a_later_row_is_not_taken_for_a_lost_one)
+TEST(a_later_row_is_not_taken_for_a_lost_one, .times = 5)
 {
 	struct journal_row lost = help_row(3, BYTES), later = lost;
 	uint8_t body[BYTES];
@@ -240,10 +237,9 @@ START_TEST(a_later_row_is_not_taken_for_a_lost_one)
 	    -EIO);
 	help_row_done(&lost);
 }
-END_TEST
 
 /* The row was lost with the first sync. */
-START_TEST(a_log_breaks_again_before_rows_are_looked_for)
+TEST(a_log_breaks_again_before_rows_are_looked_for, .times = 2)
 {
 	ck_assert_int_eq(commit_row(), 0);
 	break_log();
@@ -254,7 +250,6 @@ START_TEST(a_log_breaks_again_before_rows_are_looked_for)
 	ck_assert_int_eq(commit_log_mend(the_log), 0);
 	ck_assert_int_eq(commit_row(), 0);
 }
-END_TEST
 
 /* ---- threads ---- */
 
@@ -396,7 +391,7 @@ static void check_rows(void)
 	}
 }
 
-START_TEST(threads_go_on_while_syncs_fail)
+TEST(threads_go_on_while_syncs_fail, .times = 3)
 {
 	void *(*const beside[])(void *) = { look_up, register_repos, copy_wal };
 	pthread_t threads[WRITERS + 3];
@@ -420,7 +415,6 @@ START_TEST(threads_go_on_while_syncs_fail)
 	cut();
 	check_rows();
 }
-END_TEST
 
 /* ---- deferred rows ---- */
 
@@ -443,7 +437,7 @@ static unsigned nr_deferred(void)
 
 /* A deferred row is removed, which adds no row to the log, or is replaced by a
  * copy. In some cases a sync fails. */
-START_TEST(an_unpark_is_found_out)
+TEST(an_unpark_is_found_out, .times = 6)
 {
 	struct journal_row rows[2] = { help_row(1, BYTES), help_row(1, BYTES) };
 	bool has_copy = (_i & 1) != 0, fails = (_i & 2) != 0;
@@ -476,25 +470,4 @@ START_TEST(an_unpark_is_found_out)
 	ck_assert_uint_eq(nr_deferred(), fails || has_copy);
 	help_row_done(&rows[0]);
 	help_row_done(&rows[1]);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("commit_log_mend");
-	TCase *tc = tcase_create("mend");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_mend_that_hangs_is_told_of);
-	tcase_add_test(tc, a_call_that_hangs_is_told_of_beside_a_later_one);
-	tcase_add_test(tc, a_log_that_is_not_broken_stays_open);
-	tcase_add_test(tc, a_flush_that_hangs_is_told_of_beside_others);
-	tcase_add_loop_test(tc, a_later_row_is_not_taken_for_a_lost_one, 0, 5);
-	tcase_add_loop_test(tc, a_log_breaks_again_before_rows_are_looked_for,
-	    0, 2);
-	tcase_add_loop_test(tc, an_unpark_is_found_out, 0, 6);
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, threads_go_on_while_syncs_fail, 0, 3);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -5,7 +5,6 @@
  * option beats the environment, then come the file and the default. A name that
  * was found once stays known while the service of names is away.
  */
-#include <check.h>
 #include <errno.h>
 #include <limits.h>
 #include <pwd.h>
@@ -157,11 +156,12 @@ static const char *const files[] = {
 	"garbage\x80\n",
 };
 
-START_TEST(hand_made_files)
+CASE(.setup = make_places, .teardown = remove_places, .seconds = 60);
+
+TEST(hand_made_files, .times = sizeof(files) / sizeof(files[0]))
 {
 	compare_with_git(files[_i], strlen(files[_i]));
 }
-END_TEST
 
 /* Most files of these pieces are nearly correct. No value has a tab: until
  * 2.45, git returned a blank for a tab. */
@@ -170,7 +170,7 @@ static const char *const pieces[] = { "[a]", "[b.c]", "[a \"s\"]", "[", "]",
 	"=", "value", "\"", "\"quoted # \"", "\\\\", "\\n", "\\\"", "\\\n",
 	"\\x", "#", "; c", "0", "_", "\x80" };
 
-START_TEST(random_files)
+TEST(random_files)
 {
 	char text[512];
 	unsigned seed;
@@ -191,9 +191,8 @@ START_TEST(random_files)
 		compare_with_git(text, len);
 	}
 }
-END_TEST
 
-START_TEST(a_nul_byte_is_refused)
+TEST(a_nul_byte_is_refused)
 {
 	static struct listing list;
 	const char *why = NULL;
@@ -204,7 +203,6 @@ START_TEST(a_nul_byte_is_refused)
 	    -EINVAL);
 	ck_assert_ptr_nonnull(why);
 }
-END_TEST
 
 /* ---- keys ---- */
 
@@ -266,7 +264,7 @@ static void expect_error(const char *text, const char *wanted)
 	free(why);
 }
 
-START_TEST(every_key_is_taken)
+TEST(every_key_is_taken)
 {
 	static const char text[] =
 	    "[daemon]\nsocket=/s\nstate=/t\nroot=/r1\n"
@@ -299,9 +297,8 @@ START_TEST(every_key_is_taken)
 	ck_assert_uint_eq(cfg.connections_max, 7);
 	config_done(&cfg);
 }
-END_TEST
 
-START_TEST(a_name_stays_known)
+TEST(a_name_stays_known)
 {
 	static const char alice[] = "[daemon]\nallowUser=alice\n";
 
@@ -318,14 +315,13 @@ START_TEST(a_name_stays_known)
 	service_is_away = true;
 	ck_assert_uint_eq(user_in(alice), 4712);
 }
-END_TEST
 
 #define TIME                                                                   \
 	": it must be a number with a unit, as in 10ms, 5s, 2min, 1h or 1 "    \
 	"week, "
 #define SIZE ": it must be a number with a unit, as in 100MiB, 2GiB or 1TiB, "
 
-START_TEST(what_is_wrong_is_named)
+TEST(what_is_wrong_is_named)
 {
 	expect_error("[daemon]\n\n\tsokcet = /x\n",
 	    "3: unknown key "
@@ -382,7 +378,6 @@ START_TEST(what_is_wrong_is_named)
 	expect_error("[daemon]\nstate = \"/x\n[a]\n",
 	    "2: quotes are not closed");
 }
-END_TEST
 
 /* ---- precedence ---- */
 
@@ -403,7 +398,7 @@ static enum options_result load(struct config *cfg, char **why, ...)
 	    why);
 }
 
-START_TEST(option_environment_file_default)
+TEST(option_environment_file_default)
 {
 	char text[256], *why;
 	struct config cfg;
@@ -442,9 +437,8 @@ START_TEST(option_environment_file_default)
 	ck_assert_str_eq(cfg.roots[0], root_b);
 	config_done(&cfg);
 }
-END_TEST
 
-START_TEST(roots_are_resolved)
+TEST(roots_are_resolved)
 {
 	char link[80], text[160], *why;
 	struct config cfg;
@@ -459,9 +453,8 @@ START_TEST(roots_are_resolved)
 	ck_assert_str_eq(cfg.roots[0], root_a);
 	config_done(&cfg);
 }
-END_TEST
 
-START_TEST(relative_paths_are_taken_from_here)
+TEST(relative_paths_are_taken_from_here)
 {
 	char wanted[PATH_MAX + 32], here[PATH_MAX], *why;
 	struct config cfg;
@@ -476,7 +469,6 @@ START_TEST(relative_paths_are_taken_from_here)
 	ck_assert_str_eq(cfg.state_dir, wanted);
 	config_done(&cfg);
 }
-END_TEST
 
 static void expect_complaint(enum options_result wanted, const char *part,
     const char *option, const char *argument)
@@ -491,7 +483,7 @@ static void expect_complaint(enum options_result wanted, const char *part,
 	config_done(&cfg);
 }
 
-START_TEST(wrong_command_lines)
+TEST(wrong_command_lines)
 {
 	struct config cfg;
 	char *why;
@@ -523,27 +515,4 @@ START_TEST(wrong_command_lines)
 	config_done(&cfg);
 	ck_assert_int_eq(load(&cfg, &why, "--version", NULL), OPTIONS_VERSION);
 	config_done(&cfg);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("config");
-	TCase *cases = tcase_create("config");
-
-	tcase_set_timeout(cases, 60);
-	tcase_add_checked_fixture(cases, make_places, remove_places);
-	tcase_add_loop_test(cases, hand_made_files, 0,
-	    (int)(sizeof(files) / sizeof(files[0])));
-	tcase_add_test(cases, random_files);
-	tcase_add_test(cases, a_nul_byte_is_refused);
-	tcase_add_test(cases, every_key_is_taken);
-	tcase_add_test(cases, a_name_stays_known);
-	tcase_add_test(cases, what_is_wrong_is_named);
-	tcase_add_test(cases, option_environment_file_default);
-	tcase_add_test(cases, roots_are_resolved);
-	tcase_add_test(cases, relative_paths_are_taken_from_here);
-	tcase_add_test(cases, wrong_command_lines);
-	suite_add_tcase(suite, cases);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * defaults, and the same statement on reload. The fields of a section also hold
  * for sections inside. The origin of every value is known.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +55,7 @@ static char *paragraph(const char *manual, const struct config_key *key)
 	return NULL;
 }
 
-START_TEST(each_key_is_in_the_manual)
+TEST(each_key_is_in_the_manual, .times = config_nr_keys)
 {
 	const struct config_key *key = &config_keys[_i];
 	char *text = paragraph(read_manual(), key), wanted[128];
@@ -75,7 +74,6 @@ START_TEST(each_key_is_in_the_manual)
 	    key->name, wanted);
 	free(text);
 }
-END_TEST
 
 static bool is_key(const char *word, size_t len)
 {
@@ -89,7 +87,7 @@ static bool is_key(const char *word, size_t len)
 }
 
 /* Items of the list of modes are no keys. The list ends at the next .El. */
-START_TEST(nothing_else_is_in_the_manual)
+TEST(nothing_else_is_in_the_manual)
 {
 	const char *at = read_manual(), *end, *word;
 	unsigned depth = 0, nr = 0;
@@ -112,7 +110,6 @@ START_TEST(nothing_else_is_in_the_manual)
 	}
 	ck_assert_uint_eq(nr, config_nr_keys);
 }
-END_TEST
 
 /* ---- sections ---- */
 
@@ -148,6 +145,8 @@ static void remove_dirs(void)
 	memcpy(dir + sizeof(dir) - 7, "XXXXXX", 6);
 }
 
+CASE(.setup = make_dirs, .teardown = remove_dirs);
+
 /* FORMAT has up to four %s, all for DIR. */
 static enum options_result load(struct config *cfg, char **why,
     const char *format, char *root)
@@ -175,7 +174,7 @@ static void expect_refusal(const char *format, const char *part)
 	config_done(&cfg);
 }
 
-START_TEST(a_section_goes_down_to_those_inside)
+TEST(a_section_goes_down_to_those_inside)
 {
 	struct config cfg;
 	char *why;
@@ -201,9 +200,8 @@ START_TEST(a_section_goes_down_to_those_inside)
 	ck_assert_uint_eq(cfg.sections[2].groups.ids[0], 9);
 	config_done(&cfg);
 }
-END_TEST
 
-START_TEST(a_section_is_of_a_root)
+TEST(a_section_is_of_a_root)
 {
 	struct config cfg;
 	char *why;
@@ -231,7 +229,6 @@ START_TEST(a_section_is_of_a_root)
 	ck_assert_str_eq(cfg.sections[0].path, in_dir("a"));
 	config_done(&cfg);
 }
-END_TEST
 
 /* ---- origins and changes ---- */
 
@@ -255,7 +252,7 @@ static void expect_origin(const struct config *cfg, const char *words,
 	ck_assert_msg(found, "%s does not count", words);
 }
 
-START_TEST(the_origin_is_known)
+TEST(the_origin_is_known)
 {
 	char origin[96], *why;
 	struct config cfg;
@@ -277,7 +274,6 @@ START_TEST(the_origin_is_known)
 	expect_origin(&cfg, "root./x.y.allowUser=8", origin);
 	config_done(&cfg);
 }
-END_TEST
 
 static void note_change(void *arg, const struct config_key *key,
     const char *root, const char *was, const char *is)
@@ -289,7 +285,7 @@ static void note_change(void *arg, const struct config_key *key,
 	    root != NULL ? "in root" : "-", was, is);
 }
 
-START_TEST(what_changed_is_told_once)
+TEST(what_changed_is_told_once)
 {
 	struct config before, now;
 	char text[1024] = "", *why;
@@ -318,22 +314,4 @@ START_TEST(what_changed_is_told_once)
 	ck_assert_str_eq(text, "");
 	config_done(&before);
 	config_done(&now);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("config_keys");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_checked_fixture(tc, make_dirs, remove_dirs);
-	tcase_add_loop_test(tc, each_key_is_in_the_manual, 0,
-	    (int)config_nr_keys);
-	tcase_add_test(tc, nothing_else_is_in_the_manual);
-	tcase_add_test(tc, a_section_goes_down_to_those_inside);
-	tcase_add_test(tc, a_section_is_of_a_root);
-	tcase_add_test(tc, the_origin_is_known);
-	tcase_add_test(tc, what_changed_is_told_once);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

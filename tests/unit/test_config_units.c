@@ -2,7 +2,6 @@
  * Proves that a duration or a size of the configuration means the same in every
  * unit, is shown in one form, and is refused if it does not fit.
  */
-#include <check.h>
 #include <stdio.h>
 
 #include "daemon/config.h"
@@ -28,7 +27,9 @@ static const struct {
 	{ "[journal]\nretention-size=2048 MiB", "2GiB", 2ULL << 30 },
 };
 
-START_TEST(units_are_read_and_shown)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown);
+
+TEST(units_are_read_and_shown, .times = sizeof(units) / sizeof(units[0]))
 {
 	char text[600], *why;
 	struct config cfg;
@@ -43,31 +44,16 @@ START_TEST(units_are_read_and_shown)
 	    units[_i].value);
 	config_done(&cfg);
 }
-END_TEST
 
 static const char *const refused[] = { "", "s", "-1s", "1", "1 S", "1sec",
 	"1s ", "1.5s", "1MiB", "18446744073709551616ms",
 	"18446744073709551615 weeks" };
 
-START_TEST(what_does_not_fit_is_refused)
+TEST(what_does_not_fit_is_refused,
+    .times = sizeof(refused) / sizeof(refused[0]))
 {
 	uint64_t value = 7;
 
 	ck_assert(!config_units_parse(CONFIG_UNITS_TIME, refused[_i], &value));
 	ck_assert_uint_eq(value, 7);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("config_units");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_loop_test(tc, units_are_read_and_shown, 0,
-	    (int)(sizeof(units) / sizeof(units[0])));
-	tcase_add_loop_test(tc, what_does_not_fit_is_refused, 0,
-	    (int)(sizeof(refused) / sizeof(refused[0])));
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

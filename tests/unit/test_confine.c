@@ -5,7 +5,6 @@
  * All needed calls still work. If a kernel lacks some means of confinement, the
  * lack is reported and the other means stay in force.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/keyctl.h>
@@ -208,35 +207,32 @@ static void no_foreign_sockets(void)
 	EXPECT(send(connected, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1);
 }
 
-START_TEST(runs_no_programs)
+CASE(.is_left_out = !HAS_FILTER);
+
+TEST(runs_no_programs)
 {
 	in_child(no_programs);
 }
-END_TEST
 
-START_TEST(makes_no_other_calls)
+TEST(makes_no_other_calls)
 {
 	in_child(no_calls_of_the_kernel);
 }
-END_TEST
 
-START_TEST(gives_no_harmful_arguments)
+TEST(gives_no_harmful_arguments)
 {
 	in_child(no_harmful_arguments);
 }
-END_TEST
 
-START_TEST(reaches_no_foreign_sockets)
+TEST(reaches_no_foreign_sockets)
 {
 	in_child(no_foreign_sockets);
 }
-END_TEST
 
-START_TEST(does_what_is_needed)
+TEST(does_what_is_needed)
 {
 	in_child(what_is_needed);
 }
-END_TEST
 
 /* ---- files ---- */
 
@@ -287,6 +283,8 @@ static void teardown(void)
 	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
 	ck_assert_int_eq(system(command), 0);
 }
+
+CASE(.setup = setup, .teardown = teardown);
 
 static struct landlock enforce_landlock(void)
 {
@@ -372,26 +370,23 @@ static void no_network(void)
 	EXPECT(kill(getpid(), 0) == 0);
 }
 
-START_TEST(opens_nothing_outside)
+TEST(opens_nothing_outside)
 {
 	if (has_landlock("opens_nothing_outside"))
 		in_child(nothing_outside);
 }
-END_TEST
 
-START_TEST(has_rights_below)
+TEST(has_rights_below)
 {
 	if (has_landlock("has_rights_below"))
 		in_child(rights_below);
 }
-END_TEST
 
-START_TEST(has_no_network)
+TEST(has_no_network)
 {
 	if (has_landlock("has_no_network"))
 		in_child(no_network);
 }
-END_TEST
 
 /* ---- the whole confinement ---- */
 
@@ -479,52 +474,27 @@ static void lacking_seccomp(void)
 	EXPECT_ERRNO(open(in_dir("outside/secret"), O_RDONLY), EACCES);
 }
 
-START_TEST(confines_all)
+static struct suite_case with_filter = { .setup = setup,
+	.teardown = teardown,
+	.is_left_out = !HAS_FILTER };
+
+TEST(confines_all, .in = &with_filter)
 {
 	if (has_landlock("confines_all"))
 		in_child(everything);
 }
-END_TEST
 
-START_TEST(names_a_missing_place)
+TEST(names_a_missing_place)
 {
 	if (has_landlock("names_a_missing_place"))
 		in_child(missing_place);
 }
-END_TEST
 
-START_TEST(reports_what_is_missing)
+TEST(reports_what_is_missing)
 {
 	if (HAS_FILTER)
 		in_child(lacking_kernel);
 	if (has_landlock("reports_what_is_missing"))
 		in_child(lacking_seccomp);
 }
-END_TEST
 #endif
-
-int main(void)
-{
-	Suite *s = suite_create("confine");
-	TCase *tc = tcase_create("confine");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	if (HAS_FILTER) {
-		tcase_add_test(tc, runs_no_programs);
-		tcase_add_test(tc, makes_no_other_calls);
-		tcase_add_test(tc, gives_no_harmful_arguments);
-		tcase_add_test(tc, reaches_no_foreign_sockets);
-		tcase_add_test(tc, does_what_is_needed);
-	}
-	tcase_add_test(tc, opens_nothing_outside);
-	tcase_add_test(tc, has_rights_below);
-	tcase_add_test(tc, has_no_network);
-#ifndef REFD_UNCONFINED
-	if (HAS_FILTER)
-		tcase_add_test(tc, confines_all);
-	tcase_add_test(tc, names_a_missing_place);
-	tcase_add_test(tc, reports_what_is_missing);
-#endif
-	suite_add_tcase(s, tc);
-	return suite_run(s);
-}

@@ -4,7 +4,6 @@
  * request is refused, and the connection is closed. Clients that close one
  * direction still get their answers, and vanished clients are forgotten.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +15,15 @@
 
 /* ---- requests ---- */
 
-START_TEST(hello_comes_first_and_unasked)
+CASE(.setup = conn_rig_setup, .teardown = conn_rig_teardown);
+
+TEST(hello_comes_first_and_unasked)
 {
 	conn_rig_greet();
 	ck_assert_uint_eq(conn_rig.nr_asked, 0);
 }
-END_TEST
 
-START_TEST(a_request_is_asked_and_answered)
+TEST(a_request_is_asked_and_answered)
 {
 	uint32_t id;
 
@@ -40,9 +40,8 @@ START_TEST(a_request_is_asked_and_answered)
 	ck_assert_uint_eq(conn_rig_answers(&id, NULL), 1);
 	ck_assert_uint_eq(id, 42);
 }
-END_TEST
 
-START_TEST(bytes_may_be_cut_anywhere)
+TEST(bytes_may_be_cut_anywhere)
 {
 	size_t len = conn_rig_transaction_len, cut, step;
 
@@ -69,9 +68,8 @@ START_TEST(bytes_may_be_cut_anywhere)
 	}
 	ck_assert_uint_eq(conn_rig.host.decoding_bytes, 0);
 }
-END_TEST
 
-START_TEST(answers_come_whole_in_any_order)
+TEST(answers_come_whole_in_any_order)
 {
 	uint32_t ids[3], id;
 
@@ -91,11 +89,10 @@ START_TEST(answers_come_whole_in_any_order)
 	ck_assert_uint_eq(ids[1], 1);
 	ck_assert_uint_eq(ids[2], 2);
 }
-END_TEST
 
 /* A second answer that comes in the middle of an answer in parts goes out after
  * it. */
-START_TEST(an_answer_in_parts_stays_whole)
+TEST(an_answer_in_parts_stays_whole)
 {
 	struct refd_result res = { .name = "refs/heads/topic" };
 	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
@@ -133,11 +130,10 @@ START_TEST(an_answer_in_parts_stays_whole)
 	ck_assert_uint_eq(ids[2], 3);
 	refd_answer_done(&got);
 }
-END_TEST
 
 /* Two answers in parts are mixed: all parts of request 2 come between the parts
  * of request 1. Each part goes to the right answer. */
-START_TEST(parts_of_two_answers_do_not_mix)
+TEST(parts_of_two_answers_do_not_mix)
 {
 	struct refd_result first = { .name = "refs/heads/first" };
 	struct refd_result second = { .name = "refs/heads/second",
@@ -178,11 +174,10 @@ START_TEST(parts_of_two_answers_do_not_mix)
 	ck_assert_int_eq(got.results[1].status, REFD_STALE);
 	refd_answer_done(&got);
 }
-END_TEST
 
 /* Answers that wait behind an unfinished answer count as much as answers that
  * wait to be sent. No more requests are read. */
-START_TEST(what_waits_behind_an_answer_counts)
+TEST(what_waits_behind_an_answer_counts)
 {
 	struct refd_result res = { .name = "refs/heads/topic" };
 	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
@@ -217,7 +212,6 @@ START_TEST(what_waits_behind_an_answer_counts)
 	conn_rig_read_all();
 	ck_assert_uint_eq(conn_rig.nr_asked, 3);
 }
-END_TEST
 
 /* The host gets a request for a session and answers. */
 static void prepare_session(void)
@@ -244,7 +238,7 @@ static void prepare_session(void)
 	ck_assert(conn_rig_turn());
 }
 
-START_TEST(a_session_is_prepared_and_ended_in_its_own_time)
+TEST(a_session_is_prepared_and_ended_in_its_own_time)
 {
 	static const char commit[] = "000ccommit 2"
 				     "0029txid 0192f0c1d2e30001020304050607abcd"
@@ -269,11 +263,10 @@ START_TEST(a_session_is_prepared_and_ended_in_its_own_time)
 	ck_assert(
 	    refd_txid_eq(&conn_rig.asked[0].txid, &conn_rig.asked[1].txid));
 }
-END_TEST
 
 /* The client can no longer send a commit, so the connection ends, and the
  * session with it. */
-START_TEST(a_half_closed_client_keeps_no_session)
+TEST(a_half_closed_client_keeps_no_session)
 {
 	prepare_session();
 	ck_assert(!conn_rig.has_said_all);
@@ -281,10 +274,9 @@ START_TEST(a_half_closed_client_keeps_no_session)
 	ck_assert(!conn_rig_turn());
 	ck_assert(conn_rig.has_said_all);
 }
-END_TEST
 
 /* A request is open that may never be answered. */
-START_TEST(a_half_closed_client_that_waits_has_said_all)
+TEST(a_half_closed_client_that_waits_has_said_all)
 {
 	conn_rig_greet();
 	conn_rig_say("000bwatch 70000", 15);
@@ -297,7 +289,6 @@ START_TEST(a_half_closed_client_that_waits_has_said_all)
 	conn_rig_pong(7);
 	ck_assert(!conn_rig_turn());
 }
-END_TEST
 
 /* ---- bytes that are no request ---- */
 
@@ -322,7 +313,8 @@ static const struct {
 	    18 },
 };
 
-START_TEST(garbage_is_refused_and_hung_up_on)
+TEST(garbage_is_refused_and_hung_up_on,
+    .times = sizeof(garbage) / sizeof(garbage[0]))
 {
 	struct refd_answer ans = { 0 };
 
@@ -345,9 +337,8 @@ START_TEST(garbage_is_refused_and_hung_up_on)
 	}
 	refd_answer_done(&ans);
 }
-END_TEST
 
-START_TEST(an_unknown_verb_is_refused_and_the_next_is_taken)
+TEST(an_unknown_verb_is_refused_and_the_next_is_taken)
 {
 	static const char unknown[] = "0010frobnicate 50000";
 	struct refd_answer ans = { 0 };
@@ -365,9 +356,8 @@ START_TEST(an_unknown_verb_is_refused_and_the_next_is_taken)
 	ck_assert_uint_eq(conn_rig.asked[0].request_id, 6);
 	ck_assert_uint_eq(conn_rig.host.decoding_bytes, 0);
 }
-END_TEST
 
-START_TEST(an_answer_that_cannot_be_said_ends_the_connection)
+TEST(an_answer_that_cannot_be_said_ends_the_connection)
 {
 	struct refd_answer ans = { .kind = REFD_ANSWER_REFUSED,
 		.request_id = 1,
@@ -389,11 +379,10 @@ START_TEST(an_answer_that_cannot_be_said_ends_the_connection)
 	ck_assert_uint_eq(conn_rig.got_len, 0);
 	free(name);
 }
-END_TEST
 
 /* ---- leaving ---- */
 
-START_TEST(a_half_closed_client_gets_its_answers)
+TEST(a_half_closed_client_gets_its_answers)
 {
 	uint32_t ids[2];
 
@@ -411,20 +400,18 @@ START_TEST(a_half_closed_client_gets_its_answers)
 	ck_assert(conn_rig.at_end);
 	ck_assert_uint_eq(conn_rig_answers(ids, NULL), 2);
 }
-END_TEST
 
-START_TEST(a_client_that_leaves_is_forgotten)
+TEST(a_client_that_leaves_is_forgotten)
 {
 	conn_rig_greet();
 	close(conn_rig.client);
 	conn_rig.client = -1;
 	ck_assert(!conn_rig_turn());
 }
-END_TEST
 
 /* A watch may wait for an hour. Meanwhile its connection would be lost to other
  * clients. */
-START_TEST(a_client_that_vanished_in_flight_is_forgotten)
+TEST(a_client_that_vanished_in_flight_is_forgotten)
 {
 	conn_rig_greet();
 	conn_rig_say("000bwatch 10000", 15);
@@ -434,9 +421,8 @@ START_TEST(a_client_that_vanished_in_flight_is_forgotten)
 	conn_rig.client = -1;
 	ck_assert(!conn_rig_turn());
 }
-END_TEST
 
-START_TEST(a_half_closed_client_may_vanish_later)
+TEST(a_half_closed_client_may_vanish_later)
 {
 	conn_rig_greet();
 	conn_rig_say("000bwatch 10000", 15);
@@ -449,34 +435,4 @@ START_TEST(a_half_closed_client_may_vanish_later)
 	conn_rig.client = -1;
 	conn_rig_wait(CONN_RIG_SECOND_NS);
 	ck_assert(!conn_rig_turn());
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("conn");
-	TCase *cases = tcase_create("conn");
-
-	tcase_add_checked_fixture(cases, conn_rig_setup, conn_rig_teardown);
-	tcase_add_test(cases, hello_comes_first_and_unasked);
-	tcase_add_test(cases, a_request_is_asked_and_answered);
-	tcase_add_test(cases, bytes_may_be_cut_anywhere);
-	tcase_add_test(cases, answers_come_whole_in_any_order);
-	tcase_add_test(cases, an_answer_in_parts_stays_whole);
-	tcase_add_test(cases, parts_of_two_answers_do_not_mix);
-	tcase_add_test(cases, what_waits_behind_an_answer_counts);
-	tcase_add_test(cases, a_session_is_prepared_and_ended_in_its_own_time);
-	tcase_add_test(cases, a_half_closed_client_keeps_no_session);
-	tcase_add_test(cases, a_half_closed_client_that_waits_has_said_all);
-	tcase_add_loop_test(cases, garbage_is_refused_and_hung_up_on, 0,
-	    (int)(sizeof(garbage) / sizeof(garbage[0])));
-	tcase_add_test(cases, an_unknown_verb_is_refused_and_the_next_is_taken);
-	tcase_add_test(cases,
-	    an_answer_that_cannot_be_said_ends_the_connection);
-	tcase_add_test(cases, a_half_closed_client_gets_its_answers);
-	tcase_add_test(cases, a_client_that_leaves_is_forgotten);
-	tcase_add_test(cases, a_client_that_vanished_in_flight_is_forgotten);
-	tcase_add_test(cases, a_half_closed_client_may_vanish_later);
-	suite_add_tcase(suite, cases);
-	return suite_run(suite);
 }

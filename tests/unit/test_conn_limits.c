@@ -5,7 +5,6 @@
  * the time of a turn. A client that stalls is disconnected; an idle client
  * never is. An idle connection holds no buffers.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,9 @@
 
 /* ---- too much ---- */
 
-START_TEST(a_client_that_does_not_read_is_not_read_from)
+CASE(.setup = conn_rig_setup, .teardown = conn_rig_teardown);
+
+TEST(a_client_that_does_not_read_is_not_read_from)
 {
 	uint32_t *ids = malloc(CONN_RIG_CLIENT_MAX);
 	size_t nr, i;
@@ -38,10 +39,9 @@ START_TEST(a_client_that_does_not_read_is_not_read_from)
 		ck_assert_uint_eq(ids[i], CONN_RIG_FLOOD_FROM + i);
 	free(ids);
 }
-END_TEST
 
 /* Reading goes on before the last answer is sent. */
-START_TEST(reading_goes_on_when_few_answers_wait)
+TEST(reading_goes_on_when_few_answers_wait)
 {
 	size_t before;
 
@@ -56,10 +56,9 @@ START_TEST(reading_goes_on_when_few_answers_wait)
 	} while (conn_unsent(conn_rig.conn) <= before);
 	ck_assert_uint_gt(before, CONN_OUT_LOW);
 }
-END_TEST
 
 /* The client never reads everything, so the buffer is never empty. */
-START_TEST(a_slow_reader_makes_no_buffer_grow)
+TEST(a_slow_reader_makes_no_buffer_grow)
 {
 	int i;
 
@@ -74,9 +73,8 @@ START_TEST(a_slow_reader_makes_no_buffer_grow)
 		ck_assert_uint_gt(conn_unsent(conn_rig.conn), 0);
 	}
 }
-END_TEST
 
-START_TEST(too_many_in_flight_wait)
+TEST(too_many_in_flight_wait)
 {
 	static char text[600 * 16 + 1];
 	size_t len = 0;
@@ -102,11 +100,10 @@ START_TEST(too_many_in_flight_wait)
 	conn_rig_read_all();
 	ck_assert_uint_eq(conn_rig_answers(NULL, NULL), 600);
 }
-END_TEST
 
 /* However many requests arrive at once, other connections get a turn after some
  * of them. */
-START_TEST(many_requests_take_turns)
+TEST(many_requests_take_turns)
 {
 	static char text[400 * 16 + 1];
 	size_t len = 0, turns = 0, before;
@@ -131,7 +128,6 @@ START_TEST(many_requests_take_turns)
 	conn_rig_read_all();
 	ck_assert_uint_eq(conn_rig_answers(NULL, NULL), 400);
 }
-END_TEST
 
 static void say_pings(size_t nr)
 {
@@ -147,7 +143,7 @@ static void say_pings(size_t nr)
 
 /* Otherwise a user with many connections and requests that take long keeps the
  * loop from others. Root has no limit. */
-START_TEST(a_user_has_a_share_of_a_turn)
+TEST(a_user_has_a_share_of_a_turn, .times = 2)
 {
 	struct conn_user user = { 0 };
 	const size_t share = _i == 0 ? 3 : 16;
@@ -177,11 +173,10 @@ START_TEST(a_user_has_a_share_of_a_turn)
 	conn_rig_read_all();
 	ck_assert_uint_eq(conn_rig_answers(NULL, NULL), share + 16);
 }
-END_TEST
 
 /* Half-sent requests of other clients fill the room. A small request still gets
  * through, a large request is refused. */
-START_TEST(large_requests_share_a_limit)
+TEST(large_requests_share_a_limit)
 {
 	struct refd_answer ans = { 0 };
 	char *big = malloc(REFD_PACKET_MAX);
@@ -205,11 +200,10 @@ START_TEST(large_requests_share_a_limit)
 	refd_answer_done(&ans);
 	free(big);
 }
-END_TEST
 
 /* A request of one line has an answer of megabytes, and hundreds of requests
  * are in flight before the first answer. */
-START_TEST(answers_that_nobody_takes_are_bounded)
+TEST(answers_that_nobody_takes_are_bounded, .times = 2)
 {
 	static struct refd_result many[60000];
 	struct conn_user user = { .out_bytes = CONN_OUT_MAX / 2 + 1 };
@@ -248,11 +242,10 @@ START_TEST(answers_that_nobody_takes_are_bounded)
 	ck_assert_uint_eq(conn_rig.host.out_bytes, before);
 	ck_assert_uint_eq(user.out_bytes, CONN_OUT_MAX / 2 + 1);
 }
-END_TEST
 
 /* Half-sent large requests of one user may not fill the whole room, so other
  * users can still send large requests. Small requests do not count. */
-START_TEST(large_requests_of_one_user_leave_room)
+TEST(large_requests_of_one_user_leave_room, .times = 2)
 {
 	struct conn_user user = { .decoding_bytes = DECODING_MAX / 2 };
 	struct refd_answer ans = { 0 };
@@ -293,12 +286,11 @@ START_TEST(large_requests_of_one_user_leave_room)
 	    DECODING_MAX - DECODING_MAX / 8);
 	free(big);
 }
-END_TEST
 
 /* ---- stalling ---- */
 
 /* Other clients have taken all room. This request needs no more room. */
-START_TEST(who_needs_no_more_is_not_refused)
+TEST(who_needs_no_more_is_not_refused)
 {
 	conn_rig_greet();
 	conn_rig.host.decoding_bytes = DECODING_MAX + 1;
@@ -309,7 +301,6 @@ START_TEST(who_needs_no_more_is_not_refused)
 	ck_assert_uint_eq(conn_rig.nr_asked, 1);
 	conn_rig_pong(1);
 }
-END_TEST
 
 /* The connection survives CONN_STALL_NS from now on, and no second more. */
 static void expect_stall(void)
@@ -321,7 +312,7 @@ static void expect_stall(void)
 }
 
 /* The connection is older than the silence. */
-START_TEST(silence_counts_from_the_last_byte)
+TEST(silence_counts_from_the_last_byte)
 {
 	conn_rig_greet();
 	conn_rig_wait(10 * CONN_RIG_SECOND_NS);
@@ -329,9 +320,9 @@ START_TEST(silence_counts_from_the_last_byte)
 	ck_assert(conn_rig_turn());
 	expect_stall();
 }
-END_TEST
 
-START_TEST(half_a_request_and_silence_is_refused)
+TEST(half_a_request_and_silence_is_refused,
+    .times = (int)(conn_rig_transaction_len - 1) / 13)
 {
 	struct refd_answer ans = { 0 };
 
@@ -346,9 +337,8 @@ START_TEST(half_a_request_and_silence_is_refused)
 	refd_answer_done(&ans);
 	ck_assert_uint_eq(conn_rig.host.decoding_bytes, 0);
 }
-END_TEST
 
-START_TEST(progress_is_no_stall)
+TEST(progress_is_no_stall)
 {
 	size_t i;
 
@@ -370,9 +360,8 @@ START_TEST(progress_is_no_stall)
 	conn_rig_wait(CONN_STALL_NS - CONN_RIG_SECOND_NS);
 	ck_assert(conn_rig_turn());
 }
-END_TEST
 
-START_TEST(idling_is_allowed_for_ever)
+TEST(idling_is_allowed_for_ever)
 {
 	conn_rig_greet();
 	conn_rig_wait(1000 * CONN_STALL_NS);
@@ -386,9 +375,8 @@ START_TEST(idling_is_allowed_for_ever)
 	conn_rig_wait(1000 * CONN_STALL_NS);
 	ck_assert(conn_rig_turn());
 }
-END_TEST
 
-START_TEST(who_takes_no_answers_is_hung_up_on)
+TEST(who_takes_no_answers_is_hung_up_on)
 {
 	conn_rig_greet();
 	conn_rig.answers_at_once = true;
@@ -401,11 +389,10 @@ START_TEST(who_takes_no_answers_is_hung_up_on)
 	ck_assert(conn_rig_turn());
 	expect_stall();
 }
-END_TEST
 
 /* ---- memory ---- */
 
-START_TEST(an_idle_connection_holds_no_buffers)
+TEST(an_idle_connection_holds_no_buffers)
 {
 	conn_rig_greet();
 	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len);
@@ -416,32 +403,4 @@ START_TEST(an_idle_connection_holds_no_buffers)
 	ck_assert_ptr_null(conn_rig.conn->out.data);
 	ck_assert_ptr_null(conn_rig.conn->decoder);
 	ck_assert_uint_lt(sizeof(*conn_rig.conn), 1024);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("conn_limits");
-	TCase *cases = tcase_create("conn_limits");
-
-	tcase_add_checked_fixture(cases, conn_rig_setup, conn_rig_teardown);
-	tcase_add_test(cases, a_client_that_does_not_read_is_not_read_from);
-	tcase_add_test(cases, a_slow_reader_makes_no_buffer_grow);
-	tcase_add_test(cases, reading_goes_on_when_few_answers_wait);
-	tcase_add_test(cases, too_many_in_flight_wait);
-	tcase_add_test(cases, many_requests_take_turns);
-	tcase_add_loop_test(cases, a_user_has_a_share_of_a_turn, 0, 2);
-	tcase_add_test(cases, large_requests_share_a_limit);
-	tcase_add_test(cases, who_needs_no_more_is_not_refused);
-	tcase_add_loop_test(cases, answers_that_nobody_takes_are_bounded, 0, 2);
-	tcase_add_loop_test(cases, large_requests_of_one_user_leave_room, 0, 2);
-	tcase_add_loop_test(cases, half_a_request_and_silence_is_refused, 0,
-	    (int)(conn_rig_transaction_len - 1) / 13);
-	tcase_add_test(cases, silence_counts_from_the_last_byte);
-	tcase_add_test(cases, progress_is_no_stall);
-	tcase_add_test(cases, idling_is_allowed_for_ever);
-	tcase_add_test(cases, who_takes_no_answers_is_hung_up_on);
-	tcase_add_test(cases, an_idle_connection_holds_no_buffers);
-	suite_add_tcase(suite, cases);
-	return suite_run(suite);
 }

@@ -6,7 +6,6 @@
  * The files that allocate for a request are compiled into this program a second
  * time, over an allocator that counts the usable bytes of every block.
  */
-#include <check.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,15 +144,16 @@ static void half_send(size_t nr, const char *update, size_t len)
 	ck_assert_uint_eq(conn_rig.host.decoding_bytes, 0);
 }
 
-START_TEST(many_tiny_updates_are_counted_as_allocated)
+CASE(.setup = conn_rig_setup, .teardown = conn_rig_teardown);
+
+TEST(many_tiny_updates_are_counted_as_allocated)
 {
 	static const char update[] = "000ddelete a";
 
 	half_send(50000, update, sizeof(update));
 }
-END_TEST
 
-START_TEST(long_names_are_counted_as_allocated)
+TEST(long_names_are_counted_as_allocated)
 {
 	char update[4 + 7 + REFD_REFNAME_MAX + 1 + 1];
 
@@ -163,10 +163,9 @@ START_TEST(long_names_are_counted_as_allocated)
 	update[sizeof(update) - 2] = '\0';
 	half_send(4000, update, sizeof(update) - 1);
 }
-END_TEST
 
 /* An incomplete packet waits in encoded form. */
-START_TEST(half_a_packet_is_counted_as_allocated)
+TEST(half_a_packet_is_counted_as_allocated)
 {
 	size_t before = begin_counted();
 	char *large = malloc(REFD_PACKET_MAX);
@@ -179,10 +178,9 @@ START_TEST(half_a_packet_is_counted_as_allocated)
 	expect_counted(before);
 	free(large);
 }
-END_TEST
 
 /* Requests behind the requests in flight wait in encoded form. */
-START_TEST(requests_that_wait_are_counted_as_allocated)
+TEST(requests_that_wait_are_counted_as_allocated)
 {
 	static char pings[4000 * 17 + 1];
 	size_t before, len = 0;
@@ -200,19 +198,4 @@ START_TEST(requests_that_wait_are_counted_as_allocated)
 	ck_assert_uint_gt(conn_rig.conn->in_len, len / 2);
 	ck_assert_uint_le(conn_rig.conn->in_len, conn_rig.host.decoding_bytes);
 	ck_assert_uint_gt(allocated, before + len / 2);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("conn_memory");
-	TCase *cases = tcase_create("conn_memory");
-
-	tcase_add_checked_fixture(cases, conn_rig_setup, conn_rig_teardown);
-	tcase_add_test(cases, many_tiny_updates_are_counted_as_allocated);
-	tcase_add_test(cases, long_names_are_counted_as_allocated);
-	tcase_add_test(cases, half_a_packet_is_counted_as_allocated);
-	tcase_add_test(cases, requests_that_wait_are_counted_as_allocated);
-	suite_add_tcase(suite, cases);
-	return suite_run(suite);
 }

@@ -11,7 +11,6 @@
  * one in 211 of all other bytes. With REFD_TEST_LONG all bytes are tried, with
  * SWEEP_STEP a tenth of them.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,7 +176,9 @@ static size_t size_of(bool in_database, const char *path)
 	return len;
 }
 
-START_TEST(a_bit_of_the_wal)
+CASE(.name = "wal", .seconds = 1200);
+
+TEST(a_bit_of_the_wal)
 {
 	size_t len = size_of(false, WAL), at;
 
@@ -185,28 +186,14 @@ START_TEST(a_bit_of_the_wal)
 		if (is_tried(at, at < HEADER || (at - HEADER) % FRAME < 24))
 			try(false, WAL, at);
 }
-END_TEST
 
-START_TEST(a_bit_of_the_database)
+CASE(.name = "database", .seconds = 1200);
+
+TEST(a_bit_of_the_database)
 {
 	size_t len = size_of(true, DB), at;
 
 	for (at = 0; at < len; at++)
 		if (is_tried(at, at < 100))
 			try(true, DB, at);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("damage_sweep");
-	TCase *wal = tcase_create("wal"), *db = tcase_create("database");
-
-	tcase_set_timeout(wal, 1200);
-	tcase_add_test(wal, a_bit_of_the_wal);
-	suite_add_tcase(suite, wal);
-	tcase_set_timeout(db, 1200);
-	tcase_add_test(db, a_bit_of_the_database);
-	suite_add_tcase(suite, db);
-	return suite_run(suite);
 }

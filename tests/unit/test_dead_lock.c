@@ -15,7 +15,6 @@
  *
  * REFD_TEST_LONG: 1,000,000 schedules.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +75,9 @@ static void one_schedule(struct model *m, uint64_t seed)
 		ck_assert_uint_eq(m->fds[fd], 0);
 }
 
-START_TEST(schedules)
+CASE(.seconds = getenv("REFD_TEST_LONG") != NULL ? 3600 : 120);
+
+TEST(schedules)
 {
 	uint64_t nr = getenv("REFD_TEST_LONG") != NULL ? 1000000 : 50000, i;
 	struct model *m = calloc(1, sizeof(*m));
@@ -94,16 +95,4 @@ START_TEST(schedules)
 	ck_assert_uint_gt(m->changed, nr / 100);
 	ck_assert_uint_gt(m->moved, nr / 2000);
 	free(m);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("dead_lock");
-	TCase *tc = tcase_create("dead_lock");
-
-	tcase_set_timeout(tc, getenv("REFD_TEST_LONG") != NULL ? 3600 : 120);
-	tcase_add_test(tc, schedules);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

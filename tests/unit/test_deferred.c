@@ -6,7 +6,6 @@
  * update. A repository lacks refs until a retry has ended, and retries that
  * fail there leave most of the time to others.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +114,9 @@ static size_t nr_next(void)
 
 /* ---- states ---- */
 
-START_TEST(locks_hold_up_no_write)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(locks_hold_up_no_write)
 {
 	deferred_add_locks(d, &open_one, 7);
 	ck_assert(!deferred_blocks_writes(d, 1));
@@ -124,9 +125,8 @@ START_TEST(locks_hold_up_no_write)
 	ck_assert(retry(1, 0));
 	ck_assert_uint_eq(nr_next(), 0);
 }
-END_TEST
 
-START_TEST(a_search_holds_up_writes)
+TEST(a_search_holds_up_writes)
 {
 	deferred_note(d, &one, 0, 0);
 	ck_assert(deferred_blocks_writes(d, 1));
@@ -138,9 +138,8 @@ START_TEST(a_search_holds_up_writes)
 	ck_assert(retry(1, 0));
 	ck_assert(!deferred_blocks_writes(d, 1));
 }
-END_TEST
 
-START_TEST(members_hold_up_writes)
+TEST(members_hold_up_writes)
 {
 	deferred_note(d, &one, 2, 0);
 	deferred_note(d, &one, 0, 0);
@@ -153,9 +152,8 @@ START_TEST(members_hold_up_writes)
 	ck_assert(!deferred_blocks_writes(d, 1));
 	ck_assert_uint_eq(nr_next(), 0);
 }
-END_TEST
 
-START_TEST(what_comes_during_a_retry_stays)
+TEST(what_comes_during_a_retry_stays)
 {
 	uint64_t members, *tokens;
 	size_t nr;
@@ -184,9 +182,8 @@ START_TEST(what_comes_during_a_retry_stays)
 	ck_assert(!deferred_blocks_writes(d, 1));
 	ck_assert_uint_eq(nr_next(), 1);
 }
-END_TEST
 
-START_TEST(a_failed_retry_changes_no_state)
+TEST(a_failed_retry_changes_no_state)
 {
 	deferred_note(d, &one, 2, 0);
 	ck_assert(deferred_fail_retry(d, 1, -EIO));
@@ -196,11 +193,10 @@ START_TEST(a_failed_retry_changes_no_state)
 	ck_assert_uint_eq(members_of_all(1), 2);
 	ck_assert_uint_eq(nr_next(), 1);
 }
-END_TEST
 
 /* ---- turns ---- */
 
-START_TEST(an_endless_search_is_not_repeated_soon)
+TEST(an_endless_search_is_not_repeated_soon)
 {
 	deferred_note(d, &one, 0, -EUSERS);
 	ck_assert(deferred_is_endless(d, 1));
@@ -213,10 +209,9 @@ START_TEST(an_endless_search_is_not_repeated_soon)
 	ck_assert(deferred_fail_retry(d, 1, -EIO));
 	ck_assert(!deferred_is_endless(d, 1));
 }
-END_TEST
 
 /* For both, retries after a checkpoint and retries of an admission. */
-START_TEST(a_failed_retry_leaves_time_to_others)
+TEST(a_failed_retry_leaves_time_to_others)
 {
 	deferred_note(d, &one, 1, 0);
 	deferred_set_pause(d, 1, SECOND);
@@ -235,9 +230,8 @@ START_TEST(a_failed_retry_leaves_time_to_others)
 	ck_assert_int_eq(deferred_paused(d, 1), 0);
 	ck_assert_uint_eq(nr_next(), 1);
 }
-END_TEST
 
-START_TEST(each_has_its_turn)
+TEST(each_has_its_turn)
 {
 	struct journal_repo next;
 	uint64_t first;
@@ -252,9 +246,8 @@ START_TEST(each_has_its_turn)
 	ck_assert_str_eq(next.path, next.id == 1 ? path_1 : path_2);
 	free(next.path);
 }
-END_TEST
 
-START_TEST(one_thread_has_the_turn)
+TEST(one_thread_has_the_turn)
 {
 	ck_assert(!deferred_begin_turn(d));
 	ck_assert(!deferred_take_turn(d));
@@ -269,11 +262,10 @@ START_TEST(one_thread_has_the_turn)
 	deferred_end_turn(d);
 	ck_assert(!deferred_take_turn(d));
 }
-END_TEST
 
 /* ---- refs that other machines have ---- */
 
-START_TEST(refs_are_lacking_until_a_retry_ends)
+TEST(refs_are_lacking_until_a_retry_ends)
 {
 	int64_t since_ns;
 
@@ -298,11 +290,10 @@ START_TEST(refs_are_lacking_until_a_retry_ends)
 	ck_assert(retry(2, 0));
 	ck_assert_uint_eq(deferred_lacking(d, NULL), 0);
 }
-END_TEST
 
 /* ---- clients outside ---- */
 
-START_TEST(it_is_told_once_until_it_is_over)
+TEST(it_is_told_once_until_it_is_over)
 {
 	deferred_add(d, &one, 1, "a test");
 	deferred_add(d, &one, 1, "a test");
@@ -315,20 +306,18 @@ START_TEST(it_is_told_once_until_it_is_over)
 	deferred_add_line(d, &open_one);
 	ck_assert_uint_eq(nr_found, 2);
 }
-END_TEST
 
-START_TEST(who_may_be_written_is_not_on_the_list)
+TEST(who_may_be_written_is_not_on_the_list)
 {
 	deferred_note(d, &one, 0, 0);
 	deferred_add_locks(d, &open_one, 7);
 	deferred_publish(d);
 	ck_assert_str_eq(told, "");
 }
-END_TEST
 
 /* ---- updates ---- */
 
-START_TEST(an_update_is_unknown_until_it_ends)
+TEST(an_update_is_unknown_until_it_ends)
 {
 	const struct journal_row row = { .kind = JOURNAL_SLICE, .lsn = 5 };
 	const struct journal_row copy = { .kind = JOURNAL_DEFERRED,
@@ -346,9 +335,8 @@ START_TEST(an_update_is_unknown_until_it_ends)
 	ck_assert(!deferred_has_update(d, &copy, 1));
 	ck_assert(deferred_has_update(d, &row, 2));
 }
-END_TEST
 
-START_TEST(unfinished_rows_are_kept)
+TEST(unfinished_rows_are_kept)
 {
 	ck_assert_uint_eq(deferred_lowest_lsn(d), 0);
 	deferred_add_update(d, 7, 0);
@@ -363,29 +351,4 @@ START_TEST(unfinished_rows_are_kept)
 	ck_assert_uint_eq(deferred_lowest_lsn(d), 7);
 	deferred_end_update(d, 7, 0);
 	ck_assert_uint_eq(deferred_lowest_lsn(d), 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("deferred");
-	TCase *tc = tcase_create("deferred");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, locks_hold_up_no_write);
-	tcase_add_test(tc, a_search_holds_up_writes);
-	tcase_add_test(tc, members_hold_up_writes);
-	tcase_add_test(tc, what_comes_during_a_retry_stays);
-	tcase_add_test(tc, a_failed_retry_changes_no_state);
-	tcase_add_test(tc, an_endless_search_is_not_repeated_soon);
-	tcase_add_test(tc, a_failed_retry_leaves_time_to_others);
-	tcase_add_test(tc, each_has_its_turn);
-	tcase_add_test(tc, one_thread_has_the_turn);
-	tcase_add_test(tc, refs_are_lacking_until_a_retry_ends);
-	tcase_add_test(tc, it_is_told_once_until_it_is_over);
-	tcase_add_test(tc, who_may_be_written_is_not_on_the_list);
-	tcase_add_test(tc, an_update_is_unknown_until_it_ends);
-	tcase_add_test(tc, unfinished_rows_are_kept);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

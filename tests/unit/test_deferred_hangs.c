@@ -4,7 +4,6 @@
  * updates of other repositories. Once the disk comes back, the retry writes its
  * notes to the reopened journal, and nothing is redone twice.
  */
-#include <check.h>
 #include <errno.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -95,7 +94,9 @@ static void assert_redone(void)
 	free(out);
 }
 
-START_TEST(the_journal_is_mended_while_a_retry_hangs)
+CASE(.setup = setup, .teardown = teardown, .seconds = 4 * WAIT_S);
+
+TEST(the_journal_is_mended_while_a_retry_hangs)
 {
 	struct store_stats stats;
 	struct refd_txid id;
@@ -133,17 +134,4 @@ START_TEST(the_journal_is_mended_while_a_retry_hangs)
 	sr_open();
 	ck_assert_uint_eq(sr_found_count, 0);
 	assert_redone();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("deferred/hangs");
-	TCase *tc = tcase_create("deferred/hangs");
-
-	tcase_set_timeout(tc, 4 * WAIT_S);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, the_journal_is_mended_while_a_retry_hangs);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

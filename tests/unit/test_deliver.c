@@ -4,7 +4,6 @@
  * only after the result, the outbox keeps order and position across a restart,
  * and what does not fit becomes a gap.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +35,10 @@ static const struct {
 	    "37570b6d7586c22c46f4379c8b043e17" },
 };
 
-START_TEST(signatures_are_those_of_the_standard)
+CASE(.name = "pure");
+
+TEST(signatures_are_those_of_the_standard,
+    .times = sizeof(vectors) / sizeof(vectors[0]))
 {
 	char text[SIGNATURE_LEN + 1], long_key[132] = "";
 	const char *key = vectors[_i].key;
@@ -48,11 +50,10 @@ START_TEST(signatures_are_those_of_the_standard)
 			     strlen(vectors[_i].data), text),
 	    vectors[_i].sum);
 }
-END_TEST
 
 /* ---- pauses ---- */
 
-START_TEST(pauses_double_up_to_their_limit)
+TEST(pauses_double_up_to_their_limit)
 {
 	uint64_t failures, most = 1000;
 
@@ -69,13 +70,12 @@ START_TEST(pauses_double_up_to_their_limit)
 		most *= 2;
 	}
 }
-END_TEST
 
 /* ---- streams ---- */
 
 static struct endpoint endpoint = { .parallel = 8 };
 
-START_TEST(a_stream_delivers_one_at_a_time)
+TEST(a_stream_delivers_one_at_a_time)
 {
 	struct receiver to = { .endpoint = &endpoint };
 	struct stream *a, *b;
@@ -102,7 +102,6 @@ START_TEST(a_stream_delivers_one_at_a_time)
 	ck_assert_uint_eq(HASH_COUNT(to.streams), 1);
 	streams_free(&to);
 }
-END_TEST
 
 /* ---- the outbox ---- */
 
@@ -162,7 +161,9 @@ static int64_t head(int64_t endpoint_id, const char *repo, const char *id,
 	return seq;
 }
 
-START_TEST(the_outbox_survives)
+CASE(.name = "outbox", .setup = setup, .teardown = teardown);
+
+TEST(the_outbox_survives)
 {
 	struct outbox_position p,
 	    q = { .is_known = true,
@@ -192,7 +193,6 @@ START_TEST(the_outbox_survives)
 	head(one, "b", "3", 0);
 	ck_assert(!outbox_head(outbox, two, "b", &row));
 }
-END_TEST
 
 static void count_dead(void *arg, const struct outbox_row *row)
 {
@@ -209,7 +209,7 @@ static int dead(const char *name)
 	return nr;
 }
 
-START_TEST(dead_letters_leave_the_stream)
+TEST(dead_letters_leave_the_stream)
 {
 	struct outbox_position p;
 	int64_t one = outbox_endpoint(outbox, "one", &p);
@@ -228,9 +228,8 @@ START_TEST(dead_letters_leave_the_stream)
 	ck_assert_int_eq(dead(NULL), 0);
 	head(one, "a", "2", 0);
 }
-END_TEST
 
-START_TEST(another_process_is_noticed)
+TEST(another_process_is_noticed)
 {
 	struct outbox *other = outbox_open(tmp_root, false);
 	struct outbox_position p;
@@ -243,10 +242,9 @@ START_TEST(another_process_is_noticed)
 	ck_assert(!outbox_changed(outbox));
 	outbox_close(other);
 }
-END_TEST
 
 /* Also in a transaction, which keeps other processes out afterwards. */
-START_TEST(another_process_is_noticed_in_a_transaction)
+TEST(another_process_is_noticed_in_a_transaction)
 {
 	struct outbox *other = outbox_open(tmp_root, false);
 	struct outbox_position p;
@@ -259,10 +257,9 @@ START_TEST(another_process_is_noticed_in_a_transaction)
 	ck_assert(!outbox_changed(outbox));
 	outbox_close(other);
 }
-END_TEST
 
 /* The service still has the endpoint, and adds a change. */
-START_TEST(nobody_inherits_from_a_forgotten_endpoint)
+TEST(nobody_inherits_from_a_forgotten_endpoint)
 {
 	struct outbox_position p;
 	int64_t one = outbox_endpoint(outbox, "one", &p), two;
@@ -277,7 +274,6 @@ START_TEST(nobody_inherits_from_a_forgotten_endpoint)
 	reopen();
 	ck_assert(!outbox_head(outbox, one, "a", &row));
 }
-END_TEST
 
 /* ---- answers of the feed ---- */
 
@@ -312,7 +308,7 @@ static void event_is(const struct receiver *to, const char *repo,
 	outbox_row_done(&row);
 }
 
-START_TEST(a_long_stream_ends_with_a_gap)
+TEST(a_long_stream_ends_with_a_gap)
 {
 	struct receiver to = { .endpoint = &endpoint };
 	struct stream *s = streams_of(&to, "/a.git");
@@ -333,9 +329,8 @@ START_TEST(a_long_stream_ends_with_a_gap)
 	ck_assert(!outbox_head(outbox, to.id, "/a.git", &row));
 	streams_free(&to);
 }
-END_TEST
 
-START_TEST(a_full_endpoint_takes_nothing)
+TEST(a_full_endpoint_takes_nothing)
 {
 	struct receiver to = { .endpoint = &endpoint };
 	struct stream *s = streams_of(&to, "/b.git");
@@ -355,9 +350,8 @@ START_TEST(a_full_endpoint_takes_nothing)
 	ck_assert_uint_eq(to.position.at.nr, 2);
 	streams_free(&to);
 }
-END_TEST
 
-START_TEST(a_gap_of_history_is_delivered)
+TEST(a_gap_of_history_is_delivered)
 {
 	struct refd_answer ans = { .kind = REFD_ANSWER_RECORDS,
 		.has_gap = true,
@@ -377,28 +371,4 @@ START_TEST(a_gap_of_history_is_delivered)
 	intake_take(outbox, &to, 1, &asked, &ans);
 	event_is(&to, "", "gap", ":9\",\"gap\":9}");
 	streams_free(&to);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("deliver");
-	TCase *tc = tcase_create("pure"), *disk = tcase_create("outbox");
-
-	tcase_add_loop_test(tc, signatures_are_those_of_the_standard, 0,
-	    (int)(sizeof(vectors) / sizeof(vectors[0])));
-	tcase_add_test(tc, pauses_double_up_to_their_limit);
-	tcase_add_test(tc, a_stream_delivers_one_at_a_time);
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(disk, setup, teardown);
-	tcase_add_test(disk, the_outbox_survives);
-	tcase_add_test(disk, dead_letters_leave_the_stream);
-	tcase_add_test(disk, another_process_is_noticed);
-	tcase_add_test(disk, another_process_is_noticed_in_a_transaction);
-	tcase_add_test(disk, nobody_inherits_from_a_forgotten_endpoint);
-	tcase_add_test(disk, a_long_stream_ends_with_a_gap);
-	tcase_add_test(disk, a_full_endpoint_takes_nothing);
-	tcase_add_test(disk, a_gap_of_history_is_delivered);
-	suite_add_tcase(suite, disk);
-	return suite_run(suite);
 }

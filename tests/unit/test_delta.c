@@ -3,7 +3,6 @@
  * operands and with missing operands, insertions, sizes. A delta that does not
  * fit its base or its sizes is refused.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -61,7 +60,9 @@ static int refuse(const uint8_t *delta, size_t len)
 	refuse((const uint8_t[]){ __VA_ARGS__ },                               \
 	    sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
-START_TEST(copies_and_insertions)
+CASE(.setup = setup);
+
+TEST(copies_and_insertions)
 {
 	EXPECT("abc", 3, 3, 3, 'a', 'b', 'c');
 	EXPECT(base, 5, 5, 0x90, 5);
@@ -70,18 +71,16 @@ START_TEST(copies_and_insertions)
 	EXPECT("xy", 2, 2, 1, 'x', 1, 'y');
 	EXPECT("", 0, 0);
 }
-END_TEST
 
 /* A copy without a size, or of size 0, is of 64 KiB. */
-START_TEST(a_copy_without_a_size)
+TEST(a_copy_without_a_size)
 {
 	EXPECT(base, 0x10000, SIZE_64K, 0x80);
 	EXPECT(base + 1, 0x10000, SIZE_64K, 0x91, 1, 0);
 	EXPECT(base + 0x10000, 0x10000, SIZE_64K, 0x84, 1);
 }
-END_TEST
 
-START_TEST(what_does_not_fit_is_refused)
+TEST(what_does_not_fit_is_refused)
 {
 	/* A wrong base; no result; sizes without an end. */
 	ck_assert_int_eq(REFUSE(3, 1, 1, 'a'), -EBADMSG);
@@ -100,18 +99,4 @@ START_TEST(what_does_not_fit_is_refused)
 	ck_assert_int_eq(REFUSE(BASE_SIZE, 1, 0x98, 0xff, 1), -EBADMSG);
 	/* MAX plus one byte. */
 	ck_assert_int_eq(REFUSE(BASE_SIZE, 0x81, 0x80, 0x10), -EFBIG);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("delta");
-	TCase *tc = tcase_create("delta");
-
-	tcase_add_checked_fixture(tc, setup, NULL);
-	tcase_add_test(tc, copies_and_insertions);
-	tcase_add_test(tc, a_copy_without_a_size);
-	tcase_add_test(tc, what_does_not_fit_is_refused);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -2,8 +2,6 @@
  * Proves that the digest of a request covers its changes and options but not
  * its way to the daemon, and is the same number in every build.
  */
-#include <check.h>
-
 #include "proto/digest.h"
 #include "tests/lib/suite.h"
 
@@ -156,7 +154,7 @@ static void swapped(struct refd_request *req, struct refd_update *u)
 	u[1] = tmp;
 }
 
-START_TEST(a_digest_is_of_what_is_asked_for)
+TEST(a_digest_is_of_what_is_asked_for)
 {
 	static void (*const changes[])(struct refd_request *,
 	    struct refd_update *) = { NULL, other_dir, session, atomic, durable,
@@ -173,22 +171,9 @@ START_TEST(a_digest_is_of_what_is_asked_for)
 				digest_of(changes[k]),
 			    "changes %zu and %zu", i, k);
 }
-END_TEST
 
 /* Journals contain digests: every build must compute the same number. */
-START_TEST(a_digest_stays_the_same_for_ever)
+TEST(a_digest_stays_the_same_for_ever)
 {
 	ck_assert_uint_eq(digest_of(NULL), 0xe96a6f5d158dfb71ULL);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("digest");
-	TCase *tc = tcase_create("digest");
-
-	tcase_add_test(tc, a_digest_is_of_what_is_asked_for);
-	tcase_add_test(tc, a_digest_stays_the_same_for_ever);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

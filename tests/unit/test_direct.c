@@ -6,7 +6,6 @@
  * transaction that also deletes. Every outcome agrees with the ref's file,
  * whenever a transaction is cancelled or the scheduler is paused.
  */
-#include <check.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -192,7 +191,9 @@ static void release(void)
 		sem_post(&let_go);
 }
 
-START_TEST(a_pause_begins_no_batch)
+CASE(.setup = setup, .teardown = teardown, .seconds = 60);
+
+TEST(a_pause_begins_no_batch)
 {
 	struct answers answers = { 0 };
 	struct scheduler_stats stats;
@@ -216,10 +217,9 @@ START_TEST(a_pause_begins_no_batch)
 	expect_committed(&answers);
 	tmp_run("git -C r.git rev-parse -q --verify refs/heads/a");
 }
-END_TEST
 
 /* The barrier takes so long that git removes the object meanwhile. */
-START_TEST(a_long_barrier_checks_the_objects_again)
+TEST(a_long_barrier_checks_the_objects_again)
 {
 	struct answers answers = { 0 };
 
@@ -234,11 +234,10 @@ START_TEST(a_long_barrier_checks_the_objects_again)
 	ck_assert_int_ne(answers.outcome, REFD_COMMITTED);
 	tmp_run("! git -C r.git rev-parse -q --verify refs/heads/a");
 }
-END_TEST
 
 /* Admission has read the object, and hangs before a short barrier, or before
  * it finds that the object needs none. */
-START_TEST(a_long_admission_checks_the_objects_again)
+TEST(a_long_admission_checks_the_objects_again, .times = 2)
 {
 	struct answers answers = { 0 };
 
@@ -255,9 +254,8 @@ START_TEST(a_long_admission_checks_the_objects_again)
 	ck_assert_int_ne(answers.outcome, REFD_COMMITTED);
 	tmp_run("! git -C r.git rev-parse -q --verify refs/heads/a");
 }
-END_TEST
 
-START_TEST(deletions_pass_the_barrier)
+TEST(deletions_pass_the_barrier)
 {
 	struct answers both = { 0 }, deletion = { 0 };
 	char hex[REFD_OID_MAX_HEX + 1];
@@ -276,11 +274,10 @@ START_TEST(deletions_pass_the_barrier)
 	release();
 	expect_committed(&both);
 }
-END_TEST
 
 /* At a random time, the transaction is cancelled, or a pause begins and ends,
  * or nothing happens. */
-START_TEST(each_outcome_agrees_with_the_file)
+TEST(each_outcome_agrees_with_the_file)
 {
 	struct refd_request cancel = { .verb = REFD_VERB_CANCEL };
 	struct answers answers, cancelled;
@@ -314,22 +311,4 @@ START_TEST(each_outcome_agrees_with_the_file)
 			(answers.outcome == REFD_COMMITTED),
 		    "%s: outcome %d", name, answers.outcome);
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("direct");
-	TCase *tc = tcase_create("direct");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, a_pause_begins_no_batch);
-	tcase_add_test(tc, a_long_barrier_checks_the_objects_again);
-	tcase_add_loop_test(tc, a_long_admission_checks_the_objects_again, 0,
-	    2);
-	tcase_add_test(tc, deletions_pass_the_barrier);
-	tcase_add_test(tc, each_outcome_agrees_with_the_file);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -6,7 +6,6 @@
  * no lock is left. A client can ask for these modes from a daemon of any mode.
  * No update is ok after its sync failed.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 
@@ -38,7 +37,9 @@ static void fresh_strong(const struct strong *s)
 	dw->asked = s->asked;
 }
 
-START_TEST(stands_without_the_journal)
+CASE(.seconds = 120);
+
+TEST(stands_without_the_journal, .times = NR_STRONG)
 {
 	const struct strong *s = &strong[_i];
 	uint64_t seed;
@@ -55,10 +56,9 @@ START_TEST(stands_without_the_journal)
 		world_free(dw);
 	}
 }
-END_TEST
 
 /* No other update syncs a directory for the deletion. */
-START_TEST(a_deletion_alone_stands)
+TEST(a_deletion_alone_stands, .times = NR_STRONG)
 {
 	const struct strong *s = &strong[_i];
 	uint64_t seed;
@@ -76,7 +76,6 @@ START_TEST(a_deletion_alone_stands)
 		world_free(dw);
 	}
 }
-END_TEST
 
 /* All of DW_SPEC or nothing. */
 static void check_whole(void)
@@ -89,7 +88,7 @@ static void check_whole(void)
 	dw_check_at("x/y/z", is_new ? "4" : "0");
 }
 
-START_TEST(no_ref_is_empty_on_the_way)
+TEST(no_ref_is_empty_on_the_way, .times = NR_STRONG)
 {
 	const struct strong *s = &strong[_i];
 	unsigned long n;
@@ -120,10 +119,9 @@ START_TEST(no_ref_is_empty_on_the_way)
 	}
 	ck_assert_uint_gt(n, 15);
 }
-END_TEST
 
 /* A foreign, unsynced value that our update only confirms. */
-START_TEST(what_is_confirmed_stands_too)
+TEST(what_is_confirmed_stands_too, .times = NR_STRONG)
 {
 	static const char text[] = "3535353535353535353535353535353535353535\n";
 	const struct strong *s = &strong[_i];
@@ -149,7 +147,6 @@ START_TEST(what_is_confirmed_stands_too)
 		world_free(dw);
 	}
 }
-END_TEST
 
 /* After N calls of kind CALL, the next call fails. An ok is durable all the
  * same, and an unknown result is recorded. False: no call was hit. */
@@ -201,7 +198,7 @@ static bool fail_one(const struct strong *s, enum memfs_call call,
 	return hit;
 }
 
-START_TEST(no_ok_over_a_failed_sync)
+TEST(no_ok_over_a_failed_sync, .times = NR_STRONG)
 {
 	static const enum memfs_call calls[] = { MEMFS_FSYNC, MEMFS_SYNCFS,
 		MEMFS_WRITE_OUT_BEGIN, MEMFS_WRITE_OUT_WAIT };
@@ -216,20 +213,4 @@ START_TEST(no_ok_over_a_failed_sync)
 			hits++;
 	ck_assert_uint_ge(hits, 2);
 	ck_assert(was_unknown);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("durability");
-	TCase *tc = tcase_create("durability");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, stands_without_the_journal, 0, NR_STRONG);
-	tcase_add_loop_test(tc, a_deletion_alone_stands, 0, NR_STRONG);
-	tcase_add_loop_test(tc, no_ref_is_empty_on_the_way, 0, NR_STRONG);
-	tcase_add_loop_test(tc, what_is_confirmed_stands_too, 0, NR_STRONG);
-	tcase_add_loop_test(tc, no_ok_over_a_failed_sync, 0, NR_STRONG);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

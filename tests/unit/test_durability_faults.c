@@ -7,7 +7,6 @@
  * after a crash in all modes, and after a power loss in the modes that promise
  * so.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -114,7 +113,9 @@ static void remove_strange_locks(bool strict)
 	    dw_context);
 }
 
-START_TEST(each_call_fails)
+CASE(.seconds = 120);
+
+TEST(each_call_fails, .times = 15)
 {
 	static const int errs[] = { -EIO, -ENOSPC, -EDQUOT };
 	enum refd_durability mode = NONE + _i % 5;
@@ -142,16 +143,4 @@ START_TEST(each_call_fails)
 		world_free(dw);
 	}
 	ck_assert_uint_gt(n, 60);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("durability_faults");
-	TCase *tc = tcase_create("durability_faults");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, each_call_fails, 0, 15);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

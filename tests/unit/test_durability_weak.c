@@ -12,7 +12,6 @@
  * gets less than the daemon's mode. Recovery under one mode handles records of
  * another mode. A flush of the journal covers earlier commits without a flush.
  */
-#include <check.h>
 #include <errno.h>
 
 #include "tests/lib/durability_world.h"
@@ -21,7 +20,9 @@
 
 /* ---- the weak modes ---- */
 
-START_TEST(periodic_loses_nothing_older)
+CASE(.seconds = 120);
+
+TEST(periodic_loses_nothing_older)
 {
 	unsigned long n;
 	uint64_t seed;
@@ -48,9 +49,8 @@ START_TEST(periodic_loses_nothing_older)
 		}
 	}
 }
-END_TEST
 
-START_TEST(periodic_lasts_after_its_sync)
+TEST(periodic_lasts_after_its_sync)
 {
 	uint64_t seed;
 
@@ -74,11 +74,10 @@ START_TEST(periodic_lasts_after_its_sync)
 		world_free(dw);
 	}
 }
-END_TEST
 
 /* The mark in the repository never exceeds the journal's last row. Otherwise
  * the journal would pass for an older copy of itself. */
-START_TEST(a_power_loss_in_its_sync)
+TEST(a_power_loss_in_its_sync)
 {
 	unsigned long n;
 	uint64_t seed;
@@ -104,9 +103,8 @@ START_TEST(a_power_loss_in_its_sync)
 	}
 	ck_assert_uint_gt(n, 4);
 }
-END_TEST
 
-START_TEST(none_recovers)
+TEST(none_recovers)
 {
 	unsigned long n;
 	uint64_t seed;
@@ -127,11 +125,10 @@ START_TEST(none_recovers)
 		}
 	}
 }
-END_TEST
 
 /* packed-refs holds durable values of other clients, and their records are
  * gone. */
-START_TEST(none_risks_no_others)
+TEST(none_risks_no_others)
 {
 	unsigned long n;
 	uint64_t seed;
@@ -154,11 +151,10 @@ START_TEST(none_risks_no_others)
 	}
 	ck_assert_uint_gt(n, 4);
 }
-END_TEST
 
 /* ---- together ---- */
 
-START_TEST(each_share_gets_its_own)
+TEST(each_share_gets_its_own, .times = 4)
 {
 	static const char *const specs[2] = { "a=2:1;-c:1", "b=3;x/y=4;-p" };
 	const enum refd_durability modes[2] = { 0, _i & 1 ? FSYNC : BATCH };
@@ -194,7 +190,6 @@ START_TEST(each_share_gets_its_own)
 		world_free(dw);
 	}
 }
-END_TEST
 
 static bool hits(enum memfs_call call, unsigned long n,
     enum refd_durability mode, bool beside_none)
@@ -230,7 +225,7 @@ static unsigned long count_calls(enum memfs_call call,
 }
 
 /* A client of mode none adds no flush to the batch of a durable client. */
-START_TEST(a_share_pays_for_itself_alone)
+TEST(a_share_pays_for_itself_alone, .times = 5)
 {
 	static const enum memfs_call calls[] = { MEMFS_FSYNC, MEMFS_FDATASYNC,
 		MEMFS_SYNCFS, MEMFS_WRITE_OUT_BEGIN };
@@ -246,9 +241,8 @@ START_TEST(a_share_pays_for_itself_alone)
 	}
 	ck_assert_int_eq(all > 0, mode != NONE);
 }
-END_TEST
 
-START_TEST(a_weaker_wish_gets_the_daemons)
+TEST(a_weaker_wish_gets_the_daemons)
 {
 	uint64_t seed;
 
@@ -263,9 +257,8 @@ START_TEST(a_weaker_wish_gets_the_daemons)
 		world_free(dw);
 	}
 }
-END_TEST
 
-START_TEST(one_mode_after_another)
+TEST(one_mode_after_another, .times = 25)
 {
 	enum refd_durability before = NONE + (_i % 5), after = NONE + _i / 5;
 	uint64_t seed;
@@ -297,11 +290,10 @@ START_TEST(one_mode_after_another)
 		world_free(dw);
 	}
 }
-END_TEST
 
 /* ---- the journal's part ---- */
 
-START_TEST(a_flush_takes_all_before_it)
+TEST(a_flush_takes_all_before_it)
 {
 	uint64_t seed;
 	int i, lasting;
@@ -337,7 +329,6 @@ START_TEST(a_flush_takes_all_before_it)
 		world_free(dw);
 	}
 }
-END_TEST
 
 static bool commit_syncs(void)
 {
@@ -353,7 +344,7 @@ static bool commit_syncs(void)
 /* A commit in mode none costs no sync, with one exception. If the WAL begins a
  * new round, its header must be on disk before frames overwrite the old frames.
  * Behind the old header, such frames would pass for the newest ones. */
-START_TEST(the_header_is_synced)
+TEST(the_header_is_synced)
 {
 	dw_fresh(NONE, true);
 	dw_apply_ok("a=2", false);
@@ -362,26 +353,4 @@ START_TEST(the_header_is_synced)
 	ck_assert_int_eq(journal_checkpoint(dw->store.journal, 1), 0);
 	ck_assert(commit_syncs());
 	world_free(dw);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("durability_weak");
-	TCase *tc = tcase_create("durability_weak");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, periodic_loses_nothing_older);
-	tcase_add_test(tc, periodic_lasts_after_its_sync);
-	tcase_add_test(tc, a_power_loss_in_its_sync);
-	tcase_add_test(tc, none_recovers);
-	tcase_add_test(tc, none_risks_no_others);
-	tcase_add_loop_test(tc, each_share_gets_its_own, 0, 4);
-	tcase_add_loop_test(tc, a_share_pays_for_itself_alone, 0, 5);
-	tcase_add_test(tc, a_weaker_wish_gets_the_daemons);
-	tcase_add_loop_test(tc, one_mode_after_another, 0, 25);
-	tcase_add_test(tc, a_flush_takes_all_before_it);
-	tcase_add_test(tc, the_header_is_synced);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

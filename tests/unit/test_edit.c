@@ -4,7 +4,6 @@
  * locking, placing, linking and removing, also after a failure. Log lines are
  * in test_edit_lines.c, git's lock in test_edit_git.c.
  */
-#include <check.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -51,7 +50,9 @@ static bool is_in_rows(const char *row)
 	return false;
 }
 
-START_TEST(transitions)
+CASE(.setup = er_setup, .teardown = er_teardown);
+
+TEST(transitions)
 {
 	unsigned from, to, allowed = 0;
 	char row[40];
@@ -67,17 +68,15 @@ START_TEST(transitions)
 		}
 	ck_assert_uint_eq(allowed, COUNT(rows));
 }
-END_TEST
 
-START_TEST(a_forbidden_step_is_a_programming_error)
+TEST(a_forbidden_step_is_a_programming_error, .signal = SIGABRT)
 {
 	struct edit e = er_edit(EVIDENCE_LIVE);
 
 	edit_to(&e, PROGRESS_PUBLISHED);
 }
-END_TEST
 
-START_TEST(which_states_hold_a_lock)
+TEST(which_states_hold_a_lock)
 {
 	/* PLANNED first, DEFERRED last. */
 	static const char locked[] = "--+++---", published[] = "----++--";
@@ -92,11 +91,10 @@ START_TEST(which_states_hold_a_lock)
 		    "%s", names[i]);
 	}
 }
-END_TEST
 
 /* ---- the value ---- */
 
-START_TEST(a_value_is_staged_and_discarded)
+TEST(a_value_is_staged_and_discarded)
 {
 	struct edit e = er_edit(EVIDENCE_LIVE);
 	int fd;
@@ -122,9 +120,8 @@ START_TEST(a_value_is_staged_and_discarded)
 	ck_assert_int_eq(edit_discard(&e), 0);
 	ck_assert(!e.has_value);
 }
-END_TEST
 
-START_TEST(a_value_is_handed_over)
+TEST(a_value_is_handed_over)
 {
 	struct edit from = er_edit(EVIDENCE_LIVE), to = from, third = from;
 
@@ -142,14 +139,13 @@ START_TEST(a_value_is_handed_over)
 	ck_assert_int_eq(edit_discard(&to), 0);
 	ck_assert(!tmp_exists(ER_STAGED));
 }
-END_TEST
 
 /* ---- the lock ---- */
 
 #define GIT_WRITES "git -C r symbolic-ref " ER_REF " refs/heads/y"
 
 /* Git respects either lock. */
-START_TEST(locks)
+TEST(locks, .times = ER_ALL)
 {
 	struct edit e = er_locked(er_all[_i]), other = er_edit(er_all[_i]);
 
@@ -171,9 +167,8 @@ START_TEST(locks)
 	ck_assert(!tmp_exists(ER_LOCK) && e.progress == PROGRESS_RELEASED);
 	ck_assert_int_eq(tmp_status(GIT_WRITES), 0);
 }
-END_TEST
 
-START_TEST(a_lock_that_is_gone_counts_as_unlocked)
+TEST(a_lock_that_is_gone_counts_as_unlocked, .times = ER_ALL)
 {
 	struct edit e = er_locked(er_all[_i]);
 
@@ -181,9 +176,8 @@ START_TEST(a_lock_that_is_gone_counts_as_unlocked)
 	ck_assert_int_eq(edit_unlock(&e), 0);
 	ck_assert_int_eq(e.progress, PROGRESS_RELEASED);
 }
-END_TEST
 
-START_TEST(a_lock_of_an_earlier_run_stays)
+TEST(a_lock_of_an_earlier_run_stays, .times = EVIDENCE_REPAIR)
 {
 	struct edit e = er_locked(er_all[_i]);
 
@@ -195,9 +189,8 @@ START_TEST(a_lock_of_an_earlier_run_stays)
 	ck_assert_int_eq(edit_unlock(&e), 0);
 	ck_assert(tmp_exists(ER_LOCK) && e.progress == PROGRESS_PUBLISHED);
 }
-END_TEST
 
-START_TEST(a_deferred_lock_stays)
+TEST(a_deferred_lock_stays)
 {
 	struct edit e = er_locked(EVIDENCE_LIVE);
 
@@ -205,12 +198,11 @@ START_TEST(a_deferred_lock_stays)
 	ck_assert_int_eq(edit_unlock(&e), 0);
 	ck_assert(tmp_exists(ER_LOCK));
 }
-END_TEST
 
 /* ---- publishing ---- */
 
 /* The disk renames or links, and reports an error. */
-START_TEST(a_failed_placing_may_have_happened)
+TEST(a_failed_placing_may_have_happened, .times = ER_ALL)
 {
 	struct edit e = er_locked(er_all[_i]);
 	bool is_repair = er_all[_i] == EVIDENCE_REPAIR;
@@ -231,9 +223,8 @@ START_TEST(a_failed_placing_may_have_happened)
 	ck_assert_int_eq(edit_unlock(&e), 0);
 	ck_assert(tmp_exists(ER_LOCK) == is_repair);
 }
-END_TEST
 
-START_TEST(a_failed_link_is_taken_back)
+TEST(a_failed_link_is_taken_back, .times = EVIDENCE_REPAIR)
 {
 	struct edit e = er_locked(er_all[_i]);
 
@@ -248,10 +239,9 @@ START_TEST(a_failed_link_is_taken_back)
 	ck_assert_int_eq(edit_take_back(&e), 0);
 	ck_assert(!tmp_exists(ER_FILE) && e.progress == PROGRESS_LOCKED);
 }
-END_TEST
 
 /* Nobody else would know that the lock is there. */
-START_TEST(a_failed_lock_that_is_there_is_ours)
+TEST(a_failed_lock_that_is_there_is_ours, .times = EVIDENCE_REPAIR)
 {
 	struct edit e = er_edit(er_all[_i]);
 
@@ -266,9 +256,8 @@ START_TEST(a_failed_lock_that_is_there_is_ours)
 	ck_assert_int_eq(edit_lock(&e, 0755), -ENOMEM);
 	ck_assert_int_eq(e.progress, PROGRESS_PLANNED);
 }
-END_TEST
 
-START_TEST(places)
+TEST(places, .times = ER_ALL)
 {
 	struct edit e = er_locked(er_all[_i]);
 	bool is_repair = er_all[_i] == EVIDENCE_REPAIR;
@@ -287,9 +276,8 @@ START_TEST(places)
 	ck_assert_int_eq(edit_unlock(&e), 0);
 	ck_assert(!tmp_exists(ER_LOCK) && e.progress == PROGRESS_DONE);
 }
-END_TEST
 
-START_TEST(empty_directories_make_room)
+TEST(empty_directories_make_room, .times = ER_ALL)
 {
 	struct edit e = er_locked(er_all[_i]);
 	int r;
@@ -306,9 +294,8 @@ START_TEST(empty_directories_make_room)
 		er_check_text(ER_FILE, ER_TWO "\n");
 	}
 }
-END_TEST
 
-START_TEST(a_ref_below_is_in_the_way)
+TEST(a_ref_below_is_in_the_way, .times = ER_ALL)
 {
 	struct edit e = er_locked(er_all[_i]);
 	int r;
@@ -324,9 +311,8 @@ START_TEST(a_ref_below_is_in_the_way)
 	ck_assert_int_eq(edit_unlock(&e), 0);
 	ck_assert(!tmp_exists(ER_LOCK) && !tmp_exists(ER_STAGED));
 }
-END_TEST
 
-START_TEST(a_link_is_taken_back)
+TEST(a_link_is_taken_back, .times = EVIDENCE_REPAIR)
 {
 	struct edit e = er_locked(er_all[_i]);
 
@@ -346,9 +332,8 @@ START_TEST(a_link_is_taken_back)
 	ck_assert_int_eq(edit_take_back(&e), 0);
 	ck_assert_int_eq(e.progress, PROGRESS_LOCKED);
 }
-END_TEST
 
-START_TEST(a_link_becomes_the_ref)
+TEST(a_link_becomes_the_ref, .times = EVIDENCE_REPAIR)
 {
 	struct edit e = er_locked(er_all[_i]);
 
@@ -362,9 +347,8 @@ START_TEST(a_link_becomes_the_ref)
 	er_check_text(ER_FILE, ER_TWO "\n");
 	ck_assert_uint_eq(er_stat(ER_FILE).st_nlink, 1);
 }
-END_TEST
 
-START_TEST(empty_directories_make_room_for_a_link)
+TEST(empty_directories_make_room_for_a_link, .times = EVIDENCE_REPAIR)
 {
 	struct edit e = er_locked(er_all[_i]);
 
@@ -374,9 +358,8 @@ START_TEST(empty_directories_make_room_for_a_link)
 	ck_assert_int_eq(e.progress, PROGRESS_LINKED);
 	er_check_text(ER_FILE, ER_TWO "\n");
 }
-END_TEST
 
-START_TEST(a_link_replaces_nothing)
+TEST(a_link_replaces_nothing, .times = EVIDENCE_REPAIR)
 {
 	struct edit e = er_locked(er_all[_i]);
 
@@ -386,9 +369,8 @@ START_TEST(a_link_replaces_nothing)
 	ck_assert_int_eq(e.progress, PROGRESS_LOCKED);
 	er_check_text(ER_FILE, ER_ONE "\n");
 }
-END_TEST
 
-START_TEST(removes)
+TEST(removes, .times = EVIDENCE_REPAIR)
 {
 	struct edit e = er_locked(er_all[_i]);
 
@@ -407,9 +389,8 @@ START_TEST(removes)
 	ck_assert_int_eq(e.progress, PROGRESS_PUBLISHED);
 	ck_assert(tmp_exists(ER_FILE));
 }
-END_TEST
 
-START_TEST(removes_a_log)
+TEST(removes_a_log, .times = EVIDENCE_REPAIR)
 {
 	struct edit e = er_locked(er_all[_i]);
 
@@ -423,9 +404,8 @@ START_TEST(removes_a_log)
 	er_fails_with = -EROFS;
 	ck_assert_int_eq(edit_remove_log(&e), -EROFS);
 }
-END_TEST
 
-START_TEST(a_failed_removal_publishes_nothing)
+TEST(a_failed_removal_publishes_nothing, .times = EVIDENCE_REPAIR)
 {
 	struct edit e = er_locked(er_all[_i]);
 
@@ -433,9 +413,8 @@ START_TEST(a_failed_removal_publishes_nothing)
 	ck_assert_int_eq(edit_remove(&e, true), -EISDIR);
 	ck_assert_int_eq(e.progress, PROGRESS_LOCKED);
 }
-END_TEST
 
-START_TEST(a_packed_ref_needs_no_step)
+TEST(a_packed_ref_needs_no_step, .times = EVIDENCE_REPAIR)
 {
 	struct edit e = er_locked(er_all[_i]);
 
@@ -443,43 +422,4 @@ START_TEST(a_packed_ref_needs_no_step)
 	ck_assert_int_eq(edit_unlock(&e), 0);
 	ck_assert_int_eq(e.progress, PROGRESS_DONE);
 	ck_assert(!tmp_exists(ER_FILE) && !tmp_exists(ER_LOCK));
-}
-END_TEST
-
-int main(void)
-{
-	const int nr = ER_ALL, nr_tokens = EVIDENCE_REPAIR;
-	Suite *suite = suite_create("edit");
-	TCase *tc = tcase_create("edit");
-
-	tcase_add_checked_fixture(tc, er_setup, er_teardown);
-	tcase_add_test(tc, transitions);
-	tcase_add_test_raise_signal(tc, a_forbidden_step_is_a_programming_error,
-	    SIGABRT);
-	tcase_add_test(tc, which_states_hold_a_lock);
-	tcase_add_test(tc, a_value_is_staged_and_discarded);
-	tcase_add_test(tc, a_value_is_handed_over);
-	tcase_add_loop_test(tc, locks, 0, nr);
-	tcase_add_loop_test(tc, a_lock_that_is_gone_counts_as_unlocked, 0, nr);
-	tcase_add_loop_test(tc, a_lock_of_an_earlier_run_stays, 0, nr_tokens);
-	tcase_add_test(tc, a_deferred_lock_stays);
-	tcase_add_loop_test(tc, a_failed_placing_may_have_happened, 0, nr);
-	tcase_add_loop_test(tc, a_failed_link_is_taken_back, 0, nr_tokens);
-	tcase_add_loop_test(tc, a_failed_lock_that_is_there_is_ours, 0,
-	    nr_tokens);
-	tcase_add_loop_test(tc, places, 0, nr);
-	tcase_add_loop_test(tc, empty_directories_make_room, 0, nr);
-	tcase_add_loop_test(tc, a_ref_below_is_in_the_way, 0, nr);
-	tcase_add_loop_test(tc, a_link_is_taken_back, 0, nr_tokens);
-	tcase_add_loop_test(tc, a_link_becomes_the_ref, 0, nr_tokens);
-	tcase_add_loop_test(tc, a_link_replaces_nothing, 0, nr_tokens);
-	tcase_add_loop_test(tc, empty_directories_make_room_for_a_link, 0,
-	    nr_tokens);
-	tcase_add_loop_test(tc, removes, 0, nr_tokens);
-	tcase_add_loop_test(tc, removes_a_log, 0, nr_tokens);
-	tcase_add_loop_test(tc, a_failed_removal_publishes_nothing, 0,
-	    nr_tokens);
-	tcase_add_loop_test(tc, a_packed_ref_needs_no_step, 0, nr_tokens);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * any other writer alone. Its own lock becomes the ref only with a value.
  * Nothing is left behind.
  */
-#include <check.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -12,7 +11,9 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-START_TEST(git_s_lock_leaves_a_token_s_alone)
+CASE(.setup = er_setup, .teardown = er_teardown);
+
+TEST(git_s_lock_leaves_a_token_s_alone)
 {
 	struct edit ours = er_locked(EVIDENCE_LIVE),
 		    e = er_edit(EVIDENCE_REPAIR);
@@ -22,10 +23,9 @@ START_TEST(git_s_lock_leaves_a_token_s_alone)
 	ck_assert(er_is_same_file(ER_LOCK, ER_TOKEN));
 	ck_assert_int_eq(edit_unlock(&ours), 0);
 }
-END_TEST
 
 /* The lock was renamed, so a new lock there belongs to another writer. */
-START_TEST(after_placing_git_s_lock_is_another_s)
+TEST(after_placing_git_s_lock_is_another_s)
 {
 	struct edit e = er_locked(EVIDENCE_REPAIR);
 
@@ -35,10 +35,9 @@ START_TEST(after_placing_git_s_lock_is_another_s)
 	ck_assert_int_eq(edit_unlock(&e), 0);
 	ck_assert(tmp_exists(ER_LOCK));
 }
-END_TEST
 
 /* Directories that were made for the lock go with it. */
-START_TEST(git_s_lock_leaves_nothing_behind)
+TEST(git_s_lock_leaves_nothing_behind)
 {
 	struct edit e = er_edit(EVIDENCE_REPAIR);
 
@@ -57,18 +56,16 @@ START_TEST(git_s_lock_leaves_nothing_behind)
 	ck_assert_int_eq(edit_unlock(&e), 0);
 	ck_assert(!tmp_exists(ER_LOCK) && !tmp_exists(ER_FILE));
 }
-END_TEST
 
 /* An empty lock never becomes a ref. */
-START_TEST(git_s_lock_without_a_value_is_a_programming_error)
+TEST(git_s_lock_without_a_value_is_a_programming_error, .signal = SIGABRT)
 {
 	struct edit e = er_locked(EVIDENCE_REPAIR);
 
 	edit_place(&e);
 }
-END_TEST
 
-START_TEST(names_too_long_for_a_lock)
+TEST(names_too_long_for_a_lock, .times = ER_ALL)
 {
 	struct edit e = er_edit(er_all[_i]);
 	char name[REFD_PATH_MAX];
@@ -81,22 +78,4 @@ START_TEST(names_too_long_for_a_lock)
 	name[REFD_PATH_MAX - sizeof(".lock") + 1] = '\0';
 	ck_assert_int_eq(edit_lock(&e, 0755), -ENAMETOOLONG);
 	ck_assert_int_eq(e.progress, PROGRESS_PLANNED);
-}
-END_TEST
-
-int main(void)
-{
-	const int nr = ER_ALL;
-	Suite *suite = suite_create("edit_git");
-	TCase *tc = tcase_create("edit_git");
-
-	tcase_add_checked_fixture(tc, er_setup, er_teardown);
-	tcase_add_test(tc, git_s_lock_leaves_a_token_s_alone);
-	tcase_add_test(tc, after_placing_git_s_lock_is_another_s);
-	tcase_add_test(tc, git_s_lock_leaves_nothing_behind);
-	tcase_add_test_raise_signal(tc,
-	    git_s_lock_without_a_value_is_a_programming_error, SIGABRT);
-	tcase_add_loop_test(tc, names_too_long_for_a_lock, 0, nr);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * live edit takes back its own line, wherever the log is by now. After a crash
  * only the last equal line is taken back, after a power loss none.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -17,7 +16,9 @@
 
 /* ---- log lines ---- */
 
-START_TEST(appends)
+CASE(.setup = er_setup, .teardown = er_teardown);
+
+TEST(appends, .times = EVIDENCE_REPAIR)
 {
 	struct edit e = er_locked(er_all[_i]);
 
@@ -36,7 +37,6 @@ START_TEST(appends)
 	er_plan.committer = "a\nb";
 	ck_assert_int_eq(edit_append(&e, &er_plan, &er_member), -ENOMEM);
 }
-END_TEST
 
 /* The rest of a log after retracting the line (=) among other lines (-). With
  * IS_OURS, the edit itself has appended the last line. */
@@ -67,7 +67,7 @@ static void lines_of(const char *marks, size_t nr, char text[1024])
 		strcat(text, marks[i] == '=' ? ER_LINE : ER_OTHER);
 }
 
-START_TEST(retracts)
+TEST(retracts, .times = COUNT(retractions))
 {
 	const char *log = retractions[_i].log, *left = retractions[_i].left;
 	struct edit e = er_locked(retractions[_i].evidence);
@@ -83,10 +83,9 @@ START_TEST(retracts)
 	er_check_text(ER_LOG, text);
 	ck_assert(!e.has_log_fd);
 }
-END_TEST
 
 /* `git reflog expire` replaces the log by a new file. */
-START_TEST(a_moved_log_loses_the_line_through_its_descriptor)
+TEST(a_moved_log_loses_the_line_through_its_descriptor)
 {
 	struct edit e = er_locked(EVIDENCE_LIVE);
 
@@ -98,10 +97,9 @@ START_TEST(a_moved_log_loses_the_line_through_its_descriptor)
 	er_check_text(ER_LOG, ER_OTHER ER_LINE);
 	ck_assert(fcntl(e.log_fd, F_GETFD) < 0 && errno == EBADF);
 }
-END_TEST
 
 /* Then the edit is deferred, so the edit itself must close the log. */
-START_TEST(a_line_that_is_not_to_be_had_closes_the_log)
+TEST(a_line_that_is_not_to_be_had_closes_the_log)
 {
 	struct edit e = er_locked(EVIDENCE_LIVE);
 
@@ -113,10 +111,9 @@ START_TEST(a_line_that_is_not_to_be_had_closes_the_log)
 	ck_assert(fcntl(e.log_fd, F_GETFD) < 0 && errno == EBADF);
 	er_check_text(ER_LOG, ER_OTHER ER_LINE);
 }
-END_TEST
 
 /* An empty log of the creation would block the name for its new owner. */
-START_TEST(a_crashed_creation_leaves_no_empty_log)
+TEST(a_crashed_creation_leaves_no_empty_log)
 {
 	struct edit e = er_locked(EVIDENCE_CRASHED);
 
@@ -131,21 +128,4 @@ START_TEST(a_crashed_creation_leaves_no_empty_log)
 	ck_assert_int_eq(edit_retract(&e, &er_plan, &er_member), 0);
 	er_check_text(ER_LOG, ER_OTHER);
 	ck_assert(tmp_exists(ER_LOCK));
-}
-END_TEST
-
-int main(void)
-{
-	const int nr_tokens = EVIDENCE_REPAIR;
-	Suite *suite = suite_create("edit_lines");
-	TCase *tc = tcase_create("edit_lines");
-
-	tcase_add_checked_fixture(tc, er_setup, er_teardown);
-	tcase_add_loop_test(tc, appends, 0, nr_tokens);
-	tcase_add_loop_test(tc, retracts, 0, COUNT(retractions));
-	tcase_add_test(tc, a_moved_log_loses_the_line_through_its_descriptor);
-	tcase_add_test(tc, a_line_that_is_not_to_be_had_closes_the_log);
-	tcase_add_test(tc, a_crashed_creation_leaves_no_empty_log);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

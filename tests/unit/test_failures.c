@@ -6,7 +6,6 @@
  * logs must agree on every transaction, also after the answer `unknown`. No
  * lock is left, and no descriptor is synced again after a failed sync.
  */
-#include <check.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -303,7 +302,9 @@ static void come_back(bool after_cut)
 	ck_assert_int_eq(world_start(w), 0);
 }
 
-START_TEST(each_call_of_a_batch_fails)
+CASE(.seconds = 120);
+
+TEST(each_call_of_a_batch_fails, .times = 6)
 {
 	static const int errs[] = { -EIO, -ENOSPC, -EDQUOT };
 	bool seen[NR_STAGES] = { false }, hit = true;
@@ -331,10 +332,9 @@ START_TEST(each_call_of_a_batch_fails)
 	for (i = 0; i < NR_STAGES; i++)
 		ck_assert_msg(seen[i], "nothing was '%s'", stages[i].at);
 }
-END_TEST
 
 /* The answer must not deny what a failed call has done. */
-START_TEST(a_failed_call_has_happened)
+TEST(a_failed_call_has_happened, .times = 4)
 {
 	const enum memfs_call call = _i < 2 ? MEMFS_RENAMEAT : MEMFS_LINKAT;
 	bool hit = true;
@@ -350,17 +350,4 @@ START_TEST(a_failed_call_has_happened)
 		world_free(w);
 	}
 	ck_assert_uint_gt(n, 4);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("failures");
-	TCase *tc = tcase_create("failures");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, each_call_of_a_batch_fails, 0, 6);
-	tcase_add_loop_test(tc, a_failed_call_has_happened, 0, 4);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -5,7 +5,6 @@
  * line, a large commit, or the reopening. No record is forgotten too early, and
  * an answer by id is the truth. Only a failed reopening ends the daemon.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -84,7 +83,11 @@ static const struct {
 #define NR_OF_A_CHECKPOINT                                                     \
 	((int)(sizeof(of_a_checkpoint) / sizeof(*of_a_checkpoint)))
 
-START_TEST(what_was_not_synced_is_not_forgotten)
+static struct suite_case sweep = { .name = "sweep", .seconds = 60 };
+
+CASE(.name = "failures", .setup = setup, .teardown = teardown);
+
+TEST(what_was_not_synced_is_not_forgotten, .times = NR_OF_A_CHECKPOINT)
 {
 	uint64_t before = forgotten();
 	const char *at;
@@ -111,11 +114,10 @@ START_TEST(what_was_not_synced_is_not_forgotten)
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	ck_assert_uint_eq(forgotten(), journal_last_lsn(w->store.journal));
 }
-END_TEST
 
 /* The state directory takes no mark. Then no sync happens, and the disk of the
  * repositories has not failed either. */
-START_TEST(a_sync_that_can_not_be_marked_is_none)
+TEST(a_sync_that_can_not_be_marked_is_none)
 {
 	uint64_t before = forgotten();
 
@@ -129,11 +131,10 @@ START_TEST(a_sync_that_can_not_be_marked_is_none)
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 }
-END_TEST
 
 /* The marker is in a repository whose owner can use up all the room there. The
  * data of other repositories is not affected. */
-START_TEST(no_room_for_the_marker_is_nobodys_failure)
+TEST(no_room_for_the_marker_is_nobodys_failure, .times = 2)
 {
 	static const int errs[] = { -ENOSPC, -EDQUOT };
 
@@ -147,10 +148,9 @@ START_TEST(no_room_for_the_marker_is_nobodys_failure)
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 }
-END_TEST
 
 /* In older kernels, syncfs returns 0 on a file system that was shut down. */
-START_TEST(a_syncfs_that_lies_is_found_out)
+TEST(a_syncfs_that_lies_is_found_out)
 {
 	uint64_t before = forgotten();
 
@@ -164,7 +164,6 @@ START_TEST(a_syncfs_that_lies_is_found_out)
 	memfs_fail_none(w->fs);
 	ck_assert_uint_eq(forgotten(), before);
 }
-END_TEST
 
 /* Call N of SQLite's checkpoint, and of the work around it, fails. */
 static bool one_tick(unsigned long n, int err, bool by_cut)
@@ -206,7 +205,7 @@ static bool one_tick(unsigned long n, int err, bool by_cut)
 	return hit;
 }
 
-START_TEST(each_call_of_a_checkpoint_fails)
+TEST(each_call_of_a_checkpoint_fails, .times = 3, .in = &sweep)
 {
 	static const int errs[] = { -EIO, -ENOSPC, -EDQUOT };
 	unsigned long n;
@@ -218,7 +217,6 @@ START_TEST(each_call_of_a_checkpoint_fails)
 	}
 	ck_assert_uint_gt(n, 10);
 }
-END_TEST
 
 static void disks_come_back(void *unused)
 {
@@ -253,7 +251,7 @@ static bool flush_without_disks(unsigned long n)
 }
 
 /* No file system was synced, although the journal works again. */
-START_TEST(a_checkpoint_without_a_flush_forgets_nothing)
+TEST(a_checkpoint_without_a_flush_forgets_nothing, .in = &sweep)
 {
 	unsigned long n = 0;
 
@@ -261,13 +259,12 @@ START_TEST(a_checkpoint_without_a_flush_forgets_nothing)
 		n++;
 	ck_assert_uint_gt(n, 10);
 }
-END_TEST
 
 /* ---- a sync of the journal ---- */
 
 /* After a failed sync, the frames are on disk or not. The look-up by id tells
  * the outcome, and the ref agrees with it. Waiting clients get an error. */
-START_TEST(a_failed_sync_is_found_out)
+TEST(a_failed_sync_is_found_out, .times = 2)
 {
 	struct refd_txid id;
 	enum refd_status said;
@@ -287,7 +284,6 @@ START_TEST(a_failed_sync_is_found_out)
 	ck_assert_int_eq(asked(&id) == REFD_OK, said == REFD_OK);
 	ck_assert_uint_eq(memfs_bad_syncs(w->fs), 0);
 }
-END_TEST
 
 /* From call N of a batch on, the disks are gone. They come back for the next
  * start. If the call was in the journal, the journal cannot be opened again:
@@ -336,7 +332,7 @@ static bool disks_die(unsigned long n, bool by_cut, bool *was_fatal,
 	return hit;
 }
 
-START_TEST(a_journal_that_is_gone_is_fatal)
+TEST(a_journal_that_is_gone_is_fatal, .times = 2, .in = &sweep)
 {
 	bool hit = true, was_fatal = false, was_unknown = false;
 	unsigned long n;
@@ -345,10 +341,9 @@ START_TEST(a_journal_that_is_gone_is_fatal)
 		hit = disks_die(n, _i == 1, &was_fatal, &was_unknown);
 	ck_assert(was_fatal && was_unknown);
 }
-END_TEST
 
 /* Until the daemon has ended. */
-START_TEST(a_dead_journal_takes_no_row)
+TEST(a_dead_journal_takes_no_row)
 {
 	uint64_t last;
 
@@ -359,7 +354,6 @@ START_TEST(a_dead_journal_takes_no_row)
 	ck_assert_uint_eq(journal_last_lsn(w->store.journal), last);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
 /* ---- an abort that cannot be recorded ---- */
 
@@ -386,7 +380,7 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
 }
 
 /* git made x/y during the flush of our x, and the abort record has no room. */
-START_TEST(an_abort_that_is_not_recorded_is_unknown)
+TEST(an_abort_that_is_not_recorded_is_unknown, .times = 2)
 {
 	struct refd_txid id;
 
@@ -401,7 +395,6 @@ START_TEST(an_abort_that_is_not_recorded_is_unknown)
 	ck_assert_int_eq(asked(&id), REFD_CONFLICT);
 	ok("x/y=2:5");
 }
-END_TEST
 
 /* ---- a log line that can't be deferred ---- */
 
@@ -428,7 +421,7 @@ static const struct {
 
 /* Only the record itself has the line. Therefore the lock stays, the record is
  * not forgotten, and recovery writes the line. */
-START_TEST(a_line_that_can_not_be_deferred_is_left_to_recovery)
+TEST(a_line_that_can_not_be_deferred_is_left_to_recovery, .times = 2 * NR_OWING)
 {
 	const char *log = owing[_i / 2].log;
 	char new_c = owing[_i / 2].new_c;
@@ -455,7 +448,6 @@ START_TEST(a_line_that_can_not_be_deferred_is_left_to_recovery)
 	ck_assert_int_eq(asked(&id), REFD_OK);
 	ok("x=3");
 }
-END_TEST
 
 /* ---- a batch that is too large ---- */
 
@@ -474,7 +466,7 @@ static int commit_what_fits(void *arg, struct journal_row *rows, size_t nr,
 	    flush);
 }
 
-START_TEST(what_does_not_fit_fails_alone)
+TEST(what_does_not_fit_fails_alone)
 {
 	struct txn *txns[3];
 	size_t i;
@@ -496,33 +488,4 @@ START_TEST(what_does_not_fit_fails_alone)
 	ck_assert_int_eq(world_ref(w, "a"), '1');
 	ck_assert_int_eq(world_ref(w, "b5"), '0');
 	ck_assert_int_eq(world_ref(w, "c"), '1');
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("failures_journal");
-	TCase *tc = tcase_create("failures"), *sweep = tcase_create("sweep");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, what_was_not_synced_is_not_forgotten, 0,
-	    NR_OF_A_CHECKPOINT);
-	tcase_add_test(tc, a_sync_that_can_not_be_marked_is_none);
-	tcase_add_loop_test(tc, no_room_for_the_marker_is_nobodys_failure, 0,
-	    2);
-	tcase_add_test(tc, a_syncfs_that_lies_is_found_out);
-	tcase_add_loop_test(tc, a_failed_sync_is_found_out, 0, 2);
-	tcase_add_test(tc, a_dead_journal_takes_no_row);
-	tcase_add_loop_test(tc, an_abort_that_is_not_recorded_is_unknown, 0, 2);
-	tcase_add_loop_test(tc,
-	    a_line_that_can_not_be_deferred_is_left_to_recovery, 0,
-	    2 * NR_OWING);
-	tcase_add_test(tc, what_does_not_fit_fails_alone);
-	suite_add_tcase(suite, tc);
-	tcase_set_timeout(sweep, 60);
-	tcase_add_loop_test(sweep, a_journal_that_is_gone_is_fatal, 0, 2);
-	tcase_add_test(sweep, a_checkpoint_without_a_flush_forgets_nothing);
-	tcase_add_loop_test(sweep, each_call_of_a_checkpoint_fails, 0, 3);
-	suite_add_tcase(suite, sweep);
-	return suite_run(suite);
 }

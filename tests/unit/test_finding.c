@@ -6,7 +6,6 @@
  * Control-C the findings so far are printed. A terminal shows the progress.
  * What another process tells is about one repository.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,15 +98,16 @@ static void ends(bool is_left, const char *wanted)
 	free(text);
 }
 
-START_TEST(nothing)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(nothing)
 {
 	ends(false,
 	    "5 repositories: 0 errors, 0 warnings, 0 notes; "
 	    "0 repaired\n");
 }
-END_TEST
 
-START_TEST(one)
+TEST(one)
 {
 	add_many(1);
 	ends(true,
@@ -116,9 +116,8 @@ START_TEST(one)
 	    "    remedy: refd enable /srv/0.git\n"
 	    "5 repositories: 1 error, 0 warnings, 0 notes; 0 repaired\n");
 }
-END_TEST
 
-START_TEST(many_repositories)
+TEST(many_repositories)
 {
 	add_many(5);
 	ends(true,
@@ -129,10 +128,9 @@ START_TEST(many_repositories)
 	    "    remedy: refd enable <repository>\n"
 	    "5 repositories: 5 errors, 0 warnings, 0 notes; 0 repaired\n");
 }
-END_TEST
 
 /* A repository with many findings does not hide the others. */
-START_TEST(many_refs)
+TEST(many_refs)
 {
 	static const char *const refs[] = { "a", "b", "c", "d", "e" };
 	size_t i;
@@ -148,10 +146,9 @@ START_TEST(many_refs)
 	    "that the journal or the reflog has\n"
 	    "5 repositories: 6 errors, 0 warnings, 0 notes; 0 repaired\n");
 }
-END_TEST
 
 /* A remedy never leads in a circle. */
-START_TEST(no_second_repair)
+TEST(no_second_repair)
 {
 	enum finding_id id;
 	char *text;
@@ -170,10 +167,9 @@ START_TEST(no_second_repair)
 	ck_assert_ptr_null(strstr(text, "--repair"));
 	free(text);
 }
-END_TEST
 
 /* A rare reason is not hidden by a frequent one. */
-START_TEST(different_texts)
+TEST(different_texts)
 {
 	add(FOUND_NOT_CHECKED, "/a", NULL, "'/a' is not under a root");
 	add(FOUND_NOT_ENABLED, "/a", NULL, "x");
@@ -194,9 +190,8 @@ START_TEST(different_texts)
 	    "    remedy: refd enable /a\n"
 	    "5 repositories: 4 errors, 0 warnings, 1 note; 0 repaired\n");
 }
-END_TEST
 
-START_TEST(verbose)
+TEST(verbose)
 {
 	f.verbose = true;
 	add_many(2);
@@ -209,9 +204,8 @@ START_TEST(verbose)
 	    "    remedy: refd enable /srv/1.git\n"
 	    "5 repositories: 2 errors, 0 warnings, 0 notes; 0 repaired\n");
 }
-END_TEST
 
-START_TEST(json)
+TEST(json)
 {
 	f.as_json = true;
 	add_many(1);
@@ -227,9 +221,8 @@ START_TEST(json)
 	    "\"repositories\":5,\"errors\":1,\"warnings\":0,\"notes\":0,"
 	    "\"repaired\":0,\"interrupted\":false}\n");
 }
-END_TEST
 
-START_TEST(json_of_nothing)
+TEST(json_of_nothing)
 {
 	f.as_json = true;
 	ends(false,
@@ -237,9 +230,8 @@ START_TEST(json_of_nothing)
 	    "\"repositories\":5,\"errors\":0,\"warnings\":0,"
 	    "\"notes\":0,\"repaired\":0,\"interrupted\":false}\n");
 }
-END_TEST
 
-START_TEST(repaired)
+TEST(repaired)
 {
 	struct findings before = { 0 };
 
@@ -257,9 +249,8 @@ START_TEST(repaired)
 	    "    remedy: refd enable /srv/1.git\n"
 	    "5 repositories: 1 error, 0 warnings, 0 notes; 2 repaired\n");
 }
-END_TEST
 
-START_TEST(hostile_names)
+TEST(hostile_names)
 {
 	add(FOUND_NOT_ENABLED, "/a;rm -rf .", NULL, "\033[2J\302\233x\377");
 	ends(false,
@@ -267,9 +258,8 @@ START_TEST(hostile_names)
 	    "    remedy: refd enable <repository>\n"
 	    "5 repositories: 0 errors, 0 warnings, 1 note; 0 repaired\n");
 }
-END_TEST
 
-START_TEST(hostile_json)
+TEST(hostile_json)
 {
 	char *text;
 
@@ -282,9 +272,8 @@ START_TEST(hostile_json)
 	    strstr(text, "\"text\":\"\\u001b\\u009b\\ufffd\\u000a\""));
 	free(text);
 }
-END_TEST
 
-START_TEST(colour)
+TEST(colour)
 {
 	colour_take(NULL, "always");
 	add_many(1);
@@ -294,10 +283,9 @@ START_TEST(colour)
 	    "    \033[1mremedy\033[m: refd enable /srv/0.git\n"
 	    "5 repositories: 1 error, 0 warnings, 0 notes; 0 repaired\n");
 }
-END_TEST
 
 /* Children that Control-C ended look like errors. */
-START_TEST(interrupted)
+TEST(interrupted)
 {
 	const struct finding mended = { .id = FOUND_LOG_TORN,
 		.is_repaired = true,
@@ -320,9 +308,8 @@ START_TEST(interrupted)
 	    "interrupted: these are the findings so far\n"
 	    "5 repositories: 1 error, 0 warnings, 0 notes; 1 repaired\n");
 }
-END_TEST
 
-START_TEST(limit)
+TEST(limit)
 {
 	char *text;
 
@@ -336,9 +323,8 @@ START_TEST(limit)
 	ck_assert_ptr_nonnull(strstr(text, ": 10 errors, "));
 	free(text);
 }
-END_TEST
 
-START_TEST(checked)
+TEST(checked)
 {
 	char line[8];
 
@@ -352,7 +338,6 @@ START_TEST(checked)
 	    "looked at 2 more; -v names each\n"
 	    "5 repositories: 0 errors, 0 warnings, 0 notes; 0 repaired\n");
 }
-END_TEST
 
 /* The bytes that the terminal FD got. They may come in pieces. */
 static void terminal_has(int fd, const char *wanted)
@@ -370,7 +355,7 @@ static void terminal_has(int fd, const char *wanted)
 	ck_assert_str_eq(text, wanted);
 }
 
-START_TEST(progress)
+TEST(progress)
 {
 	int pty = posix_openpt(O_RDWR | O_NOCTTY), err = dup(STDERR_FILENO);
 	int tty;
@@ -406,7 +391,6 @@ START_TEST(progress)
 	close(tty);
 	close(pty);
 }
-END_TEST
 
 /* To F, which shall hear of /srv/a.git alone. */
 static int tell(const void *data, size_t len)
@@ -425,7 +409,7 @@ static int tell(const void *data, size_t len)
 	return 0;
 }
 
-START_TEST(told)
+TEST(told)
 {
 	struct findings other = { .tell = tell };
 
@@ -448,33 +432,4 @@ START_TEST(told)
 	    "looked at /srv/a.git\n"
 	    "5 repositories: 1 error, 0 warnings, 1 note; 0 repaired\n");
 	findings_done(&other);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("finding");
-	TCase *tc = tcase_create("finding");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, nothing);
-	tcase_add_test(tc, one);
-	tcase_add_test(tc, many_repositories);
-	tcase_add_test(tc, many_refs);
-	tcase_add_test(tc, no_second_repair);
-	tcase_add_test(tc, different_texts);
-	tcase_add_test(tc, verbose);
-	tcase_add_test(tc, json);
-	tcase_add_test(tc, json_of_nothing);
-	tcase_add_test(tc, repaired);
-	tcase_add_test(tc, hostile_names);
-	tcase_add_test(tc, hostile_json);
-	tcase_add_test(tc, colour);
-	tcase_add_test(tc, interrupted);
-	tcase_add_test(tc, limit);
-	tcase_add_test(tc, checked);
-	tcase_add_test(tc, progress);
-	tcase_add_test(tc, told);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -6,7 +6,6 @@
  * file alone if all threads hang in files of other callers. Without threads the
  * result is the same.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -132,7 +131,9 @@ static void flush_many(struct mine *mine, enum flush_how how, int bad)
 	flush_end(&flush);
 }
 
-START_TEST(each_is_flushed_once)
+CASE(.setup = setup, .teardown = teardown, .seconds = 60);
+
+TEST(each_is_flushed_once, .times = 8)
 {
 	static const enum flush_how hows[] = { FLUSH_FSYNC, FLUSH_WRITE_OUT,
 		FLUSH_BEGIN, FLUSH_NOTHING };
@@ -155,7 +156,6 @@ START_TEST(each_is_flushed_once)
 			how == FLUSH_WRITE_OUT ? -ENOSPC :
 						 0);
 }
-END_TEST
 
 static void *flush_too(void *arg)
 {
@@ -166,7 +166,7 @@ static void *flush_too(void *arg)
 	return NULL;
 }
 
-START_TEST(two_at_once)
+TEST(two_at_once)
 {
 	static struct mine mine, others;
 	pthread_t other;
@@ -178,7 +178,6 @@ START_TEST(two_at_once)
 	ck_assert_int_eq(nr_syncs, 10 * NR);
 	ck_assert_int_eq(nr_closed, 10 * NR);
 }
-END_TEST
 
 static sem_t went_on;
 
@@ -190,7 +189,7 @@ static int patient_fsync(const struct sys *sys, int fd)
 	return counting_fsync(sys, fd);
 }
 
-START_TEST(one_meanwhile)
+TEST(one_meanwhile, .times = 2)
 {
 	struct flush_one good, bad;
 	int fds[] = { new_file(), new_file() };
@@ -214,9 +213,8 @@ START_TEST(one_meanwhile)
 	ck_assert_int_eq(close(fds[1]), 0);
 	sem_destroy(&went_on);
 }
-END_TEST
 
-START_TEST(one_written_out)
+TEST(one_written_out, .times = 2)
 {
 	struct flush_one good, bad;
 	int fds[] = { new_file(), new_file() };
@@ -234,7 +232,6 @@ START_TEST(one_written_out)
 	ck_assert_int_eq(close(fds[0]), 0);
 	ck_assert_int_eq(close(fds[1]), 0);
 }
-END_TEST
 
 static int healthy_fd;
 
@@ -245,7 +242,7 @@ static int hanging_fsync(const struct sys *sys, int fd)
 }
 
 /* More files than workers. */
-START_TEST(who_hangs_does_so_alone)
+TEST(who_hangs_does_so_alone)
 {
 	struct flush_one hangs[20], mine;
 	size_t i;
@@ -270,7 +267,6 @@ START_TEST(who_hangs_does_so_alone)
 	ck_assert_int_eq(close(healthy_fd), 0);
 	sem_destroy(&went_on);
 }
-END_TEST
 
 /* ---- side by side ---- */
 
@@ -302,7 +298,7 @@ static int meeting_fsync(const struct sys *sys, int fd)
 	return 0;
 }
 
-START_TEST(they_are_synced_side_by_side)
+TEST(they_are_synced_side_by_side)
 {
 	struct mine mine = { .errs = { 0 } };
 	struct flush flush;
@@ -315,22 +311,4 @@ START_TEST(they_are_synced_side_by_side)
 		flush_add(&flush, new_file(), FLUSH_FSYNC, &mine.errs[i]);
 	flush_end(&flush);
 	ck_assert(!nobody_came);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("flush");
-	TCase *tc = tcase_create("flush");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, each_is_flushed_once, 0, 8);
-	tcase_add_test(tc, two_at_once);
-	tcase_add_loop_test(tc, one_meanwhile, 0, 2);
-	tcase_add_loop_test(tc, one_written_out, 0, 2);
-	tcase_add_test(tc, who_hangs_does_so_alone);
-	tcase_add_test(tc, they_are_synced_side_by_side);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

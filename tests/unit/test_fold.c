@@ -5,7 +5,6 @@
  * the reading. Rows that were written since then are read on their own. Without
  * memory the fold fails, and leaves no row out.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,7 +134,9 @@ static void close_fold(void)
 	journal_reader_close(fold.reader);
 }
 
-START_TEST(newest_first)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(newest_first)
 {
 	put(JOURNAL_SLICE, 1, 0, "a-bz");
 	put(JOURNAL_SLICE, 2, 0, "a");
@@ -154,9 +155,8 @@ START_TEST(newest_first)
 	ck_assert_str_eq(folded(), "3a 3z ");
 	close_fold();
 }
-END_TEST
 
-START_TEST(taken_back)
+TEST(taken_back)
 {
 	put(JOURNAL_SLICE, 1, 0, "abc");
 	put(JOURNAL_SLICE, 1, 0, "abc");
@@ -173,10 +173,9 @@ START_TEST(taken_back)
 	ck_assert_str_eq(folded(), "2c 1c 6b 5b 1b 5d ");
 	close_fold();
 }
-END_TEST
 
 /* Recovery deferred the row twice, and gave the second copy up. */
-START_TEST(a_deferred_copy_taken_back)
+TEST(a_deferred_copy_taken_back)
 {
 	put(JOURNAL_SLICE, 1, 0, "ab");
 	put(JOURNAL_DEFERRED, 1, 1, "ab");
@@ -188,11 +187,10 @@ START_TEST(a_deferred_copy_taken_back)
 	ck_assert_str_eq(folded(), "1b ");
 	close_fold();
 }
-END_TEST
 
 /* A repository with the table of its refs, a ref, its name, and room for its
  * rows: each is counted. */
-START_TEST(bytes)
+TEST(bytes)
 {
 	size_t empty, one, two;
 
@@ -216,10 +214,9 @@ START_TEST(bytes)
 	ck_assert_uint_eq(fold.bytes, two + 2 * sizeof(uint64_t));
 	close_fold();
 }
-END_TEST
 
 /* More rows than one read of the journal has. */
-START_TEST(many_rows)
+TEST(many_rows)
 {
 	struct fold_ref *ref;
 	unsigned i;
@@ -235,7 +232,6 @@ START_TEST(many_rows)
 	ck_assert_uint_eq(ref->lsns[598], 1);
 	close_fold();
 }
-END_TEST
 
 /* The rows of each ref of repository 1, and "!" where this failed. */
 static const char *folded_anyway(void)
@@ -258,7 +254,7 @@ static void put_some(void)
 }
 
 /* One allocation after the other fails, until none is left to fail. */
-START_TEST(reading_without_memory)
+TEST(reading_without_memory)
 {
 	long at;
 	int r;
@@ -279,9 +275,8 @@ START_TEST(reading_without_memory)
 	} while (allocations > at);
 	fail_at = -1;
 }
-END_TEST
 
-START_TEST(a_row_again_without_memory)
+TEST(a_row_again_without_memory)
 {
 	long at = -1;
 
@@ -299,22 +294,4 @@ START_TEST(a_row_again_without_memory)
 		ck_assert_str_eq(folded_anyway(), "4b 1b ");
 	} while (allocations > at);
 	close_fold();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("fold");
-	TCase *tc = tcase_create("fold");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, newest_first);
-	tcase_add_test(tc, taken_back);
-	tcase_add_test(tc, a_deferred_copy_taken_back);
-	tcase_add_test(tc, bytes);
-	tcase_add_test(tc, many_rows);
-	tcase_add_test(tc, reading_without_memory);
-	tcase_add_test(tc, a_row_again_without_memory);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

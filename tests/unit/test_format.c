@@ -2,7 +2,6 @@
  * Proves which extensions of git's repository format refd serves, and that a
  * refusal names the extension and never the value.
  */
-#include <check.h>
 #include <string.h>
 
 #include "proto/format.h"
@@ -51,7 +50,7 @@ static const struct {
 	    "an extension of the repository" },
 };
 
-START_TEST(each_extension)
+TEST(each_extension, .times = sizeof(cases) / sizeof(cases[0]))
 {
 	char why[FORMAT_WHY_MAX] = "";
 	bool serves = format_serves(cases[_i].version, cases[_i].name,
@@ -63,25 +62,11 @@ START_TEST(each_extension)
 		ck_assert_msg(strstr(why, cases[_i].why) != NULL, "%s", why);
 	ck_assert_ptr_null(strstr(why, "secret"));
 }
-END_TEST
 
-START_TEST(each_version)
+TEST(each_version)
 {
 	ck_assert_ptr_null(format_version_unserved(0));
 	ck_assert_ptr_null(format_version_unserved(1));
 	ck_assert_ptr_nonnull(format_version_unserved(2));
 	ck_assert_ptr_nonnull(format_version_unserved(-1));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("format");
-	TCase *tc = tcase_create("format");
-
-	tcase_add_loop_test(tc, each_extension, 0,
-	    sizeof(cases) / sizeof(cases[0]));
-	tcase_add_test(tc, each_version);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

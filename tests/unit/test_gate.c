@@ -5,7 +5,6 @@
  * recorded. A ref that did not change has no record. Foreign locks stop
  * nothing, locks of refd do. A look takes no lock.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,8 +75,10 @@ static void start_without_locks(void)
 	ck_assert_uint_eq(w->deferred, 0);
 }
 
+CASE(.setup = setup, .teardown = wr_teardown, .seconds = 60);
+
 /* The journal fails while git has the lock of the ref. */
-START_TEST(a_dead_journal_ends_nothing)
+TEST(a_dead_journal_ends_nothing)
 {
 	struct txn *txn;
 
@@ -88,11 +89,10 @@ START_TEST(a_dead_journal_ends_nothing)
 	ck_assert_int_eq(txn->updates[0].status, REFD_UNKNOWN);
 	world_done(w, txn);
 }
-END_TEST
 
 /* ---- durable ---- */
 
-START_TEST(a_value_of_git_survives)
+TEST(a_value_of_git_survives, .times = 40)
 {
 	scripted_git_writes(w, X, ONES);
 	expect("x=1", REFD_OK, '1');
@@ -100,9 +100,8 @@ START_TEST(a_value_of_git_survives)
 	start_without_locks();
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
-START_TEST(a_move_of_git_survives)
+TEST(a_move_of_git_survives, .times = 40)
 {
 	wr_ok("x=2");
 	ck_assert_int_eq(world_checkpoint(w), 0);
@@ -113,9 +112,8 @@ START_TEST(a_move_of_git_survives)
 	start_without_locks();
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
-START_TEST(a_deletion_of_git_survives)
+TEST(a_deletion_of_git_survives, .times = 40)
 {
 	wr_ok("x=2");
 	ck_assert_int_eq(world_checkpoint(w), 0);
@@ -126,10 +124,9 @@ START_TEST(a_deletion_of_git_survives)
 	start_without_locks();
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 }
-END_TEST
 
 /* A later write of git is durable, and has no record. */
-START_TEST(a_later_value_stays)
+TEST(a_later_value_stays)
 {
 	scripted_git_writes(w, X, ONES);
 	expect("x=1", REFD_OK, '1');
@@ -139,10 +136,9 @@ START_TEST(a_later_value_stays)
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '5');
 }
-END_TEST
 
 /* Every change of the disk during the batch may be the last one. */
-START_TEST(a_crash_undoes_nothing)
+TEST(a_crash_undoes_nothing, .times = 2)
 {
 	const bool deletes = _i;
 	unsigned long n;
@@ -168,11 +164,10 @@ START_TEST(a_crash_undoes_nothing)
 	}
 	ck_assert_uint_gt(n, 3);
 }
-END_TEST
 
 /* ---- the disk decides ---- */
 
-START_TEST(a_false_value_is_not_recorded)
+TEST(a_false_value_is_not_recorded)
 {
 	scripted_git_writes(w, X, FIVES);
 	expect("x=1", REFD_OK, '5');
@@ -186,9 +181,8 @@ START_TEST(a_false_value_is_not_recorded)
 	expect("y=1", REFD_OK, '0');
 	ck_assert_int_eq(world_ref(w, "y"), '0');
 }
-END_TEST
 
-START_TEST(an_unchanged_ref_is_not_recorded)
+TEST(an_unchanged_ref_is_not_recorded)
 {
 	struct journal *journal = commit_log_journal(w->store.log);
 	const uint64_t lsn = journal_last_lsn(journal);
@@ -200,9 +194,8 @@ START_TEST(an_unchanged_ref_is_not_recorded)
 	expect("-none", REFD_ABORTED, '0');
 	ck_assert_uint_eq(journal_last_lsn(journal), lsn);
 }
-END_TEST
 
-START_TEST(a_symbolic_ref_is_not_followed)
+TEST(a_symbolic_ref_is_not_followed)
 {
 	wr_ok("s>first");
 	/* Git's line for the ref at the end comes too. */
@@ -212,11 +205,10 @@ START_TEST(a_symbolic_ref_is_not_followed)
 	ck_assert_int_eq(world_ref(w, "s"), '>');
 	ck_assert_int_eq(world_ref(w, "first"), '1');
 }
-END_TEST
 
 /* ---- locks ---- */
 
-START_TEST(foreign_locks_stop_nothing)
+TEST(foreign_locks_stop_nothing)
 {
 	struct txn *txn;
 
@@ -232,9 +224,8 @@ START_TEST(foreign_locks_stop_nothing)
 	start_without_locks();
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
-START_TEST(a_session_is_waited_for)
+TEST(a_session_is_waited_for)
 {
 	struct txn *session = world_session(w, "x=2", false), *txn;
 
@@ -250,7 +241,6 @@ START_TEST(a_session_is_waited_for)
 	world_done(w, txn);
 	world_done(w, session);
 }
-END_TEST
 
 static void expect_look(const struct txn *txn, size_t i, bool known, char value)
 {
@@ -262,7 +252,7 @@ static void expect_look(const struct txn *txn, size_t i, bool known, char value)
 		ck_assert(refd_oid_eq(&txn->updates[i].found, &oid));
 }
 
-START_TEST(a_look_reads_under_gits_locks)
+TEST(a_look_reads_under_gits_locks)
 {
 	struct txn *txn;
 
@@ -282,28 +272,4 @@ START_TEST(a_look_reads_under_gits_locks)
 	expect_look(txn, 4, true, '0');
 	world_done(w, txn);
 	wr_expect_locks(X_LOCK "\n");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("gate");
-	TCase *tc = tcase_create("gate");
-
-	tcase_add_checked_fixture(tc, setup, wr_teardown);
-	tcase_add_test(tc, a_dead_journal_ends_nothing);
-	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, a_value_of_git_survives, 0, 40);
-	tcase_add_loop_test(tc, a_move_of_git_survives, 0, 40);
-	tcase_add_loop_test(tc, a_deletion_of_git_survives, 0, 40);
-	tcase_add_test(tc, a_later_value_stays);
-	tcase_add_loop_test(tc, a_crash_undoes_nothing, 0, 2);
-	tcase_add_test(tc, a_false_value_is_not_recorded);
-	tcase_add_test(tc, an_unchanged_ref_is_not_recorded);
-	tcase_add_test(tc, a_symbolic_ref_is_not_followed);
-	tcase_add_test(tc, foreign_locks_stop_nothing);
-	tcase_add_test(tc, a_session_is_waited_for);
-	tcase_add_test(tc, a_look_reads_under_gits_locks);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

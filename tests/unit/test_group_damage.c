@@ -2,7 +2,6 @@
  * Proves that the group knows each repository that a node lacks, whatever bytes
  * a path has: no path looks like a list, or hides a repository in a list.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,13 +16,12 @@ static void assert_path(const char *path, const char *wanted)
 	free(got);
 }
 
-START_TEST(paths)
+TEST(paths)
 {
 	assert_path("team/a b.git", "team/a b.git");
 	assert_path("\n50%\x7f\xff.git\n", "%0a50%25%7f%ff.git%0a");
 	ck_assert(!damage_is_list("team/a b.git"));
 }
-END_TEST
 
 #define A "0123456789abcdef0123456789abcdef"
 #define B "1123456789abcdef0123456789abcdef"
@@ -43,7 +41,7 @@ static void assert_next(const struct text *list, size_t *at, const char *uuid,
 	free(got);
 }
 
-START_TEST(lists)
+TEST(lists)
 {
 	struct text list = { 0 };
 	size_t at = 0;
@@ -71,16 +69,4 @@ START_TEST(lists)
 	at = 0;
 	ck_assert_ptr_null(damage_next_absent(list.data, &at, hex));
 	text_done(&list);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("group_damage");
-	TCase *tc = tcase_create("group_damage");
-
-	tcase_add_test(tc, paths);
-	tcase_add_test(tc, lists);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * bases, or with objects that are not connected. The repository's files lead
  * git to no program and no other repository. Git is real.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +165,9 @@ static void assert_id(const char *root)
 
 /* ---- tests ---- */
 
-START_TEST(objects_arrive_in_every_format)
+CASE(.setup = setup, .teardown = teardown, .seconds = 120);
+
+TEST(objects_arrive_in_every_format, .times = 2)
 {
 	if (_i == 1) {
 		tmp_run("rm -rf src w");
@@ -184,9 +185,8 @@ START_TEST(objects_arrive_in_every_format)
 	tmp_run("rm -rf src");
 	assert_fetched("main", "main~2");
 }
-END_TEST
 
-START_TEST(a_missing_repository_is_made)
+TEST(a_missing_repository_is_made)
 {
 	tmp_run("rmdir dst && ln -s other dst");
 	roots[1] = (free(roots[1]), xasprintf("%s/nowhere", tmp_root));
@@ -206,9 +206,8 @@ START_TEST(a_missing_repository_is_made)
 	tmp_run("ls " REPO "/hooks/reference-transaction && git -C " REPO
 		" gc --quiet");
 }
-END_TEST
 
-START_TEST(objects_of_every_type)
+TEST(objects_of_every_type)
 {
 	struct refd_oid oids[] = { oid_of("t"), oid_of("main~1^{tree}"),
 		oid_of("main~2:f"), oid_of("main~2:f") };
@@ -218,9 +217,8 @@ START_TEST(objects_of_every_type)
 	assert_whole("t");
 	tmp_run("git -C " REPO " cat-file -e $(git -C w rev-parse main~2:f)");
 }
-END_TEST
 
-START_TEST(bases_that_cannot_be_trusted)
+TEST(bases_that_cannot_be_trusted, .times = 3)
 {
 	struct refd_oid oid = oid_of("main");
 	struct refd_oid bases[] = { { { 1 } }, oid_of("main~1") };
@@ -233,10 +231,9 @@ START_TEST(bases_that_cannot_be_trusted)
 	ck_assert_msg(fetch_oids(&oid, 1, bases, 2), "%s", why.data);
 	assert_whole("main");
 }
-END_TEST
 
 /* The first fetch has a ref here, and its objects need not come again. */
-START_TEST(a_base_saves_objects)
+TEST(a_base_saves_objects, .times = 2)
 {
 	assert_fetched("main~3", NULL);
 	tmp_run("rm -rf dst && mv other dst && "
@@ -251,9 +248,8 @@ START_TEST(a_base_saves_objects)
 	tmp_run("cd " REPO " && test $(git count-objects -v | sed -n "
 		"'s/in-pack: //p') -eq 12");
 }
-END_TEST
 
-START_TEST(broken_refs_do_not_matter)
+TEST(broken_refs_do_not_matter)
 {
 	make_empty();
 	tmp_run(
@@ -271,9 +267,8 @@ START_TEST(broken_refs_do_not_matter)
 	tmp_run("cd " REPO " && rm -rf refs/heads/* refs/tags/* packed-refs");
 	assert_whole("main");
 }
-END_TEST
 
-START_TEST(many_objects_at_once)
+TEST(many_objects_at_once)
 {
 	struct refd_oid *oids = xcalloc(10000, sizeof(*oids));
 	char *list, *line, *next;
@@ -294,9 +289,8 @@ START_TEST(many_objects_at_once)
 	free(list);
 	free(oids);
 }
-END_TEST
 
-START_TEST(the_source_is_a_url)
+TEST(the_source_is_a_url)
 {
 	free(source);
 	source = xasprintf("file://%s/src/", tmp_root);
@@ -304,11 +298,10 @@ START_TEST(the_source_is_a_url)
 	assert_fetched("main", NULL);
 	assert_whole("main");
 }
-END_TEST
 
 /* ---- refused ---- */
 
-START_TEST(a_missing_object_is_no_success)
+TEST(a_missing_object_is_no_success)
 {
 	const struct refd_oid oid = { { 1 } };
 
@@ -319,11 +312,10 @@ START_TEST(a_missing_object_is_no_success)
 		!strstr(why.data, "0100"),
 	    "%s", why.data);
 }
-END_TEST
 
 /* The leader may have replaced the repository by now. The row of the new
  * repository brings the new one to this node. */
-START_TEST(a_different_repository_stays)
+TEST(a_different_repository_stays)
 {
 	make_empty();
 	tmp_run("mkdir " REPO "/refd && printf 'uuid %032d\\njournal %032d\\n"
@@ -339,10 +331,9 @@ START_TEST(a_different_repository_stays)
 	assert_id("dst");
 	assert_fetched("main", NULL);
 }
-END_TEST
 
 /* A repository that was renamed on the leader is not here yet. */
-START_TEST(a_repository_is_found_elsewhere)
+TEST(a_repository_is_found_elsewhere, .times = 2)
 {
 	make_empty();
 	assert_fetched("main~1", NULL);
@@ -365,12 +356,11 @@ START_TEST(a_repository_is_found_elsewhere)
 		tmp_run("test -e other/new/.refd-" UUID "/refd/id");
 	}
 }
-END_TEST
 
 /* A member of a shared repository can write any id into a ref that refd made.
  * So an id that others may write, as after chmod -R g+w, counts only at the
  * path of the repository. */
-START_TEST(an_id_that_others_may_write)
+TEST(an_id_that_others_may_write)
 {
 	make_empty();
 	assert_fetched("main~1", NULL);
@@ -398,7 +388,6 @@ START_TEST(an_id_that_others_may_write)
 	tmp_run("git -C dst/new/name.git cat-file -e $(git -C w rev-parse "
 		"main)");
 }
-END_TEST
 
 #define UUIDS "uuid " UUID "\\njournal " UUID "\\n"
 
@@ -413,7 +402,7 @@ static const char *const no_ids[] = {
 
 /* A list of reftables, and the copy of a torn log, can have a line of somebody
  * else, in a file that only this account may write. */
-START_TEST(a_text_that_is_no_id)
+TEST(a_text_that_is_no_id, .times = (int)NO_IDS)
 {
 	make_empty();
 	assert_fetched("main~1", NULL);
@@ -424,10 +413,9 @@ START_TEST(a_text_that_is_no_id)
 	tmp_run("test -e other/new/.refd-" UUID "/refd/id && "
 		"! git -C dst/z.git cat-file -e $(git -C w rev-parse main)");
 }
-END_TEST
 
 /* The rows of the group do not have all refs of these. */
-START_TEST(old_refs_are_refused)
+TEST(old_refs_are_refused)
 {
 	make_empty();
 	copy_commit("main");
@@ -443,9 +431,8 @@ START_TEST(old_refs_are_refused)
 	uuid[6] = 0x86;
 	assert_fetched("main", NULL);
 }
-END_TEST
 
-START_TEST(links_are_refused)
+TEST(links_are_refused, .times = 8)
 {
 	static const char *const plant[] = {
 		"mv " REPO " real && ln -s ../real " REPO,
@@ -465,10 +452,9 @@ START_TEST(links_are_refused)
 	ck_assert_int_eq(fetch("main", NULL), _i < 6 && _i != 2);
 	tmp_run("! test -d real || test -z \"$(find real -name 'pack-*')\"");
 }
-END_TEST
 
 /* None of the commands leaves the file. */
-START_TEST(the_configuration_of_the_repository_has_no_effect)
+TEST(the_configuration_of_the_repository_has_no_effect)
 {
 	struct refd_oid oid = oid_of("main");
 
@@ -489,11 +475,10 @@ START_TEST(the_configuration_of_the_repository_has_no_effect)
 	ck_assert(!tmp_exists("bad"));
 	assert_whole("main");
 }
-END_TEST
 
 /* git runs with the configuration of a copy (join_copy.h), so none of the old
  * files may be there. */
-START_TEST(a_copy_has_no_file_of_an_old_repository)
+TEST(a_copy_has_no_file_of_an_old_repository)
 {
 	const struct fetch_wish wish = { .source = source,
 		.source_path = place,
@@ -527,11 +512,10 @@ START_TEST(a_copy_has_no_file_of_an_old_repository)
 	    "test ! -e .refd-" UUID " && ! grep -rq evil 'a b#.git' && "
 	    "diff -r old .refd-way-" UUID "-*");
 }
-END_TEST
 
 /* Its rows would take an old copy, or a part of a new one, for the present
  * one. */
-START_TEST(an_old_copy_leaves_its_place)
+TEST(an_old_copy_leaves_its_place)
 {
 	const struct fetch_wish wish = { .path = "t/x.git",
 		.uuid = uuid,
@@ -557,9 +541,8 @@ START_TEST(an_old_copy_leaves_its_place)
 	ck_assert(fetch_repo_leave(&site, &wish));
 	tmp_run("cd other/t && test -L x.git && test -e .refd-" UUID);
 }
-END_TEST
 
-START_TEST(a_fetch_can_be_ended)
+TEST(a_fetch_can_be_ended)
 {
 	char *path = xstrdup(getenv("PATH"));
 	char *with = xasprintf("%s/bin:%s", tmp_root, path);
@@ -588,35 +571,4 @@ START_TEST(a_fetch_can_be_ended)
 	free(path);
 	free(with);
 	free(fifo);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("group_fetch");
-	TCase *tc = tcase_create("group_fetch");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, objects_arrive_in_every_format, 0, 2);
-	tcase_add_test(tc, a_missing_repository_is_made);
-	tcase_add_test(tc, objects_of_every_type);
-	tcase_add_loop_test(tc, bases_that_cannot_be_trusted, 0, 3);
-	tcase_add_loop_test(tc, a_base_saves_objects, 0, 2);
-	tcase_add_test(tc, broken_refs_do_not_matter);
-	tcase_add_test(tc, many_objects_at_once);
-	tcase_add_test(tc, the_source_is_a_url);
-	tcase_add_test(tc, a_missing_object_is_no_success);
-	tcase_add_test(tc, a_different_repository_stays);
-	tcase_add_loop_test(tc, a_repository_is_found_elsewhere, 0, 2);
-	tcase_add_test(tc, an_id_that_others_may_write);
-	tcase_add_loop_test(tc, a_text_that_is_no_id, 0, (int)NO_IDS);
-	tcase_add_test(tc, old_refs_are_refused);
-	tcase_add_loop_test(tc, links_are_refused, 0, 8);
-	tcase_add_test(tc, the_configuration_of_the_repository_has_no_effect);
-	tcase_add_test(tc, a_copy_has_no_file_of_an_old_repository);
-	tcase_add_test(tc, an_old_copy_leaves_its_place);
-	tcase_add_test(tc, a_fetch_can_be_ended);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

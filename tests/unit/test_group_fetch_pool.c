@@ -3,7 +3,6 @@
  * the repository from the next leader. Fetches of the daemon, as many as there
  * are, leave a thread to other nodes.
  */
-#include <check.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +100,9 @@ static uint64_t done(int wait_ms, bool is_held)
 	return number;
 }
 
-START_TEST(a_later_epoch_ends_fetches)
+CASE(.setup = setup, .teardown = teardown, .seconds = 60);
+
+TEST(a_later_epoch_ends_fetches)
 {
 	uint64_t number, sum = 0;
 
@@ -120,10 +121,9 @@ START_TEST(a_later_epoch_ends_fetches)
 	add(50, 'b', source, 6);
 	ck_assert_int_eq(done(10000, true), 50);
 }
-END_TEST
 
 /* The next leader can ask before this node knows the end of the epoch. */
-START_TEST(a_later_epoch_goes_on)
+TEST(a_later_epoch_goes_on)
 {
 	add(1, 'b', "ssh://host/", 5);
 	ck_assert_int_eq(done(300, false), 0);
@@ -136,10 +136,9 @@ START_TEST(a_later_epoch_goes_on)
 	add(3, 'b', source, 5);
 	ck_assert_int_eq(done(10000, true), 3);
 }
-END_TEST
 
 /* The machine of SOURCE may be lost, and the others are well. */
-START_TEST(fetches_from_one_source_end)
+TEST(fetches_from_one_source_end)
 {
 	static const char lost[] = "ssh://lost/", well[] = "ssh://well/";
 
@@ -151,18 +150,16 @@ START_TEST(fetches_from_one_source_end)
 	ck_assert_int_eq(done(10000, false), 1);
 	ck_assert_int_eq(done(300, false), 0);
 }
-END_TEST
 
-START_TEST(the_end_ends_fetches)
+TEST(the_end_ends_fetches)
 {
 	add(1, 'b', "ssh://host/", 5);
 	add(2, 'b', "ssh://host/", 6);
 	ck_assert_int_eq(done(300, false), 0);
 }
-END_TEST
 
 /* Repositories whose rows wait ask again and again. */
-START_TEST(the_daemon_leaves_a_thread_to_others)
+TEST(the_daemon_leaves_a_thread_to_others)
 {
 	uint64_t number, sum = 0;
 	char name;
@@ -177,21 +174,4 @@ START_TEST(the_daemon_leaves_a_thread_to_others)
 	while ((number = done(2000, false)) > 0)
 		sum += number;
 	ck_assert_int_eq(sum, THREADS);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("group_fetch_pool");
-	TCase *tc = tcase_create("group_fetch_pool");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_later_epoch_ends_fetches);
-	tcase_add_test(tc, a_later_epoch_goes_on);
-	tcase_add_test(tc, fetches_from_one_source_end);
-	tcase_add_test(tc, the_end_ends_fetches);
-	tcase_add_test(tc, the_daemon_leaves_a_thread_to_others);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -5,7 +5,6 @@
  * the disk cannot read, and takes no repository for missing because of such
  * directories.
  */
-#include <check.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -78,7 +77,9 @@ struct dirent *readdir(DIR *dir)
 	return entry;
 }
 
-START_TEST(bad_blocks_hide_one_directory)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown);
+
+TEST(bad_blocks_hide_one_directory, .times = 2)
 {
 	static const uint8_t uuid[16] = { 0, 1, 2, 3, 4, 5, 0x86, 7, 8, 9, 10,
 		11, 12, 13, 14, 15 };
@@ -111,9 +112,8 @@ START_TEST(bad_blocks_hide_one_directory)
 	free(roots[0]);
 	text_done(&why);
 }
-END_TEST
 
-START_TEST(a_row_moves_the_repository)
+TEST(a_row_moves_the_repository)
 {
 	static const uint8_t uuid[16] = { 0, 1, 2, 3, 4, 5, 0x86, 7, 8, 9, 10,
 		11, 12, 13, 14, 15 };
@@ -150,17 +150,4 @@ START_TEST(a_row_moves_the_repository)
 	close(root_fd);
 	free(roots[0]);
 	text_done(&why);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("group_fetch_race");
-	TCase *tc = tcase_create("group_fetch_race");
-
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_loop_test(tc, bad_blocks_hide_one_directory, 0, 2);
-	tcase_add_test(tc, a_row_moves_the_repository);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * than their content, of the wrong side, or with a value out of range are
  * rejected. Nothing is read beyond the input.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,15 +184,16 @@ static const struct group_frame frames[NR_FRAMES] = {
 	    .current = { .ms = INT64_MAX / 1000000 } },
 };
 
-START_TEST(test_same)
+CASE(.setup = set_up, .teardown = tear_down);
+
+TEST(test_same, .times = NR_FRAMES)
 {
 	expect_same(&frames[_i]);
 	expect_exact(&frames[_i]);
 }
-END_TEST
 
 /* The bytes of two frames, so that a change of the format is noticed. */
-START_TEST(test_bytes)
+TEST(test_bytes)
 {
 	static const uint8_t committed[] = { 17, 0, 0, 0, GROUP_COMMITTED, 1, 0,
 		0, 0, 0, 0, 0, 0, 13, 0, 0, 0, 0, 0, 0, 0 };
@@ -212,9 +212,8 @@ START_TEST(test_bytes)
 	ck_assert_mem_eq(bytes, doubtful, len);
 	free(bytes);
 }
-END_TEST
 
-START_TEST(test_values)
+TEST(test_values)
 {
 	struct group_frame f;
 	size_t len;
@@ -245,10 +244,9 @@ START_TEST(test_values)
 	free(copy);
 	free(bytes);
 }
-END_TEST
 
 /* Both arrays of ids exist at once, and ids of SHA-1 end in zeros. */
-START_TEST(test_hold)
+TEST(test_hold)
 {
 	struct group_frame f;
 	size_t len;
@@ -273,7 +271,6 @@ START_TEST(test_hold)
 	free(copy);
 	free(bytes);
 }
-END_TEST
 
 static bool is_path(const char *path, size_t len)
 {
@@ -288,7 +285,7 @@ static bool is_path(const char *path, size_t len)
 	return result;
 }
 
-START_TEST(test_paths)
+TEST(test_paths)
 {
 	static const char *const right[] = { "a", "a/b/c.git", ".a", "...",
 		"..a/b..", "a/...", "a b\n\xff" };
@@ -307,7 +304,6 @@ START_TEST(test_paths)
 	ck_assert(is_path(longest, GROUP_PATH_MAX));
 	ck_assert(!is_path(longest, GROUP_PATH_MAX + 1));
 }
-END_TEST
 
 static long parse(const char *head, size_t len, enum group_frame_side from)
 {
@@ -317,7 +313,7 @@ static long parse(const char *head, size_t len, enum group_frame_side from)
 	return group_frame_parse(copy, len, from);
 }
 
-START_TEST(test_heads)
+TEST(test_heads)
 {
 	ck_assert_int_eq(parse("\0\0\0", 3, GROUP_FROM_DAEMON), 0);
 	ck_assert_int_eq(parse("\0\0\0\0", 4, GROUP_FROM_DAEMON), -1);
@@ -334,7 +330,6 @@ START_TEST(test_heads)
 	ck_assert_int_eq(parse("\1\0\0\0\112", 5, GROUP_FROM_GROUP), -1);
 	ck_assert_int_eq(parse("\2\0\0\0\110", 5, GROUP_FROM_GROUP), 0);
 }
-END_TEST
 
 static const struct group_frame wrong[] = {
 	{ .type = GROUP_HELLO,
@@ -371,11 +366,10 @@ static const struct group_frame wrong[] = {
 	{ .type = (enum group_frame_type)12 },
 };
 
-START_TEST(test_wrong_values)
+TEST(test_wrong_values, .times = sizeof(wrong) / sizeof(wrong[0]))
 {
 	ck_assert_uint_eq(group_frame_bytes(&wrong[_i]), 0);
 }
-END_TEST
 
 /* Expects that frame NR is rejected with VALUE as its byte AT. */
 static void expect_rejected(size_t nr, size_t at, uint8_t value)
@@ -392,7 +386,7 @@ static void expect_rejected(size_t nr, size_t at, uint8_t value)
 	free(bytes);
 }
 
-START_TEST(test_hostile_bytes)
+TEST(test_hostile_bytes)
 {
 	expect_rejected(HELLO, 5, 2);      /* the version */
 	expect_rejected(HELLO, 25, 0xff);  /* the length of the node */
@@ -428,10 +422,9 @@ START_TEST(test_hostile_bytes)
 	expect_rejected(ROLE, 5, 2);       /* neither leader nor follower */
 	expect_rejected(REFUSED, 20, '\x1b'); /* a control character */
 }
-END_TEST
 
 /* A row of a batch always fits into ROW. */
-START_TEST(test_longest)
+TEST(test_longest)
 {
 	uint8_t *big = calloc(1, GROUP_FRAME_MAX);
 	struct group_row list[2] = { { .path = BYTES("a"),
@@ -458,9 +451,8 @@ START_TEST(test_longest)
 	ck_assert_uint_eq(group_frame_bytes(&f), 0);
 	free(big);
 }
-END_TEST
 
-START_TEST(test_reason)
+TEST(test_reason)
 {
 	char reason[GROUP_TEXT_MAX + 1], text[GROUP_TEXT_MAX + 3];
 
@@ -476,26 +468,4 @@ START_TEST(test_reason)
 	memcpy(text + GROUP_TEXT_MAX - 1, "\xc3\xa4", 2);
 	group_frame_reason(reason, text);
 	ck_assert_uint_eq(strlen(reason), GROUP_TEXT_MAX - 1);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("group_frame");
-	TCase *tc = tcase_create("group_frame");
-
-	tcase_add_checked_fixture(tc, set_up, tear_down);
-	tcase_add_loop_test(tc, test_same, 0, NR_FRAMES);
-	tcase_add_test(tc, test_bytes);
-	tcase_add_test(tc, test_values);
-	tcase_add_test(tc, test_hold);
-	tcase_add_test(tc, test_paths);
-	tcase_add_test(tc, test_heads);
-	tcase_add_loop_test(tc, test_wrong_values, 0,
-	    (int)(sizeof(wrong) / sizeof(wrong[0])));
-	tcase_add_test(tc, test_hostile_bytes);
-	tcase_add_test(tc, test_longest);
-	tcase_add_test(tc, test_reason);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -6,7 +6,6 @@
  * list before the first copy has named is missed until it is copied, also if
  * later lists do not name it.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +30,9 @@ static void assert_said(enum join_list_said said, const char *line)
 	ck_assert_msg(join_list_take(&list, line) == said, "%s", line);
 }
 
-START_TEST(a_list)
+CASE(.teardown = teardown);
+
+TEST(a_list)
 {
 	const struct join_repo *repo;
 
@@ -56,27 +57,24 @@ START_TEST(a_list)
 	ck_assert_ptr_null(join_list_find(&list, "x"));
 	ck_assert_uint_eq(list.nr_unnamed, 12);
 }
-END_TEST
 
 /* Another repository of the leader could have the uuid. */
-START_TEST(an_id_that_others_may_write)
+TEST(an_id_that_others_may_write)
 {
 	assert_said(JOIN_LIST_MORE, A " sha1 open 61");
 	assert_said(JOIN_LIST_END, "end 1");
 	ck_assert(strstr(join_list_find(&list, A)->fault, "others may write"));
 }
-END_TEST
 
-START_TEST(an_empty_list)
+TEST(an_empty_list)
 {
 	assert_said(JOIN_LIST_FAILED, "failed");
 	assert_said(JOIN_LIST_PARTIAL, "end x");
 	assert_said(JOIN_LIST_END, "end 0");
 	ck_assert_ptr_null(join_list_find(&list, A));
 }
-END_TEST
 
-START_TEST(wrong_lines_are_refused)
+TEST(wrong_lines_are_refused)
 {
 	static const char *const lines[] = { "", "end", "busy 1", "unnamed",
 		"unnamed ", "unnamed -1", "unnamed 1x", A, A " sha1 shown",
@@ -95,7 +93,6 @@ START_TEST(wrong_lines_are_refused)
 		assert_said(JOIN_LIST_WRONG, lines[i]);
 	ck_assert_uint_eq(list.nr, 0);
 }
-END_TEST
 
 /* ---- the next list ---- */
 
@@ -141,7 +138,7 @@ static size_t follow(bool was_copied, const char *was_state, const char *state,
 	return join_list_follow(&list, &old, are_late, note_left, &list);
 }
 
-START_TEST(a_copy_counts_in_the_next_list)
+TEST(a_copy_counts_in_the_next_list)
 {
 	ck_assert_uint_eq(follow(true, "shown", "shown", "61", false), 1);
 	ck_assert(list.repos[0].is_copied && !list.repos[1].is_copied);
@@ -155,10 +152,9 @@ START_TEST(a_copy_counts_in_the_next_list)
 	ck_assert(join_list_is_missed(&list.repos[0]));
 	ck_assert_str_eq(left, "");
 }
-END_TEST
 
 /* Renamed; or with a reason to leave refs out, perhaps since the copy. */
-START_TEST(a_doubtful_copy_is_none)
+TEST(a_doubtful_copy_is_none, .times = 7)
 {
 	static const char *const now[][2] = { { "shown", "62" },
 		{ "hidden", "61" }, { "shallow", "61" }, { "unreadable", "61" },
@@ -171,9 +167,8 @@ START_TEST(a_doubtful_copy_is_none)
 	ck_assert_str_eq(left, "a");
 	ck_assert(join_list_is_missed(&list.repos[0]));
 }
-END_TEST
 
-START_TEST(what_comes_by_rows_is_not_missed)
+TEST(what_comes_by_rows_is_not_missed)
 {
 	/* The mark of an import can be older than its row. */
 	ck_assert_uint_eq(follow(false, "importing", "importing", "61", true),
@@ -186,10 +181,9 @@ START_TEST(what_comes_by_rows_is_not_missed)
 	ck_assert_uint_eq(list.nr, 2);
 	ck_assert(!join_list_is_missed(&list.repos[1]));
 }
-END_TEST
 
 /* The leader misses a repository that is renamed during its search. */
-START_TEST(a_gone_one_is_missed)
+TEST(a_gone_one_is_missed)
 {
 	follow(true, "shown", "shown", "61", true);
 	ck_assert_uint_eq(follow_line(NULL), 0);
@@ -213,9 +207,8 @@ START_TEST(a_gone_one_is_missed)
 	ck_assert_uint_eq(follow_line(A " sha1 shown 61"), 0);
 	ck_assert(!join_list_is_missed(&list.repos[0]));
 }
-END_TEST
 
-START_TEST(a_list_has_an_end)
+TEST(a_list_has_an_end)
 {
 	size_t i;
 
@@ -223,24 +216,4 @@ START_TEST(a_list_has_an_end)
 		join_list_take(&list, A " sha1 shown 61");
 	ck_assert_uint_eq(list.nr, JOIN_LIST_MAX);
 	assert_said(JOIN_LIST_WRONG, A " sha1 shown 61");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("group_join_list");
-	TCase *tc = tcase_create("group_join_list");
-
-	tcase_add_checked_fixture(tc, NULL, teardown);
-	tcase_add_test(tc, a_list);
-	tcase_add_test(tc, an_id_that_others_may_write);
-	tcase_add_test(tc, an_empty_list);
-	tcase_add_test(tc, wrong_lines_are_refused);
-	tcase_add_test(tc, a_copy_counts_in_the_next_list);
-	tcase_add_loop_test(tc, a_doubtful_copy_is_none, 0, 7);
-	tcase_add_test(tc, what_comes_by_rows_is_not_missed);
-	tcase_add_test(tc, a_gone_one_is_missed);
-	tcase_add_test(tc, a_list_has_an_end);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

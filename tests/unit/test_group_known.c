@@ -3,7 +3,6 @@
  * different repository, of an earlier epoch, or from before a value was left
  * behind. Proves when other nodes are near.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,7 +78,9 @@ static bool knows(const uint8_t *repo, struct refd_oid oid)
 
 /* ---- values ---- */
 
-START_TEST(values)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(values)
 {
 	ck_assert(!knows(one, null));
 	ck_assert(!knows(one, value(5, 1)));
@@ -100,9 +101,8 @@ START_TEST(values)
 	ck_assert(!knows(like_one, value(5, 1)));
 	ck_assert(!knows(like_one, null));
 }
-END_TEST
 
-START_TEST(one_repository_forgets)
+TEST(one_repository_forgets)
 {
 	know(one, value(5, 1));
 	know(one, value(6, 1));
@@ -117,9 +117,8 @@ START_TEST(one_repository_forgets)
 	group_forget(g, one);
 	ck_assert(!knows(one, value(6, 1)));
 }
-END_TEST
 
-START_TEST(all_repositories_forget)
+TEST(all_repositories_forget)
 {
 	know(one, value(5, 1));
 	know(two, value(5, 1));
@@ -133,11 +132,10 @@ START_TEST(all_repositories_forget)
 	ck_assert(!knows(one, value(5, 1)));
 	ck_assert(!knows(two, null));
 }
-END_TEST
 
 /* Two values can have the same place in the table, and so can a value and a
  * repository. */
-START_TEST(places)
+TEST(places)
 {
 	know(one, value(5, 1));
 	know(one, value(5, 2));
@@ -165,7 +163,6 @@ START_TEST(places)
 	ck_assert(!knows(one, value(7, 1)));
 	ck_assert(knows(like_one, value(8, 1)));
 }
-END_TEST
 
 static void know_in(uint64_t epoch, struct refd_oid oid)
 {
@@ -173,7 +170,7 @@ static void know_in(uint64_t epoch, struct refd_oid oid)
 }
 
 /* A worker comes late with a row, after the loss of the role or the link. */
-START_TEST(an_earlier_epoch)
+TEST(an_earlier_epoch)
 {
 	const struct refd_oid oid = value(5, 1);
 
@@ -191,11 +188,10 @@ START_TEST(an_earlier_epoch)
 	know_in(EPOCH + 1, oid);
 	ck_assert(knows(one, oid));
 }
-END_TEST
 
 /* ---- other nodes ---- */
 
-START_TEST(near)
+TEST(near)
 {
 	g->next_lsn = 30001;
 	ck_assert(!group_is_near(g));
@@ -220,10 +216,9 @@ START_TEST(near)
 	group_begin_known(g, EPOCH);
 	ck_assert(!group_is_near(g));
 }
-END_TEST
 
 /* A row whose objects are not in the log must be applied within a minute. */
-START_TEST(near_after_held)
+TEST(near_after_held)
 {
 	int i;
 
@@ -243,22 +238,4 @@ START_TEST(near_after_held)
 	now_ns += 100 * SECOND;
 	group_take_near(g, 101);
 	ck_assert(group_is_near(g));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("group_known");
-	TCase *tc = tcase_create("group_known");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, values);
-	tcase_add_test(tc, one_repository_forgets);
-	tcase_add_test(tc, all_repositories_forget);
-	tcase_add_test(tc, places);
-	tcase_add_test(tc, an_earlier_epoch);
-	tcase_add_test(tc, near);
-	tcase_add_test(tc, near_after_held);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

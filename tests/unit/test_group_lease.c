@@ -2,7 +2,6 @@
  * Proves that the lease of a leader ends, and that the lag of a follower grows,
  * while the machine is suspended: CLOCK_MONOTONIC stands still then.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +65,9 @@ static int64_t lag_ns(const char *role)
 	return state.lag_ns;
 }
 
-START_TEST(a_leader)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(a_leader)
 {
 	char *why;
 
@@ -85,19 +86,17 @@ START_TEST(a_leader)
 	free(why);
 	lag_ns("waits");
 }
-END_TEST
 
-START_TEST(a_follower)
+TEST(a_follower)
 {
 	g->follows = true;
 	group_set_current(g, 2000 * 1000);
 	boot_ns += 100 * SECOND;
 	ck_assert_int_eq(lag_ns("follower"), 100 * SECOND);
 }
-END_TEST
 
 /* Others were alive before. */
-START_TEST(near)
+TEST(near)
 {
 	g->epoch = EPOCH;
 	g->next_lsn = 2;
@@ -106,26 +105,10 @@ START_TEST(near)
 	boot_ns += 5 * SECOND;
 	ck_assert(!group_is_near(g));
 }
-END_TEST
 
-START_TEST(the_kernel_has_this_clock)
+TEST(the_kernel_has_this_clock)
 {
 	int64_t mono = sys_kernel.now_mono(&sys_kernel);
 
 	ck_assert_int_ge(sys_kernel.now_boot(&sys_kernel), mono);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("group_lease");
-	TCase *tc = tcase_create("group_lease");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_leader);
-	tcase_add_test(tc, a_follower);
-	tcase_add_test(tc, near);
-	tcase_add_test(tc, the_kernel_has_this_clock);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -2,7 +2,6 @@
  * Proves that a node says once a second what it has applied, also if its socket
  * is always full: nobody would count the rows of a busy leader.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -49,7 +48,9 @@ static uint8_t take_frame(int fd)
 	return head[4];
 }
 
-START_TEST(a_busy_node_says_what_is_applied)
+CASE(.seconds = 60);
+
+TEST(a_busy_node_says_what_is_applied)
 {
 	struct store_parts host = { .sys = &sys_kernel };
 	struct group *g = calloc(1, sizeof(*g));
@@ -87,16 +88,4 @@ START_TEST(a_busy_node_says_what_is_applied)
 	mutex_destroy(&g->mutex);
 	deferred_free(host.deferred);
 	free(g);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("group_link");
-	TCase *tc = tcase_create("group_link");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, a_busy_node_says_what_is_applied);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

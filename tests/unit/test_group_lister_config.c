@@ -3,7 +3,6 @@
  * configuration has, and tells a node that joins the format and hidden refs of
  * exactly the keys that git obeys. The output is that of git config -z.
  */
-#include <check.h>
 #include <string.h>
 
 #include "daemon/group/service/lister_config.h"
@@ -59,7 +58,7 @@ static const struct example examples[] = {
 	{ TRANSFER, sizeof(TRANSFER) - 2, false, true },
 };
 
-START_TEST(configurations)
+TEST(configurations, .times = sizeof(examples) / sizeof(*examples))
 {
 	const struct example *e = &examples[_i];
 	struct text text = { 0 };
@@ -70,16 +69,4 @@ START_TEST(configurations)
 	ck_assert_msg(config.is_sha256 == e->is_sha256, "%s", e->output);
 	ck_assert_msg(config.hides_refs == e->hides_refs, "%s", e->output);
 	text_done(&text);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("group_lister_config");
-	TCase *tc = tcase_create("group_lister_config");
-
-	tcase_add_loop_test(tc, configurations, 0,
-	    sizeof(examples) / sizeof(*examples));
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

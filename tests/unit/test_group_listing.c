@@ -2,7 +2,6 @@
  * Proves that refd-group takes only refs from the answer of git ls-remote,
  * whose bytes another node has chosen, and sees its own refs as other nodes do.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,7 +58,9 @@ static void teardown(void)
 	text_done(&why);
 }
 
-START_TEST(only_refs_are_taken)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(only_refs_are_taken)
 {
 	static const char answer[] = LINE("b") LINE("a/x") ID
 	    "\trefs/refd/diverged/7/heads/a\n" LINE("a-");
@@ -78,9 +79,8 @@ START_TEST(only_refs_are_taken)
 	assert_right(ID256 "\trefs/heads/a\n", 1);
 	ck_assert_int_eq(listing_format(&listing), REFD_FORMAT_SHA256);
 }
-END_TEST
 
-START_TEST(wrong_answers_are_refused)
+TEST(wrong_answers_are_refused)
 {
 	char *nul = xasprintf("%s%s", LINE("a"), LINE("b"));
 
@@ -103,11 +103,10 @@ START_TEST(wrong_answers_are_refused)
 	ck_assert(!parse(nul, strlen(LINE("a")) + strlen(LINE("b"))));
 	free(nul);
 }
-END_TEST
 
 /* By the settings of the machine. A symbolic ref has the value of its target.
  */
-START_TEST(refs_are_as_others_see_them)
+TEST(refs_are_as_others_see_them)
 {
 	const struct fetch_site site = { .dir = "git" };
 	const struct fetch_wish wish = { .source = tmp_root,
@@ -133,10 +132,9 @@ START_TEST(refs_are_as_others_see_them)
 		ck_assert_str_eq(listing.refs[i].name, names[i]);
 	ck_assert_str_eq(listing.refs[0].value, listing.refs[1].value);
 }
-END_TEST
 
 /* Sorted, as git has them, and in reverse. */
-START_TEST(many_refs)
+TEST(many_refs)
 {
 	struct text answer = { 0 };
 	int i;
@@ -149,19 +147,4 @@ START_TEST(many_refs)
 		ck_assert_int_lt(
 		    strcmp(listing.refs[i - 1].name, listing.refs[i].name), 0);
 	text_done(&answer);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("group_listing");
-	TCase *tc = tcase_create("group_listing");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, only_refs_are_taken);
-	tcase_add_test(tc, wrong_answers_are_refused);
-	tcase_add_test(tc, refs_are_as_others_see_them);
-	tcase_add_test(tc, many_refs);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -9,7 +9,6 @@
  *
  * Each mending takes 10 ms.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -137,26 +136,26 @@ static void apply_a(void)
 	ck_assert_int_eq(attempt_try(&flw, &a), RESULT_DONE);
 }
 
-START_TEST(a_row_with_many_foreign_refs_is_mended_in_parts)
+CASE(.setup = setup, .teardown = teardown, .seconds = 60);
+
+TEST(a_row_with_many_foreign_refs_is_mended_in_parts)
 {
 	write_beside("refs/heads/m");
 	make_row_of_all();
 	apply_in_parts(1);
 	expect_value_of_all('1');
 }
-END_TEST
 
-START_TEST(many_refs_in_the_way_go_in_parts)
+TEST(many_refs_in_the_way_go_in_parts)
 {
 	write_beside("refs/heads/a/m");
 	make_row_of_a(1, '0', '1');
 	apply_in_parts(1);
 	ck_assert_int_eq(value_of("refs/heads/a"), '1');
 }
-END_TEST
 
 /* The old value of the row has no room before all of them are gone. */
-START_TEST(many_refs_in_the_way_of_an_old_value_go_in_parts)
+TEST(many_refs_in_the_way_of_an_old_value_go_in_parts)
 {
 	apply_a();
 	wr_unlink(WORLD_REPO "/refs/heads/a");
@@ -165,7 +164,6 @@ START_TEST(many_refs_in_the_way_of_an_old_value_go_in_parts)
 	apply_in_parts(2);
 	ck_assert_int_eq(value_of("refs/heads/a"), '3');
 }
-END_TEST
 
 static int openat_slowly(const struct sys *sys, int dirfd, const char *path,
     int flags, mode_t mode)
@@ -178,7 +176,7 @@ static int openat_slowly(const struct sys *sys, int dirfd, const char *path,
 /* All refs together take longer to read than an attempt may mend. Once a part
  * of the row is mended, all its updates fail, so nothing else tells which refs
  * have their values. */
-START_TEST(the_next_attempt_goes_on_where_the_last_one_has_ended)
+TEST(the_next_attempt_goes_on_where_the_last_one_has_ended)
 {
 	struct sys slow = *w->sys;
 	struct store_parts host = w->store.parts;
@@ -202,9 +200,8 @@ START_TEST(the_next_attempt_goes_on_where_the_last_one_has_ended)
 	ck_assert_int_eq(result, RESULT_DONE);
 	expect_value_of_all('1');
 }
-END_TEST
 
-START_TEST(a_slow_attempt_mends_for_as_long)
+TEST(a_slow_attempt_mends_for_as_long)
 {
 	struct attempt a;
 
@@ -216,7 +213,6 @@ START_TEST(a_slow_attempt_mends_for_as_long)
 	ck_assert_uint_eq(nr_kept(1), NR);
 	ck_assert_int_eq(attempt_try(&flw, &a), RESULT_DONE);
 }
-END_TEST
 
 static void let_a_second_pass(struct memfs *fs, void *arg)
 {
@@ -224,7 +220,7 @@ static void let_a_second_pass(struct memfs *fs, void *arg)
 	memfs_advance(fs, NS_PER_S);
 }
 
-START_TEST(a_slow_search_gives_no_time_to_mend)
+TEST(a_slow_search_gives_no_time_to_mend)
 {
 	struct attempt a;
 
@@ -235,7 +231,6 @@ START_TEST(a_slow_search_gives_no_time_to_mend)
 	ck_assert_int_eq(attempt_try(&flw, &a), RESULT_AGAIN);
 	expect_some_kept(1);
 }
-END_TEST
 
 static unsigned nr_reports;
 
@@ -250,7 +245,7 @@ static void note_report(enum store_event event, const char *place,
 	nr_reports++;
 }
 
-START_TEST(the_log_tells_that_a_row_is_mended_in_parts)
+TEST(the_log_tells_that_a_row_is_mended_in_parts)
 {
 	struct attempt a;
 
@@ -262,10 +257,9 @@ START_TEST(the_log_tells_that_a_row_is_mended_in_parts)
 	ck_assert_int_eq(attempt_try(&flw, &a), RESULT_AGAIN);
 	ck_assert_uint_eq(nr_reports, 1);
 }
-END_TEST
 
 /* The pause after an attempt in vain is more than ten times as long. */
-START_TEST(the_next_part_of_a_row_that_waits_comes_soon)
+TEST(the_next_part_of_a_row_that_waits_comes_soon)
 {
 	int64_t began_ns, pause_ns;
 	struct attempt a;
@@ -289,7 +283,6 @@ START_TEST(the_next_part_of_a_row_that_waits_comes_soon)
 	ck_assert_uint_eq(nr_kept(1), NR);
 	expect_value_of_all('1');
 }
-END_TEST
 
 /* ---- a single ref, as on the leader, without a row ---- */
 
@@ -303,7 +296,7 @@ static void mend_a(void)
 	mends_try(&flw);
 }
 
-START_TEST(a_ref_is_mended_in_parts)
+TEST(a_ref_is_mended_in_parts)
 {
 	unsigned nr;
 
@@ -318,38 +311,14 @@ START_TEST(a_ref_is_mended_in_parts)
 	ck_assert_uint_eq(nr_kept(1), NR);
 	ck_assert_int_eq(value_of("refs/heads/a"), '1');
 }
-END_TEST
 
 /* Otherwise a program that writes the ref again and again is answered without a
  * pause. */
-START_TEST(a_mended_ref_is_not_looked_at_again)
+TEST(a_mended_ref_is_not_looked_at_again)
 {
 	apply_a();
 	world_write(w->fs, WORLD_REPO "/refs/heads/a", "@2\n");
 	mend_a();
 	ck_assert(LIST_EMPTY(&flw.mends));
 	ck_assert_int_eq(value_of("refs/heads/a"), '1');
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("group_mend");
-	TCase *tc = tcase_create("group_mend");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, a_row_with_many_foreign_refs_is_mended_in_parts);
-	tcase_add_test(tc, many_refs_in_the_way_go_in_parts);
-	tcase_add_test(tc, many_refs_in_the_way_of_an_old_value_go_in_parts);
-	tcase_add_test(tc,
-	    the_next_attempt_goes_on_where_the_last_one_has_ended);
-	tcase_add_test(tc, a_slow_attempt_mends_for_as_long);
-	tcase_add_test(tc, a_slow_search_gives_no_time_to_mend);
-	tcase_add_test(tc, the_log_tells_that_a_row_is_mended_in_parts);
-	tcase_add_test(tc, the_next_part_of_a_row_that_waits_comes_soon);
-	tcase_add_test(tc, a_ref_is_mended_in_parts);
-	tcase_add_test(tc, a_mended_ref_is_not_looked_at_again);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

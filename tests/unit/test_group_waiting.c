@@ -12,7 +12,6 @@
  * as applied, and does not take the lead. No ref of such a repository is
  * mended, because its redo has to find the old values.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +125,9 @@ static void end_other_batch(struct memfs *fs, void *arg)
 		journal_shared_lsn(w->store.journal) };
 }
 
-START_TEST(a_row_is_never_applied_while_it_is_put_off)
+CASE(.setup = flw_setup, .teardown = flw_teardown, .seconds = 60);
+
+TEST(a_row_is_never_applied_while_it_is_put_off)
 {
 	unsigned long n, calls = 1;
 	uint64_t lsn = 0, nr_stored = 0;
@@ -152,7 +153,6 @@ START_TEST(a_row_is_never_applied_while_it_is_put_off)
 	/* A batch has ended between the append and the end of the flush. */
 	ck_assert_uint_gt(nr_stored, 0);
 }
-END_TEST
 
 /* A repository waits, from row 1 on. */
 static void begin_to_wait(void)
@@ -162,7 +162,7 @@ static void begin_to_wait(void)
 	group_applied(flw_group, 1);
 }
 
-START_TEST(rows_that_are_put_off_together_share_a_flush)
+TEST(rows_that_are_put_off_together_share_a_flush)
 {
 	uint64_t nr;
 
@@ -178,11 +178,10 @@ START_TEST(rows_that_are_put_off_together_share_a_flush)
 	ck_assert_uint_le(nr, 2);
 	link_down();
 }
-END_TEST
 
 #define TOGETHER 4
 
-START_TEST(rows_that_are_put_off_together_count_after_their_flush)
+TEST(rows_that_are_put_off_together_count_after_their_flush)
 {
 	unsigned long n, calls = 1;
 	uint64_t lsn = 1, nr_stored = 0;
@@ -205,7 +204,6 @@ START_TEST(rows_that_are_put_off_together_count_after_their_flush)
 	ck_assert_uint_gt(nr_stored, 0);
 	link_down();
 }
-END_TEST
 
 /* Without a mutex, because the caller may have any. No other thread writes the
  * number meanwhile. */
@@ -230,7 +228,7 @@ static void take_three(uint64_t lsn, char old, char new_c)
 	flw_free_row(&list[1]);
 }
 
-START_TEST(an_applied_row_counts_no_row_that_was_put_off_before)
+TEST(an_applied_row_counts_no_row_that_was_put_off_before)
 {
 	unsigned long n, calls = 1;
 	uint64_t seen, lsn = 1;
@@ -254,9 +252,8 @@ START_TEST(an_applied_row_counts_no_row_that_was_put_off_before)
 		link_down();
 	}
 }
-END_TEST
 
-START_TEST(nothing_waits_if_the_journal_takes_no_row)
+TEST(nothing_waits_if_the_journal_takes_no_row)
 {
 	memfs_set_room(w->fs, 0, 0, 0);
 	ck_assert(!put_off(1));
@@ -266,9 +263,8 @@ START_TEST(nothing_waits_if_the_journal_takes_no_row)
 	ck_assert(put_off(1));
 	ck_assert_uint_eq(flw_group->waiting.lsn, 1);
 }
-END_TEST
 
-START_TEST(rows_before_a_failure_are_flushed)
+TEST(rows_before_a_failure_are_flushed)
 {
 	uint64_t nr;
 
@@ -285,10 +281,9 @@ START_TEST(rows_before_a_failure_are_flushed)
 	ck_assert_uint_eq(last(), 1);
 	ck_assert_uint_eq(applied(), 0);
 }
-END_TEST
 
 /* The journal may have the row then, and the daemon ends. */
-START_TEST(a_doubtful_row_never_counts)
+TEST(a_doubtful_row_never_counts, .times = 20)
 {
 	struct seen seen;
 	bool is_put;
@@ -304,10 +299,9 @@ START_TEST(a_doubtful_row_never_counts)
 	ck_assert_uint_eq(seen.last, 0);
 	ck_assert_uint_eq(seen.applied, 0);
 }
-END_TEST
 
 /* Its journal may count rows whose flush has failed. */
-START_TEST(a_node_that_ends_counts_no_row)
+TEST(a_node_that_ends_counts_no_row)
 {
 	begin_to_wait();
 	ck_assert_uint_eq(last(), 1);
@@ -317,7 +311,6 @@ START_TEST(a_node_that_ends_counts_no_row)
 	ck_assert_uint_eq(last(), 1);
 	ck_assert_uint_eq(applied(), 0);
 }
-END_TEST
 
 /* The journal has row LSN. */
 static void append_row(uint64_t lsn)
@@ -338,7 +331,7 @@ static bool is_told(void)
 }
 
 /* Its batch ends, too, after it has ended the daemon. */
-START_TEST(a_row_that_cannot_be_finished_never_counts)
+TEST(a_row_that_cannot_be_finished_never_counts)
 {
 	struct seen seen;
 
@@ -356,7 +349,6 @@ START_TEST(a_row_that_cannot_be_finished_never_counts)
 	ck_assert(!is_told());
 	link_down();
 }
-END_TEST
 
 /* Recovery could not redo a record of the repository. */
 static void lack_refs(void)
@@ -368,7 +360,7 @@ static void lack_refs(void)
 	deferred_note_lacking(w->store.deferred, stuck.id);
 }
 
-START_TEST(a_node_that_lacks_refs_counts_no_row)
+TEST(a_node_that_lacks_refs_counts_no_row)
 {
 	struct replica_state state;
 
@@ -391,7 +383,6 @@ START_TEST(a_node_that_lacks_refs_counts_no_row)
 	group_look(flw_group, &state);
 	ck_assert_uint_eq(state.waiting_repos, 0);
 }
-END_TEST
 
 /* A row of the group has given refs/heads/a a value in REPO. */
 static void give_value(const struct repo *repo)
@@ -422,7 +413,7 @@ static bool waits_for_mending(const struct repo *repo)
 	return waits;
 }
 
-START_TEST(no_ref_is_mended_before_its_redo)
+TEST(no_ref_is_mended_before_its_redo)
 {
 	struct repo *repo = world_repo(w, WORLD_REPO);
 	struct journal_repo known = { .path = NULL };
@@ -438,9 +429,8 @@ START_TEST(no_ref_is_mended_before_its_redo)
 	ck_assert(!waits_for_mending(repo));
 	repo_put(&w->store.repos, repo);
 }
-END_TEST
 
-START_TEST(a_node_that_lacks_refs_takes_no_lead)
+TEST(a_node_that_lacks_refs_takes_no_lead)
 {
 	const struct group_frame role = { .type = GROUP_ROLE,
 		.role = { .is_leader = true, .epoch = 1 } };
@@ -453,30 +443,4 @@ START_TEST(a_node_that_lacks_refs_takes_no_lead)
 	ck_assert_uint_eq(flw_group->epoch, 0);
 	close(flw_group->fd);
 	flw_group->fd = -1;
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("group_waiting");
-	TCase *tc = tcase_create("group_waiting");
-
-	tcase_add_checked_fixture(tc, flw_setup, flw_teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, a_row_is_never_applied_while_it_is_put_off);
-	tcase_add_test(tc, rows_that_are_put_off_together_share_a_flush);
-	tcase_add_test(tc,
-	    rows_that_are_put_off_together_count_after_their_flush);
-	tcase_add_test(tc,
-	    an_applied_row_counts_no_row_that_was_put_off_before);
-	tcase_add_test(tc, nothing_waits_if_the_journal_takes_no_row);
-	tcase_add_test(tc, rows_before_a_failure_are_flushed);
-	tcase_add_loop_test(tc, a_doubtful_row_never_counts, 0, 20);
-	tcase_add_test(tc, a_node_that_ends_counts_no_row);
-	tcase_add_test(tc, a_row_that_cannot_be_finished_never_counts);
-	tcase_add_test(tc, a_node_that_lacks_refs_counts_no_row);
-	tcase_add_test(tc, a_node_that_lacks_refs_takes_no_lead);
-	tcase_add_test(tc, no_ref_is_mended_before_its_redo);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

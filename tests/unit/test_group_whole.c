@@ -4,7 +4,6 @@
  * and that a repair gets all objects from another repository and keeps what was
  * damaged. A check ends after six hours. Git is real.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -164,7 +163,9 @@ static void overwrite(const char *file)
 
 #define PACK "dst/r.git/objects/pack/$(cat pack)"
 
-START_TEST(a_damaged_file_is_replaced)
+CASE(.setup = setup, .teardown = teardown, .seconds = 120);
+
+TEST(a_damaged_file_is_replaced, .times = 4)
 {
 	static const char *const files[] = { PACK ".pack", PACK ".idx" };
 
@@ -175,9 +176,8 @@ START_TEST(a_damaged_file_is_replaced)
 	assert_kept("pack$", 1);
 	assert_kept("idx$", 1);
 }
-END_TEST
 
-START_TEST(a_damaged_loose_object_is_replaced)
+TEST(a_damaged_loose_object_is_replaced, .times = 2)
 {
 	make(_i ? "sha256" : "sha1");
 	tmp_run("mv " PACK ".pack p && rm -f " PACK ".* && "
@@ -189,19 +189,17 @@ START_TEST(a_damaged_loose_object_is_replaced)
 	assert_repaired();
 	assert_kept("'^[0-9]*-[0-9a-f]*$'", 1);
 }
-END_TEST
 
-START_TEST(missing_objects_come)
+TEST(missing_objects_come)
 {
 	make("sha1");
 	tmp_run("rm -f " PACK ".*");
 	assert_repaired();
 	assert_kept("pack", 0);
 }
-END_TEST
 
 /* It names packs that a repair moves. */
-START_TEST(an_index_of_all_packs_goes)
+TEST(an_index_of_all_packs_goes)
 {
 	make("sha1");
 	tmp_run("git -C dst/r.git multi-pack-index write");
@@ -209,10 +207,9 @@ START_TEST(an_index_of_all_packs_goes)
 	assert_repaired();
 	assert_kept("multi-pack-index$", 1);
 }
-END_TEST
 
 /* git has taken these objects, and another node would give the same. */
-START_TEST(strange_objects_are_whole)
+TEST(strange_objects_are_whole)
 {
 	make("sha1");
 	tmp_run("git -C dst/r.git cat-file commit main | "
@@ -222,12 +219,11 @@ START_TEST(strange_objects_are_whole)
 	assert_state(WHOLE);
 	whole_done(&whole);
 }
-END_TEST
 
 /* A push can bring these: malformed ones that git calls errors, alone or in a
  * pack, and a tree that calls one of them a file. Then git says "missing" or
  * "broken link", too. */
-START_TEST(malformed_objects_are_no_damage)
+TEST(malformed_objects_are_no_damage, .times = 4)
 {
 	make(_i % 2 ? "sha256" : "sha1");
 	tmp_run("cd dst/r.git && printf 'bogus\\n' >text && "
@@ -250,10 +246,9 @@ START_TEST(malformed_objects_are_no_damage)
 	assert_state(WHOLE_DAMAGED);
 	whole_done(&whole);
 }
-END_TEST
 
 /* A ref in a file replaces its line in packed-refs. */
-START_TEST(a_replaced_value_is_no_damage)
+TEST(a_replaced_value_is_no_damage)
 {
 	make("sha1");
 	tmp_run("cd dst/r.git && git pack-refs --all && sed -i 's|^%s|%s|' "
@@ -265,10 +260,9 @@ START_TEST(a_replaced_value_is_no_damage)
 	ck_assert_msg(whole.said.len > 0, "git has said nothing");
 	whole_done(&whole);
 }
-END_TEST
 
 /* Nothing moves before all objects are there. */
-START_TEST(a_failed_repair_changes_nothing)
+TEST(a_failed_repair_changes_nothing)
 {
 	make("sha1");
 	overwrite(PACK ".pack");
@@ -282,10 +276,9 @@ START_TEST(a_failed_repair_changes_nothing)
 	ck_assert(!tmp_exists("dst/r.git/refd/fetched"));
 	whole_done(&whole);
 }
-END_TEST
 
 /* Fsck, the packs and the second fsck have six hours together. */
-START_TEST(a_slow_repository_takes_six_hours)
+TEST(a_slow_repository_takes_six_hours)
 {
 	make("sha1");
 	overwrite(PACK ".pack");
@@ -299,10 +292,9 @@ START_TEST(a_slow_repository_takes_six_hours)
 	ck_assert_int_eq(nr_ran, 2);
 	whole_done(&whole);
 }
-END_TEST
 
 /* Nobody has looked whether the complaints of git are damage. */
-START_TEST(a_look_that_is_not_made_proves_nothing)
+TEST(a_look_that_is_not_made_proves_nothing)
 {
 	make("sha1");
 	tmp_run("cd dst/r.git && printf 'bogus\n' | git hash-object "
@@ -313,9 +305,8 @@ START_TEST(a_look_that_is_not_made_proves_nothing)
 	ck_assert_int_eq(nr_ran, 2);
 	whole_done(&whole);
 }
-END_TEST
 
-START_TEST(alternates_are_refused)
+TEST(alternates_are_refused)
 {
 	make("sha1");
 	tmp_run("echo /x >dst/r.git/objects/info/alternates");
@@ -323,27 +314,4 @@ START_TEST(alternates_are_refused)
 	ck_assert_msg(strstr(why.data, "info/alternates") != NULL, "%s",
 	    why.data);
 	whole_done(&whole);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("group_whole");
-	TCase *tc = tcase_create("group_whole");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, a_damaged_file_is_replaced, 0, 4);
-	tcase_add_loop_test(tc, a_damaged_loose_object_is_replaced, 0, 2);
-	tcase_add_test(tc, missing_objects_come);
-	tcase_add_test(tc, an_index_of_all_packs_goes);
-	tcase_add_test(tc, strange_objects_are_whole);
-	tcase_add_loop_test(tc, malformed_objects_are_no_damage, 0, 4);
-	tcase_add_test(tc, a_replaced_value_is_no_damage);
-	tcase_add_test(tc, a_failed_repair_changes_nothing);
-	tcase_add_test(tc, a_slow_repository_takes_six_hours);
-	tcase_add_test(tc, a_look_that_is_not_made_proves_nothing);
-	tcase_add_test(tc, alternates_are_refused);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -2,8 +2,6 @@
  * Proves that nobody outside of the process can choose keys that meet in one
  * bucket of a table, and that the hash is SipHash-2-4.
  */
-#include <check.h>
-
 #include "daemon/base/hash.h"
 #include "tests/lib/suite.h"
 
@@ -16,7 +14,7 @@ struct item {
 };
 
 /* The example of the paper. */
-START_TEST(the_hash_is_the_published_one)
+TEST(the_hash_is_the_published_one)
 {
 	const uint64_t secret[2] = { UINT64_C(0x0706050403020100),
 		UINT64_C(0x0f0e0d0c0b0a0908) };
@@ -28,19 +26,17 @@ START_TEST(the_hash_is_the_published_one)
 	ck_assert_uint_eq(hash_siphash(secret, data, sizeof(data)),
 	    UINT64_C(0xa129ca6149be45e5));
 }
-END_TEST
 
-START_TEST(the_hash_has_a_secret)
+TEST(the_hash_has_a_secret)
 {
 	const uint32_t before = hash_key("key", 3);
 
 	hash_begin();
 	ck_assert_uint_ne(hash_key("key", 3), before);
 }
-END_TEST
 
 /* Keys with the same public hash, HASH_JEN of uthash. */
-START_TEST(chosen_keys_do_not_meet)
+TEST(chosen_keys_do_not_meet)
 {
 	struct item *table = NULL, items[NR];
 	unsigned most = 0, b, hash;
@@ -60,17 +56,4 @@ START_TEST(chosen_keys_do_not_meet)
 			most = table->hh.tbl->buckets[b].count;
 	ck_assert_uint_le(most, NR / 4);
 	HASH_CLEAR(hh, table);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("hash");
-	TCase *tc = tcase_create("hash");
-
-	tcase_add_test(tc, the_hash_is_the_published_one);
-	tcase_add_test(tc, the_hash_has_a_secret);
-	tcase_add_test(tc, chosen_keys_do_not_meet);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,13 +4,12 @@
  * place of the sorted list, and never beyond the largest value. The sum of two
  * histograms equals one histogram of all values.
  */
-#include <check.h>
 #include <stdlib.h>
 
 #include "daemon/base/histogram.h"
 #include "tests/lib/suite.h"
 
-START_TEST(test_limits)
+TEST(test_limits)
 {
 	struct histogram h = { 0 };
 	size_t i;
@@ -29,9 +28,8 @@ START_TEST(test_limits)
 	ck_assert_uint_eq(h.buckets[HISTOGRAM_BUCKETS - 1], 1);
 	ck_assert_uint_eq(h.max, 100000001);
 }
-END_TEST
 
-START_TEST(test_times)
+TEST(test_times)
 {
 	struct histogram h = { 0 };
 
@@ -42,7 +40,6 @@ START_TEST(test_times)
 	ck_assert_uint_eq(h.buckets[3], 1);
 	ck_assert_uint_eq(h.sum, 7);
 }
-END_TEST
 
 static int compare(const void *a, const void *b)
 {
@@ -53,7 +50,7 @@ static int compare(const void *a, const void *b)
 
 #define NR 1000
 
-START_TEST(test_quantiles)
+TEST(test_quantiles, .times = 20)
 {
 	static const unsigned permilles[] = { 1, 100, 500, 900, 990, 999,
 		1000 };
@@ -78,9 +75,8 @@ START_TEST(test_quantiles)
 		ck_assert_uint_le(value, values[NR - 1]);
 	}
 }
-END_TEST
 
-START_TEST(test_empty_and_single)
+TEST(test_empty_and_single)
 {
 	struct histogram h = { 0 };
 
@@ -89,10 +85,9 @@ START_TEST(test_empty_and_single)
 	ck_assert_uint_eq(histogram_quantile(&h, 1), 3);
 	ck_assert_uint_eq(histogram_quantile(&h, 1000), 3);
 }
-END_TEST
 
 /* Half of the values are at most 1, so the median is not 0. */
-START_TEST(test_ones)
+TEST(test_ones)
 {
 	struct histogram h = { 0 };
 	int i;
@@ -103,9 +98,8 @@ START_TEST(test_ones)
 	ck_assert_uint_eq(histogram_quantile(&h, 500), 1);
 	ck_assert_uint_eq(histogram_quantile(&h, 1000), 1);
 }
-END_TEST
 
-START_TEST(test_merge)
+TEST(test_merge)
 {
 	struct histogram a = { 0 }, b = { 0 }, both = { 0 };
 	uint64_t value;
@@ -119,20 +113,4 @@ START_TEST(test_merge)
 	}
 	histogram_merge(&a, &b);
 	ck_assert_mem_eq(&a, &both, sizeof(a));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("histogram");
-	TCase *tc = tcase_create("histogram");
-
-	tcase_add_test(tc, test_limits);
-	tcase_add_test(tc, test_times);
-	tcase_add_loop_test(tc, test_quantiles, 0, 20);
-	tcase_add_test(tc, test_empty_and_single);
-	tcase_add_test(tc, test_ones);
-	tcase_add_test(tc, test_merge);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

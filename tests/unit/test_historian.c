@@ -5,7 +5,6 @@
  * so at once, and a log gets its answer. A store that is stopped gives all
  * questions back.
  */
-#include <check.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,10 +140,12 @@ static int64_t hear_of(struct txn *txn, struct store_question *q)
 	return now_ns() - begin_ns;
 }
 
+CASE(.setup = setup, .teardown = sr_teardown, .seconds = 60);
+
 /* The tick comes once a second, so most commits would wait for longer. Whether
  * a watch is in its list, or its turn is not over yet, the commit begins a
  * turn. */
-START_TEST(a_watch_hears_of_each_commit)
+TEST(a_watch_hears_of_each_commit)
 {
 	const unsigned nr = 40;
 	struct store_question *q, *last = NULL;
@@ -167,9 +168,8 @@ START_TEST(a_watch_hears_of_each_commit)
 	question_free(last);
 	ck_assert_uint_lt(nr_slow, nr / 2);
 }
-END_TEST
 
-START_TEST(users_take_turns)
+TEST(users_take_turns)
 {
 	struct store_question *hung, *asks[4];
 	size_t i;
@@ -191,9 +191,8 @@ START_TEST(users_take_turns)
 	await_answer(asks[1]);
 	await_answer(asks[2]);
 }
-END_TEST
 
-START_TEST(a_stop_ends_watches)
+TEST(a_stop_ends_watches)
 {
 	struct txn *txn = admit(0);
 	struct store_question *watch;
@@ -212,9 +211,8 @@ START_TEST(a_stop_ends_watches)
 	ck_assert_uint_eq(await_answer(ask(REFD_VERB_WATCH, "r.git")), 0);
 	ck_assert_uint_eq(await_answer(ask(REFD_VERB_LOG, "r.git")), 1);
 }
-END_TEST
 
-START_TEST(a_store_gives_all_back)
+TEST(a_store_gives_all_back)
 {
 	struct store_done done;
 	unsigned i, nr = 0;
@@ -227,20 +225,4 @@ START_TEST(a_store_gives_all_back)
 	ck_assert_uint_eq(nr, 100);
 	store_free(sr_store);
 	sr_store = NULL;
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("historian");
-	TCase *tc = tcase_create("historian");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, sr_teardown);
-	tcase_add_test(tc, a_watch_hears_of_each_commit);
-	tcase_add_test(tc, users_take_turns);
-	tcase_add_test(tc, a_stop_ends_watches);
-	tcase_add_test(tc, a_store_gives_all_back);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

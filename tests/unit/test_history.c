@@ -4,14 +4,15 @@
  * with half of the index and without. All members of a record are reported.
  * Updates that were taken back are reported with their final state.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/lib/history_fixture.h"
 #include "tests/lib/suite.h"
 
-START_TEST(what_is_asked_for_is_found)
+CASE(.setup = fixture_setup, .teardown = fixture_teardown, .seconds = 60);
+
+TEST(what_is_asked_for_is_found, .times = FIXTURE_WAYS)
 {
 	fixture_some();
 	fixture_open(_i);
@@ -37,10 +38,9 @@ START_TEST(what_is_asked_for_is_found)
 	    fixture_log("a.git", "refs/heads/nothing", false, 0, NULL), "");
 	ck_assert_str_eq(fixture_log("c.git", NULL, false, 0, NULL), "");
 }
-END_TEST
 
 /* Pages of any size give every row once and in order. */
-START_TEST(pages_join)
+TEST(pages_join, .times = FIXTURE_WAYS)
 {
 	unsigned pages;
 	char whole[1000];
@@ -58,10 +58,9 @@ START_TEST(pages_join)
 	ck_assert_str_eq(fixture_log(NULL, "refs/*", true, 1, &pages), whole);
 	ck_assert_str_eq(fixture_log(NULL, "refs/*", true, 3, &pages), whole);
 }
-END_TEST
 
 /* The time is over after every row: an answer may come in very many parts. */
-START_TEST(slow_reading_loses_nothing)
+TEST(slow_reading_loses_nothing, .times = FIXTURE_WAYS)
 {
 	unsigned pages;
 	char whole[1000];
@@ -79,7 +78,6 @@ START_TEST(slow_reading_loses_nothing)
 	fixture.mono_step_ns = 0;
 	ck_assert_str_eq(fixture_log(NULL, NULL, true, 0, NULL), whole);
 }
-END_TEST
 
 static const char *log_patterns(const char *const *patterns, size_t nr,
     bool reverse, uint32_t limit)
@@ -94,7 +92,7 @@ static const char *log_patterns(const char *const *patterns, size_t nr,
 }
 
 /* Names may have any byte. A pattern may begin with its first star. */
-START_TEST(names_and_patterns_join)
+TEST(names_and_patterns_join, .times = FIXTURE_WAYS)
 {
 	static const char *const some[] = { "refs/heads/x", "refs/*/y",
 		"refs/heads/x", "refs/heads/\xff*", "refs/heads/\xff/" };
@@ -128,7 +126,6 @@ START_TEST(names_and_patterns_join)
 		    " refs/heads/x@1");
 	}
 }
-END_TEST
 
 static const char *log_user(bool has_uid, uint32_t uid, const char *user)
 {
@@ -140,7 +137,7 @@ static const char *log_user(bool has_uid, uint32_t uid, const char *user)
 	return fixture_told(ask, NULL);
 }
 
-START_TEST(who_is_found)
+TEST(who_is_found, .times = FIXTURE_WAYS)
 {
 	struct fixture_record r;
 
@@ -165,9 +162,8 @@ START_TEST(who_is_found)
 	ck_assert_str_eq(log_user(false, 0, "Ada"), " refs/heads/ssh@7");
 	ck_assert_str_eq(log_user(false, 0, "Ada L."), "");
 }
-END_TEST
 
-START_TEST(times_are_found_whatever_the_clock_did)
+TEST(times_are_found_whatever_the_clock_did, .times = FIXTURE_WAYS)
 {
 	static const int64_t steps_ms[] = { 0, 1000, -5000, 2000, 90000 };
 	struct store_question *ask;
@@ -203,9 +199,8 @@ START_TEST(times_are_found_whatever_the_clock_did)
 	ck_assert_str_eq(fixture_told(ask, NULL),
 	    " refs/heads/main@2 refs/heads/main@5");
 }
-END_TEST
 
-START_TEST(a_transaction_is_found)
+TEST(a_transaction_is_found, .times = FIXTURE_WAYS)
 {
 	struct store_question *ask = fixture_ask(REFD_VERB_LOG);
 	struct fixture_record r, second;
@@ -224,9 +219,8 @@ START_TEST(a_transaction_is_found)
 	ck_assert_str_eq(fixture_told(ask, NULL),
 	    " refs/heads/q@9 refs/heads/p@7");
 }
-END_TEST
 
-START_TEST(all_of_a_record_is_told)
+TEST(all_of_a_record_is_told, .times = FIXTURE_WAYS)
 {
 	struct store_question *ask = fixture_ask(REFD_VERB_LOG);
 	const struct refd_change *c;
@@ -271,7 +265,6 @@ START_TEST(all_of_a_record_is_told)
 	ck_assert_str_eq(fixture_log(NULL, "worktrees/wt/HEAD", false, 0, NULL),
 	    " worktrees/wt/HEAD@1");
 }
-END_TEST
 
 /* ---- taken back ---- */
 
@@ -291,7 +284,7 @@ static uint64_t take_back(uint64_t lsn, const struct fixture_record *of,
 	return fixture_commit(&r);
 }
 
-START_TEST(what_was_taken_back_at_once_is_no_change)
+TEST(what_was_taken_back_at_once_is_no_change, .times = FIXTURE_WAYS)
 {
 	struct store_question *ask;
 	struct fixture_record r;
@@ -311,10 +304,9 @@ START_TEST(what_was_taken_back_at_once_is_no_change)
 	ck_assert_str_eq(fixture_told(ask, NULL),
 	    " refs/heads/a@1:conflict refs/heads/b@1");
 }
-END_TEST
 
 /* By recovery: from the row itself, or from a copy that was deferred first. */
-START_TEST(what_was_taken_back_later_is_told_by_itself)
+TEST(what_was_taken_back_later_is_told_by_itself, .times = FIXTURE_WAYS)
 {
 	struct store_question *ask;
 	struct fixture_record r, s;
@@ -338,11 +330,10 @@ START_TEST(what_was_taken_back_later_is_told_by_itself)
 	ck_assert_str_eq(fixture_told(ask, NULL),
 	    " refs/heads/a@3voids:conflict refs/heads/b@5voids:conflict");
 }
-END_TEST
 
 /* Several updates of a row, in any order, one of them twice: the last record
  * counts. */
-START_TEST(several_are_taken_back)
+TEST(several_are_taken_back, .times = FIXTURE_WAYS)
 {
 	static const uint32_t order[] = { 3, 1, 2, 1 };
 	struct fixture_record r, s;
@@ -370,7 +361,6 @@ START_TEST(several_are_taken_back)
 	    " refs/heads/0@1 refs/heads/1@1:io refs/heads/2@1:conflict"
 	    " refs/heads/3@1:conflict refs/heads/4@1");
 }
-END_TEST
 
 /* A row of MANY refs, the last of them called LAST. */
 #define MANY 1000
@@ -398,7 +388,7 @@ static void commit_many(uint64_t repo, unsigned row, const char *last)
 }
 
 /* Too many names for one turn: the rows are read instead. */
-START_TEST(a_pattern_may_mean_very_many_names)
+TEST(a_pattern_may_mean_very_many_names)
 {
 	unsigned i;
 
@@ -419,10 +409,9 @@ START_TEST(a_pattern_may_mean_very_many_names)
 	ck_assert_str_eq(fixture_log(NULL, "refs/heads/51/rare", true, 0, NULL),
 	    " refs/heads/51/rare@51");
 }
-END_TEST
 
 /* A record may have 100,000 refs: a turn ends within a record. */
-START_TEST(a_turn_ends_within_a_record)
+TEST(a_turn_ends_within_a_record, .times = FIXTURE_WAYS)
 {
 	const char *told;
 	char whole[100];
@@ -445,11 +434,10 @@ START_TEST(a_turn_ends_within_a_record)
 	told = fixture_log("a.git", "refs/*/9?", false, 0, NULL);
 	ck_assert_uint_eq(strlen(told), 10 * strlen(" refs/heads/1/90@1"));
 }
-END_TEST
 
 /* The list of repositories is unreadable. The answer is an error, and never an
  * empty list. */
-START_TEST(no_repositories_no_answer)
+TEST(no_repositories_no_answer, .times = FIXTURE_WAYS)
 {
 	struct store_question *ask;
 	char path[4200];
@@ -468,33 +456,4 @@ START_TEST(no_repositories_no_answer)
 	ck_assert_str_eq(fixture_log("a.git", "refs/heads/main", false, 0,
 			     NULL),
 	    " refs/heads/main@1 refs/heads/main@5 refs/heads/main@6");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("history");
-	TCase *tc = tcase_create("history");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(tc, what_is_asked_for_is_found, 0, FIXTURE_WAYS);
-	tcase_add_loop_test(tc, no_repositories_no_answer, 0, FIXTURE_WAYS);
-	tcase_add_loop_test(tc, pages_join, 0, FIXTURE_WAYS);
-	tcase_add_loop_test(tc, slow_reading_loses_nothing, 0, FIXTURE_WAYS);
-	tcase_add_loop_test(tc, names_and_patterns_join, 0, FIXTURE_WAYS);
-	tcase_add_loop_test(tc, who_is_found, 0, FIXTURE_WAYS);
-	tcase_add_loop_test(tc, times_are_found_whatever_the_clock_did, 0,
-	    FIXTURE_WAYS);
-	tcase_add_loop_test(tc, a_transaction_is_found, 0, FIXTURE_WAYS);
-	tcase_add_loop_test(tc, all_of_a_record_is_told, 0, FIXTURE_WAYS);
-	tcase_add_loop_test(tc, what_was_taken_back_at_once_is_no_change, 0,
-	    FIXTURE_WAYS);
-	tcase_add_loop_test(tc, several_are_taken_back, 0, FIXTURE_WAYS);
-	tcase_add_loop_test(tc, what_was_taken_back_later_is_told_by_itself, 0,
-	    FIXTURE_WAYS);
-	tcase_add_loop_test(tc, a_turn_ends_within_a_record, 0, FIXTURE_WAYS);
-	tcase_add_test(tc, a_pattern_may_mean_very_many_names);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * foreign index, or an index ahead of the journal, is built again and finds the
  * same rows. A damaged row, or a full disk, hides no change in silence.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -110,7 +109,9 @@ static void damage(enum damage how)
 		overwrite("history.db", 4096, 3 * 4096);
 }
 
-START_TEST(whatever_befell_it_it_finds_the_same)
+CASE(.setup = setup, .teardown = fixture_teardown, .seconds = 120);
+
+TEST(whatever_befell_it_it_finds_the_same, .times = NR_DAMAGES)
 {
 	add_rows(600);
 	fixture_history();
@@ -130,10 +131,9 @@ START_TEST(whatever_befell_it_it_finds_the_same)
 	ck_assert_uint_eq(history_indexed(fixture.h), 603);
 	ck_assert_uint_eq(count_ref("refs/heads/x"), 201);
 }
-END_TEST
 
 /* The damage is seen only by a read. The question is answered anyway. */
-START_TEST(damage_under_way_costs_no_answer)
+TEST(damage_under_way_costs_no_answer)
 {
 	add_rows(600);
 	fixture_history();
@@ -154,7 +154,6 @@ START_TEST(damage_under_way_costs_no_answer)
 	ck_assert_uint_eq(history_indexed(fixture.h), 603);
 	ck_assert_uint_eq(count_ref("refs/heads/x"), 201);
 }
-END_TEST
 
 /* ---- failures ---- */
 
@@ -207,7 +206,7 @@ static int nr_until_refused(const char *pattern)
 
 /* No answer passes over a damaged row in silence, whatever it looks for. The
  * rows before and behind the damage are told. */
-START_TEST(a_damaged_row_hides_no_other)
+TEST(a_damaged_row_hides_no_other, .times = 2)
 {
 	static const char *const sql[] = {
 		"UPDATE record SET body = zeroblob(10) WHERE lsn = 300",
@@ -232,10 +231,9 @@ START_TEST(a_damaged_row_hides_no_other)
 		fixture_history();
 	}
 }
-END_TEST
 
 /* Such an index is not begun anew at each start. */
-START_TEST(an_index_ends_with_a_damaged_row)
+TEST(an_index_ends_with_a_damaged_row)
 {
 	add_rows(300);
 	fixture_history();
@@ -246,7 +244,6 @@ START_TEST(an_index_ends_with_a_damaged_row)
 	fixture_index_upto(1);
 	ck_assert_uint_eq(history_indexed(fixture.h), 300);
 }
-END_TEST
 
 #define PAGE_BYTES 4096
 #define LEAF       0x0d /* the kind of a page of a table with rows */
@@ -282,7 +279,7 @@ static void damage_page_of(unsigned lsn)
 
 /* A large index is minutes of work, and the error is not the index's. The
  * administrator is told. */
-START_TEST(a_bad_page_of_the_journal_spares_the_index)
+TEST(a_bad_page_of_the_journal_spares_the_index)
 {
 	struct journal_index *index;
 	uint64_t indexed;
@@ -316,11 +313,10 @@ START_TEST(a_bad_page_of_the_journal_spares_the_index)
 	ck_assert_int_lt(fixture_index_upto(600), 0);
 	ck_assert_uint_eq(history_indexed(fixture.h), indexed);
 }
-END_TEST
 
 /* On a full disk: what the index has is told, and nothing is left out in
  * silence. */
-START_TEST(without_room_the_newest_are_refused)
+TEST(without_room_the_newest_are_refused)
 {
 	add_rows(300);
 	fixture_history();
@@ -344,7 +340,6 @@ START_TEST(without_room_the_newest_are_refused)
 	fixture_index();
 	ck_assert_int_eq(nr_until_refused("refs/heads/none"), -1);
 }
-END_TEST
 
 static int no_descriptor(const struct sys *sys, int dir, const char *path,
     int flags, unsigned mode)
@@ -358,7 +353,7 @@ static int no_descriptor(const struct sys *sys, int dir, const char *path,
 }
 
 /* A large index is minutes of work. */
-START_TEST(what_says_nothing_about_an_index_spares_it)
+TEST(what_says_nothing_about_an_index_spares_it)
 {
 	add_rows(600);
 	fixture_history();
@@ -371,10 +366,9 @@ START_TEST(what_says_nothing_about_an_index_spares_it)
 	ck_assert_int_eq(fixture_index_upto(1), 0);
 	ck_assert_uint_eq(history_indexed(fixture.h), 600);
 }
-END_TEST
 
 /* More rows than a segment has, and more than a key returns at once. */
-START_TEST(segments_join)
+TEST(segments_join)
 {
 	const uint64_t many =
 	    (UINT64_C(1) << JOURNAL_INDEX_SEGMENT_BITS) + 3000;
@@ -397,25 +391,4 @@ START_TEST(segments_join)
 		ck_assert_uint_eq(nr, i % 2 == 0 ? 6001 : 6000);
 	}
 	ck_assert_uint_eq(count_ref("refs/heads/last"), 1);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("history_keep");
-	TCase *tc = tcase_create("history_keep");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_checked_fixture(tc, setup, fixture_teardown);
-	tcase_add_loop_test(tc, whatever_befell_it_it_finds_the_same, 0,
-	    NR_DAMAGES);
-	tcase_add_test(tc, damage_under_way_costs_no_answer);
-	tcase_add_loop_test(tc, a_damaged_row_hides_no_other, 0, 2);
-	tcase_add_test(tc, a_bad_page_of_the_journal_spares_the_index);
-	tcase_add_test(tc, an_index_ends_with_a_damaged_row);
-	tcase_add_test(tc, without_room_the_newest_are_refused);
-	tcase_add_test(tc, what_says_nothing_about_an_index_spares_it);
-	tcase_add_test(tc, segments_join);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -6,7 +6,6 @@
  *
  * Under a sanitizer nothing fails here (failing_malloc.h).
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +87,9 @@ static size_t count_with_failure(long at)
 	return nr;
 }
 
-START_TEST(a_failure_hides_no_change)
+CASE(.setup = fixture_setup, .teardown = fixture_teardown, .seconds = 120);
+
+TEST(a_failure_hides_no_change)
 {
 	long n = 0;
 	size_t i;
@@ -103,17 +104,4 @@ START_TEST(a_failure_hides_no_change)
 		ck_assert_msg(count_with_failure(n++) == REFD_PATTERNS_MAX,
 		    "allocation %ld", n - 1);
 	} while (was_hit);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("history_oom");
-	TCase *tc = tcase_create("history_oom");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
-	tcase_add_test(tc, a_failure_hides_no_change);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * turn; a connection's questions in order. Questions without a waiting client
  * are found among all questions.
  */
-#include <check.h>
 #include <string.h>
 
 #include <utlist.h>
@@ -56,7 +55,9 @@ static void teardown(void)
 	ck_assert(history_queue_is_empty(&queue));
 }
 
-START_TEST(a_connection_is_answered_in_order)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(a_connection_is_answered_in_order)
 {
 	ck_assert(history_queue_is_empty(&queue));
 	put(5, 0, 1);
@@ -65,9 +66,8 @@ START_TEST(a_connection_is_answered_in_order)
 	ck_assert(!history_queue_is_empty(&queue));
 	EXPECT(1, 2, 3, 0);
 }
-END_TEST
 
-START_TEST(connections_take_turns)
+TEST(connections_take_turns)
 {
 	put(5, 0, 1);
 	put(5, 0, 2);
@@ -77,10 +77,9 @@ START_TEST(connections_take_turns)
 	put(5, 2, 21);
 	EXPECT(1, 11, 21, 2, 12, 3, 0);
 }
-END_TEST
 
 /* Regardless of the number of connections of a user. */
-START_TEST(users_take_turns)
+TEST(users_take_turns)
 {
 	unsigned client;
 
@@ -95,11 +94,10 @@ START_TEST(users_take_turns)
 	put(7, 7, 3);
 	EXPECT(201, 3, 202, 203, 204, 205, 206, 0);
 }
-END_TEST
 
 /* A user just served goes behind all unserved users, also with the rest of the
  * same question. */
-START_TEST(who_asks_again_waits_again)
+TEST(who_asks_again_waits_again)
 {
 	put(5, 0, 1);
 	put(6, 1, 11);
@@ -108,9 +106,8 @@ START_TEST(who_asks_again_waits_again)
 	put(5, 0, 2);
 	EXPECT(11, 21, 2, 0);
 }
-END_TEST
 
-START_TEST(those_that_nobody_waits_for_are_found)
+TEST(those_that_nobody_waits_for_are_found)
 {
 	struct store_question *dropped = NULL, *ask, *next;
 	unsigned nr = 0, i;
@@ -132,20 +129,4 @@ START_TEST(those_that_nobody_waits_for_are_found)
 		question_free(ask);
 	}
 	ck_assert_uint_eq(nr, 60);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("history_queue");
-	TCase *tc = tcase_create("history_queue");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_connection_is_answered_in_order);
-	tcase_add_test(tc, connections_take_turns);
-	tcase_add_test(tc, users_take_turns);
-	tcase_add_test(tc, who_asks_again_waits_again);
-	tcase_add_test(tc, those_that_nobody_waits_for_are_found);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * a clock is wrong for a moment. The data for look-ups by id stays until the id
  * expires, and the space is used again.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/lib/history_fixture.h"
@@ -112,7 +111,9 @@ static size_t nr_of_x(void)
 	return nr;
 }
 
-START_TEST(what_is_old_goes)
+CASE(.setup = setup, .teardown = fixture_teardown, .seconds = 120);
+
+TEST(what_is_old_goes)
 {
 	struct store_question *ask;
 
@@ -147,10 +148,9 @@ START_TEST(what_is_old_goes)
 	fixture_index();
 	ck_assert_uint_eq(nr_of_x(), 100);
 }
-END_TEST
 
 /* The clock is a month ahead for three seconds, before or after a restart. */
-START_TEST(a_wrong_clock_costs_little)
+TEST(a_wrong_clock_costs_little, .times = 2)
 {
 	fixture.retention_ms = 7 * DAY_MS;
 	add_rows(300);
@@ -175,10 +175,9 @@ START_TEST(a_wrong_clock_costs_little)
 	trim_all();
 	ck_assert_uint_eq(rows_left(), 0);
 }
-END_TEST
 
 /* A new journal has no row to compare the clock with. */
-START_TEST(a_new_journal_believes_the_clock)
+TEST(a_new_journal_believes_the_clock)
 {
 	fixture.retention_ms = DAY_MS;
 	fixture_history();
@@ -190,9 +189,8 @@ START_TEST(a_new_journal_believes_the_clock)
 	trim_all();
 	ck_assert_uint_eq(rows_left(), 0);
 }
-END_TEST
 
-START_TEST(what_recovery_may_want_stays)
+TEST(what_recovery_may_want_stays)
 {
 	struct fixture_record deferred;
 	struct journal_row end;
@@ -225,10 +223,9 @@ START_TEST(what_recovery_may_want_stays)
 	ck_assert_int_eq(journal_commit(fixture.j, &end, 1, true), 0);
 	ck_assert_uint_eq(rows_left(), 0);
 }
-END_TEST
 
 /* As many rows go as the size requires. The ids stay for their time. */
-START_TEST(what_is_too_much_goes_and_its_ids_stay)
+TEST(what_is_too_much_goes_and_its_ids_stay)
 {
 	struct fixture_record first, again;
 	struct remembered found;
@@ -274,10 +271,9 @@ START_TEST(what_is_too_much_goes_and_its_ids_stay)
 	ck_assert_int_eq(look_up(&first.row.txid).members, -1);
 	ck_assert_int_eq(look_up(&again.row.txid).members, 1);
 }
-END_TEST
 
 /* The file also has the ids of trimmed rows: its size is no reason to trim. */
-START_TEST(without_an_index_no_row_goes_by_size)
+TEST(without_an_index_no_row_goes_by_size)
 {
 	fixture.retention_bytes = 300 * 1024;
 	add_rows(3000);
@@ -288,7 +284,6 @@ START_TEST(without_an_index_no_row_goes_by_size)
 	trim_all();
 	ck_assert_uint_eq(rows_left(), 3000);
 }
-END_TEST
 
 /* For an id born AHEAD_MS after now: the number of members that a look-up finds
  * LATER_MS from now, behind NR_OTHERS trimmed rows. */
@@ -313,23 +308,21 @@ static int look_up_late(int64_t ahead_ms, int64_t later_ms, unsigned nr_others)
 }
 
 /* Retention, plus an hour for different clocks, whatever the size. */
-START_TEST(an_id_near_the_horizon_is_kept)
+TEST(an_id_near_the_horizon_is_kept)
 {
 	fixture.retention_bytes = 300 * 1024;
 	ck_assert_int_eq(look_up_late(0, 7 * DAY_MS + 55 * 60 * 1000, 3000), 1);
 }
-END_TEST
 
 /* An id that is later than its row: a client's clock is ahead. */
-START_TEST(an_id_from_the_future_is_kept)
+TEST(an_id_from_the_future_is_kept)
 {
 	ck_assert_int_eq(look_up_late(5 * DAY_MS, 9 * DAY_MS, 0), 1);
 	ck_assert_uint_eq(rows_left(), 0);
 }
-END_TEST
 
 /* Free space is used again: the file stops growing. */
-START_TEST(the_file_is_bounded)
+TEST(the_file_is_bounded)
 {
 	struct sys_stat first, last;
 	unsigned i;
@@ -351,10 +344,9 @@ START_TEST(the_file_is_bounded)
 	}
 	ck_assert_uint_le(last.size, first.size);
 }
-END_TEST
 
 /* A slice of trimming needs no sync. */
-START_TEST(trimming_costs_no_flush)
+TEST(trimming_costs_no_flush)
 {
 	struct journal_stats before, after;
 
@@ -371,26 +363,4 @@ START_TEST(trimming_costs_no_flush)
 	add_rows(1);
 	journal_stats(fixture.j, &after);
 	ck_assert_uint_eq(after.flushes, before.flushes + 1);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("history_trim");
-	TCase *tc = tcase_create("history_trim");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_checked_fixture(tc, setup, fixture_teardown);
-	tcase_add_test(tc, what_is_old_goes);
-	tcase_add_loop_test(tc, a_wrong_clock_costs_little, 0, 2);
-	tcase_add_test(tc, a_new_journal_believes_the_clock);
-	tcase_add_test(tc, what_recovery_may_want_stays);
-	tcase_add_test(tc, what_is_too_much_goes_and_its_ids_stay);
-	tcase_add_test(tc, without_an_index_no_row_goes_by_size);
-	tcase_add_test(tc, an_id_near_the_horizon_is_kept);
-	tcase_add_test(tc, an_id_from_the_future_is_kept);
-	tcase_add_test(tc, the_file_is_bounded);
-	tcase_add_test(tc, trimming_costs_no_flush);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * A user without the right to read a repository gets nothing about it, by watch
  * or by log.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,9 @@ static struct store_question *watch_from(uint64_t lsn)
 	return ask;
 }
 
-START_TEST(a_watch_tells_changes_alone)
+CASE(.setup = fixture_setup, .teardown = fixture_teardown, .seconds = 60);
+
+TEST(a_watch_tells_changes_alone, .times = FIXTURE_WAYS)
 {
 	struct fixture_record r;
 
@@ -39,7 +40,6 @@ START_TEST(a_watch_tells_changes_alone)
 	    " refs/heads/main@5 refs/heads/main@6");
 	ck_assert_str_eq(fixture_told(watch_from(7), NULL), "");
 }
-END_TEST
 
 static unsigned nr_concerned;
 
@@ -65,7 +65,7 @@ static bool wakes(struct store_question *ask)
 	return nr_concerned > 0;
 }
 
-START_TEST(a_watch_waits_for_what_concerns_it)
+TEST(a_watch_waits_for_what_concerns_it, .times = FIXTURE_WAYS)
 {
 	struct store_question *ask = fixture_ask(REFD_VERB_WATCH);
 	char path[4200];
@@ -93,10 +93,9 @@ START_TEST(a_watch_waits_for_what_concerns_it)
 	ck_assert_uint_eq(ask->answer.next.lsn, 9);
 	fixture_free(ask);
 }
-END_TEST
 
 /* A repository without history. */
-START_TEST(a_watch_waits_for_a_new_repository)
+TEST(a_watch_waits_for_a_new_repository, .times = FIXTURE_WAYS)
 {
 	struct store_question *ask = fixture_ask(REFD_VERB_WATCH);
 	char path[4200];
@@ -113,10 +112,9 @@ START_TEST(a_watch_waits_for_a_new_repository)
 	ck_assert_str_eq(ask->answer.changes[0].name, "refs/heads/main");
 	fixture_free(ask);
 }
-END_TEST
 
 /* Only published rows are reported. */
-START_TEST(what_is_not_visible_is_not_told)
+TEST(what_is_not_visible_is_not_told, .times = FIXTURE_WAYS)
 {
 	struct store_question *ask = watch_from(0);
 
@@ -129,7 +127,6 @@ START_TEST(what_is_not_visible_is_not_told)
 	ck_assert(!ask->answer.more);
 	fixture_free(ask);
 }
-END_TEST
 
 /* ---- gaps ---- */
 
@@ -145,7 +142,7 @@ static bool has_gap(struct store_question *ask, uint64_t *first)
 	return gap;
 }
 
-START_TEST(a_position_that_is_not_this_journals_is_a_gap)
+TEST(a_position_that_is_not_this_journals_is_a_gap, .times = FIXTURE_WAYS)
 {
 	struct store_question *ask;
 	uint64_t first;
@@ -165,11 +162,10 @@ START_TEST(a_position_that_is_not_this_journals_is_a_gap)
 	ck_assert(!has_gap(ask, &first));
 	ck_assert_uint_eq(first, 3);
 }
-END_TEST
 
 /* If many watches wait, one turn cannot compare every name with every watch.
  * Watches without a comparison are woken, and become questions. */
-START_TEST(a_turn_of_listening_ends)
+TEST(a_turn_of_listening_ends)
 {
 	struct store_question *ask = fixture_ask(REFD_VERB_WATCH);
 	struct history_watches watches = { .list = ask,
@@ -204,7 +200,6 @@ START_TEST(a_turn_of_listening_ends)
 	ck_assert_ptr_null(watches.list);
 	fixture_free(ask);
 }
-END_TEST
 
 /* ---- rights ---- */
 
@@ -220,7 +215,7 @@ static const char *told_to(uint32_t uid, uint32_t gid, bool watch)
 	return fixture_told(ask, NULL);
 }
 
-START_TEST(a_tenant_sees_his_own_alone)
+TEST(a_tenant_sees_his_own_alone, .times = FIXTURE_WAYS)
 {
 	char path[4200];
 	struct fixture_record r;
@@ -258,7 +253,6 @@ START_TEST(a_tenant_sees_his_own_alone)
 	ck_assert_ptr_nonnull(
 	    strstr(fixture_log(NULL, NULL, false, 0, NULL), "nowhere"));
 }
-END_TEST
 
 /* The disk of a repository may hang during the check of rights. The journal
  * must not be held then: after a failed sync it could not be opened again. */
@@ -276,7 +270,7 @@ static int look_at_lock(const struct sys *sys, int dir, const char *path,
 	return SYS(&sys_kernel, lstatat, dir, path, st);
 }
 
-START_TEST(rights_do_not_hold_the_journal)
+TEST(rights_do_not_hold_the_journal, .times = FIXTURE_WAYS)
 {
 	if (!suite_is_root(__func__))
 		return;
@@ -291,11 +285,10 @@ START_TEST(rights_do_not_hold_the_journal)
 	ck_assert_uint_gt(looks, 0);
 	ck_assert_uint_eq(looks_with_journal, 0);
 }
-END_TEST
 
 /* A record may have megabytes. A question reads only the rows that it needs: a
  * read of the last row would find the damage. */
-START_TEST(the_last_row_is_not_read_for_its_place)
+TEST(the_last_row_is_not_read_for_its_place, .times = FIXTURE_WAYS)
 {
 	struct store_question *ask;
 
@@ -309,7 +302,6 @@ START_TEST(the_last_row_is_not_read_for_its_place)
 	ck_assert_str_eq(fixture_told(ask, NULL),
 	    " refs/heads/main@1 refs/heads/main@2");
 }
-END_TEST
 
 /* ---- identity of a repository ---- */
 
@@ -335,7 +327,7 @@ static const char *one_record(int way)
 }
 
 /* The readers of the new repository learn nothing about the old one. */
-START_TEST(another_repository_at_the_path_is_another)
+TEST(another_repository_at_the_path_is_another, .times = FIXTURE_WAYS)
 {
 	const char *path;
 
@@ -346,11 +338,10 @@ START_TEST(another_repository_at_the_path_is_another)
 	    path);
 	expect_told("", "");
 }
-END_TEST
 
 /* The inode number of a deleted repository is free, and a new repository at the
  * same path may soon get this number. */
-START_TEST(an_inode_number_does_not_say_which_it_is)
+TEST(an_inode_number_does_not_say_which_it_is, .times = FIXTURE_WAYS)
 {
 	static const uint8_t other[16] = { 1, 2, 3 };
 	const char *path;
@@ -363,10 +354,9 @@ START_TEST(an_inode_number_does_not_say_which_it_is)
 	tmp_run("rm -r %s/refd", path);
 	expect_told("", "");
 }
-END_TEST
 
 /* A user with write access to a repository may write in its refd/. */
-START_TEST(an_id_counts_only_as_the_daemon_wrote_it)
+TEST(an_id_counts_only_as_the_daemon_wrote_it, .times = FIXTURE_WAYS)
 {
 	const char *path;
 
@@ -383,11 +373,10 @@ START_TEST(an_id_counts_only_as_the_daemon_wrote_it)
 	    path, path, path);
 	expect_told(" refs/heads/main@1", " refs/heads/main@1");
 }
-END_TEST
 
 /* If others may write the id, it counts only where the journal has the
  * repository, since somebody may have forged the id in a ref of refd. */
-START_TEST(an_open_id_counts_only_in_its_place)
+TEST(an_open_id_counts_only_in_its_place, .times = FIXTURE_WAYS)
 {
 	const char *path;
 
@@ -409,10 +398,9 @@ START_TEST(an_open_id_counts_only_in_its_place)
 	ck_assert_str_eq(fixture_log("moved.git", NULL, false, 0, NULL),
 	    " refs/heads/main@1");
 }
-END_TEST
 
 /* A start of the machine may only change the device number. */
-START_TEST(it_is_known_by_its_id_whatever_its_device)
+TEST(it_is_known_by_its_id_whatever_its_device, .times = FIXTURE_WAYS)
 {
 	struct journal_repo known = { .id = 0 };
 	struct stat st;
@@ -429,10 +417,9 @@ START_TEST(it_is_known_by_its_id_whatever_its_device)
 	fixture_open(_i);
 	expect_told(" refs/heads/main@1", " refs/heads/main@1");
 }
-END_TEST
 
 /* A copy has the id of the original until the first write through refd. */
-START_TEST(a_copy_has_no_history_and_what_was_moved_has)
+TEST(a_copy_has_no_history_and_what_was_moved_has, .times = FIXTURE_WAYS)
 {
 	const char *path;
 
@@ -448,11 +435,10 @@ START_TEST(a_copy_has_no_history_and_what_was_moved_has)
 	/* At the old path, nothing tells who may read the history. */
 	expect_told("", " refs/heads/main@1");
 }
-END_TEST
 
 /* The owner of a directory on the way replaces a closed directory by a link to
  * its contents. */
-START_TEST(a_link_leads_nowhere)
+TEST(a_link_leads_nowhere, .times = FIXTURE_WAYS)
 {
 	if (!suite_is_root(__func__))
 		return;
@@ -468,44 +454,4 @@ START_TEST(a_link_leads_nowhere)
 		"ln -s ../away/a.git closed/a.git",
 	    fixture.root);
 	ck_assert_str_eq(told_to(2000, 2000, true), "");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("history_watch");
-	TCase *tc = tcase_create("history_watch");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(tc, a_watch_tells_changes_alone, 0, FIXTURE_WAYS);
-	tcase_add_loop_test(tc, a_watch_waits_for_what_concerns_it, 0,
-	    FIXTURE_WAYS);
-	tcase_add_loop_test(tc, a_watch_waits_for_a_new_repository, 0,
-	    FIXTURE_WAYS);
-	tcase_add_loop_test(tc, what_is_not_visible_is_not_told, 0,
-	    FIXTURE_WAYS);
-	tcase_add_loop_test(tc, a_position_that_is_not_this_journals_is_a_gap,
-	    0, FIXTURE_WAYS);
-	tcase_add_test(tc, a_turn_of_listening_ends);
-	tcase_add_loop_test(tc, a_tenant_sees_his_own_alone, 0, FIXTURE_WAYS);
-	tcase_add_loop_test(tc, rights_do_not_hold_the_journal, 0,
-	    FIXTURE_WAYS);
-	tcase_add_loop_test(tc, the_last_row_is_not_read_for_its_place, 0,
-	    FIXTURE_WAYS);
-	tcase_add_loop_test(tc, it_is_known_by_its_id_whatever_its_device, 0,
-	    FIXTURE_WAYS);
-	tcase_add_loop_test(tc, another_repository_at_the_path_is_another, 0,
-	    FIXTURE_WAYS);
-	tcase_add_loop_test(tc, an_inode_number_does_not_say_which_it_is, 0,
-	    FIXTURE_WAYS);
-	tcase_add_loop_test(tc, an_id_counts_only_as_the_daemon_wrote_it, 0,
-	    FIXTURE_WAYS);
-	tcase_add_loop_test(tc, an_open_id_counts_only_in_its_place, 0,
-	    FIXTURE_WAYS);
-	tcase_add_loop_test(tc, a_copy_has_no_history_and_what_was_moved_has, 0,
-	    FIXTURE_WAYS);
-	tcase_add_loop_test(tc, a_link_leads_nowhere, 0, FIXTURE_WAYS);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * batch, or another batch waits to commit, the batch stops after a quarter of
  * the time: the remaining updates are given back, the rest is ok.
  */
-#include <check.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -72,35 +71,33 @@ static size_t given_back(int64_t max_ns, bool (*is_awaited)(void *arg),
 	return nr;
 }
 
-START_TEST(a_batch_alone_takes_the_whole_time)
+CASE(.setup = wr_setup, .teardown = wr_teardown);
+
+TEST(a_batch_alone_takes_the_whole_time)
 {
 	ck_assert_uint_eq(given_back(60 * 1000000, no, false), 0);
 }
-END_TEST
 
-START_TEST(a_batch_hurries_if_another_batch_waits)
+TEST(a_batch_hurries_if_another_batch_waits)
 {
 	size_t nr = given_back(60 * 1000000, yes, false);
 
 	ck_assert_uint_gt(nr, REFS / 4);
 	ck_assert_uint_lt(nr, REFS);
 }
-END_TEST
 
-START_TEST(even_alone_the_time_ends)
+TEST(even_alone_the_time_ends)
 {
 	size_t nr = given_back(15 * 1000000, no, false);
 
 	ck_assert_uint_gt(nr, REFS / 4);
 	ck_assert_uint_lt(nr, REFS);
 }
-END_TEST
 
-START_TEST(an_atomic_transaction_is_locked_whole)
+TEST(an_atomic_transaction_is_locked_whole)
 {
 	ck_assert_uint_eq(given_back(15 * 1000000, yes, true), 0);
 }
-END_TEST
 
 /* ---- who waits ---- */
 
@@ -138,7 +135,7 @@ static bool is_awaited(struct pipeline *p)
 }
 
 /* Two batches take locks, and the scheduler asks for a third. */
-START_TEST(the_scheduler_waits)
+TEST(the_scheduler_waits)
 {
 	struct pipeline *p = new_pipeline();
 	struct batch batches[PIPELINE_PREPARERS] = { { .nr_slices = 0 } };
@@ -158,7 +155,6 @@ START_TEST(the_scheduler_waits)
 	ck_assert(store_takes(&beside));
 	free_pipeline(p);
 }
-END_TEST
 
 struct committer {
 	struct pipeline *p;
@@ -175,7 +171,7 @@ static void *commit(void *arg)
 }
 
 /* A batch takes locks, and another batch would share the flush. */
-START_TEST(a_commit_waits)
+TEST(a_commit_waits)
 {
 	struct committer c = { .p = new_pipeline() };
 	pthread_t thread;
@@ -190,21 +186,4 @@ START_TEST(a_commit_waits)
 	pthread_join(thread, NULL);
 	ck_assert(!is_awaited(c.p));
 	free_pipeline(c.p);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("hurry");
-	TCase *tc = tcase_create("hurry");
-
-	tcase_add_checked_fixture(tc, wr_setup, wr_teardown);
-	tcase_add_test(tc, a_batch_alone_takes_the_whole_time);
-	tcase_add_test(tc, a_batch_hurries_if_another_batch_waits);
-	tcase_add_test(tc, even_alone_the_time_ends);
-	tcase_add_test(tc, an_atomic_transaction_is_locked_whole);
-	tcase_add_test(tc, the_scheduler_waits);
-	tcase_add_test(tc, a_commit_waits);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -5,7 +5,6 @@
  * gone after a clean end. A journal that can't be opened again refuses all
  * work.
  */
-#include <check.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -19,7 +18,9 @@
 
 /* ---- rows ---- */
 
-START_TEST(what_is_committed_is_scanned)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown);
+
+TEST(what_is_committed_is_scanned)
 {
 	struct journal *j = help_open_here();
 	bool seen[12];
@@ -37,7 +38,6 @@ START_TEST(what_is_committed_is_scanned)
 	ck_assert_uint_eq(journal_last_lsn(j), 10);
 	help_close(j);
 }
-END_TEST
 
 /* More rows than a slice of the scan. */
 static int count_after(void *arg, const struct journal_row *row)
@@ -49,7 +49,7 @@ static int count_after(void *arg, const struct journal_row *row)
 	return row->lsn == 777 ? 42 : 0;
 }
 
-START_TEST(a_scan_starts_and_stops_where_it_is_told)
+TEST(a_scan_starts_and_stops_where_it_is_told)
 {
 	struct journal *j = help_open_here();
 	uint64_t last = 0;
@@ -64,7 +64,6 @@ START_TEST(a_scan_starts_and_stops_where_it_is_told)
 	ck_assert_uint_eq(last, 1000);
 	help_close(j);
 }
-END_TEST
 
 struct found {
 	unsigned nr;
@@ -88,7 +87,7 @@ static unsigned look_up(struct journal_reader *reader, int64_t uid,
 	return found->nr;
 }
 
-START_TEST(a_transaction_is_looked_up_with_its_aborts)
+TEST(a_transaction_is_looked_up_with_its_aborts)
 {
 	struct journal *j = help_open_here();
 	struct journal_row row = help_row(5, 100), stranger = help_row(5, 50),
@@ -126,9 +125,8 @@ START_TEST(a_transaction_is_looked_up_with_its_aborts)
 	help_row_done(&stranger);
 	help_row_done(&taken_back);
 }
-END_TEST
 
-START_TEST(a_body_may_be_empty_or_large)
+TEST(a_body_may_be_empty_or_large)
 {
 	struct journal *j = help_open_here();
 	struct journal_row empty = { .kind = JOURNAL_DEFERRED };
@@ -147,7 +145,6 @@ START_TEST(a_body_may_be_empty_or_large)
 	help_close(j);
 	help_row_done(&large);
 }
-END_TEST
 
 /* Recovery commits abort records from within its scan. */
 static int commit_within(void *arg, const struct journal_row *row)
@@ -161,7 +158,7 @@ static int commit_within(void *arg, const struct journal_row *row)
 	return journal_checkpoint(j, 0);
 }
 
-START_TEST(a_callback_may_use_the_journal)
+TEST(a_callback_may_use_the_journal)
 {
 	struct journal *j = help_open_here();
 	struct journal_row row = help_row(3, 16);
@@ -177,11 +174,10 @@ START_TEST(a_callback_may_use_the_journal)
 	help_close(j);
 	help_row_done(&row);
 }
-END_TEST
 
 /* ---- LSNs, forgetting ---- */
 
-START_TEST(what_is_forgotten_rides_along_or_goes_at_once)
+TEST(what_is_forgotten_rides_along_or_goes_at_once)
 {
 	struct journal *j = help_open_here();
 	struct journal_stats before, after;
@@ -212,9 +208,8 @@ START_TEST(what_is_forgotten_rides_along_or_goes_at_once)
 	ck_assert_uint_eq(journal_forgotten(j), 6);
 	help_close(j);
 }
-END_TEST
 
-START_TEST(an_lsn_is_never_used_twice)
+TEST(an_lsn_is_never_used_twice)
 {
 	struct journal *j = help_open_here();
 
@@ -228,7 +223,6 @@ START_TEST(an_lsn_is_never_used_twice)
 	ck_assert_uint_eq(journal_last_lsn(j), 51);
 	help_close(j);
 }
-END_TEST
 
 /* ---- starts, repositories ---- */
 
@@ -241,7 +235,7 @@ static int count_starts(void *arg, const struct journal_start *start)
 	return 0;
 }
 
-START_TEST(every_start_is_registered)
+TEST(every_start_is_registered)
 {
 	struct journal *j;
 	uint8_t uuid[16];
@@ -260,7 +254,6 @@ START_TEST(every_start_is_registered)
 		help_close(j);
 	}
 }
-END_TEST
 
 static int see_repo(void *arg, const struct journal_repo *repo)
 {
@@ -275,7 +268,7 @@ static int see_repo(void *arg, const struct journal_repo *repo)
 	return 99;
 }
 
-START_TEST(a_repository_keeps_its_id_when_it_moves)
+TEST(a_repository_keeps_its_id_when_it_moves)
 {
 	struct journal *j = help_open_here();
 	struct journal_repo a = { .uuid = { 1 },
@@ -310,10 +303,9 @@ START_TEST(a_repository_keeps_its_id_when_it_moves)
 	ck_assert_int_eq(journal_each_repo(j, see_repo, &b), 99);
 	help_close(j);
 }
-END_TEST
 
 /* One flush makes all earlier registrations durable. */
-START_TEST(repositories_last_with_the_next_flush)
+TEST(repositories_last_with_the_next_flush)
 {
 	struct journal *j = help_open_here();
 	struct journal_repo a = { .uuid = { 1 }, .path = "/srv/a.git" };
@@ -342,11 +334,10 @@ START_TEST(repositories_last_with_the_next_flush)
 	ck_assert(journal_repos_are_durable(j, b.epoch));
 	help_close(j);
 }
-END_TEST
 
 /* ---- ends ---- */
 
-START_TEST(after_a_clean_end_the_wal_is_empty)
+TEST(after_a_clean_end_the_wal_is_empty)
 {
 	struct journal *j = help_open_here();
 	char *wal;
@@ -362,7 +353,6 @@ START_TEST(after_a_clean_end_the_wal_is_empty)
 	ck_assert_uint_eq(tmp_mode("journal.db"), 0600);
 	ck_assert_int_eq(journal_close(NULL), 0);
 }
-END_TEST
 
 static void commit_and_die(void)
 {
@@ -374,7 +364,7 @@ static void commit_and_die(void)
 	raise(SIGKILL);
 }
 
-START_TEST(after_a_crash_everything_committed_is_there)
+TEST(after_a_crash_everything_committed_is_there)
 {
 	struct journal *j;
 	struct journal_stats stats;
@@ -399,10 +389,9 @@ START_TEST(after_a_crash_everything_committed_is_there)
 	free(wal);
 	help_close(j);
 }
-END_TEST
 
 /* A failed reopening can be tried again, and a reader survives it. */
-START_TEST(it_is_opened_again)
+TEST(it_is_opened_again)
 {
 	struct journal *j = help_open_here();
 	struct journal_row row = help_row(1, 16);
@@ -436,29 +425,5 @@ START_TEST(it_is_opened_again)
 	help_close(j);
 	help_row_done(&row);
 }
-END_TEST
 
 /* ---- */
-
-int main(void)
-{
-	Suite *suite = suite_create("journal");
-	TCase *tc = tcase_create("journal");
-
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_test(tc, what_is_committed_is_scanned);
-	tcase_add_test(tc, a_scan_starts_and_stops_where_it_is_told);
-	tcase_add_test(tc, a_transaction_is_looked_up_with_its_aborts);
-	tcase_add_test(tc, a_body_may_be_empty_or_large);
-	tcase_add_test(tc, a_callback_may_use_the_journal);
-	tcase_add_test(tc, what_is_forgotten_rides_along_or_goes_at_once);
-	tcase_add_test(tc, an_lsn_is_never_used_twice);
-	tcase_add_test(tc, every_start_is_registered);
-	tcase_add_test(tc, a_repository_keeps_its_id_when_it_moves);
-	tcase_add_test(tc, repositories_last_with_the_next_flush);
-	tcase_add_test(tc, after_a_clean_end_the_wal_is_empty);
-	tcase_add_test(tc, after_a_crash_everything_committed_is_there);
-	tcase_add_test(tc, it_is_opened_again);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
-}

@@ -5,7 +5,6 @@
  * a complete checkpoint and the end of the next commit. A WAL beyond its bound
  * begins a new round although commits never stop.
  */
-#include <check.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -85,7 +84,9 @@ static void assert_all_there(void)
 
 /* ---- the price ---- */
 
-START_TEST(a_commit_costs_one_sync)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(a_commit_costs_one_sync)
 {
 	unsigned long wal = sysvfs_wal_syncs(vfs), db = sysvfs_db_syncs(vfs);
 	struct journal_stats before = stats(), after;
@@ -101,9 +102,8 @@ START_TEST(a_commit_costs_one_sync)
 	ck_assert_uint_gt(after.wal_bytes, 100 * 2 * 4096);
 	ck_assert_uint_lt(after.wal_bytes, 100 * 6 * 4200);
 }
-END_TEST
 
-START_TEST(a_wal_that_begins_anew_costs_one_more)
+TEST(a_wal_that_begins_anew_costs_one_more)
 {
 	unsigned long wal;
 	struct journal_stats before, after;
@@ -122,7 +122,6 @@ START_TEST(a_wal_that_begins_anew_costs_one_more)
 	}
 	assert_all_there();
 }
-END_TEST
 
 static int64_t stats_flushes_of_100(bool with_forget)
 {
@@ -137,16 +136,15 @@ static int64_t stats_flushes_of_100(bool with_forget)
 	return (int64_t)(stats().flushes - before.flushes);
 }
 
-START_TEST(forgetting_costs_no_sync_of_its_own)
+TEST(forgetting_costs_no_sync_of_its_own)
 {
 	ck_assert_int_eq(stats_flushes_of_100(false), 100);
 	ck_assert_int_eq(stats_flushes_of_100(true), 100);
 }
-END_TEST
 
 /* ---- the rule ---- */
 
-START_TEST(none_starts_after_one_that_caught_up)
+TEST(none_starts_after_one_that_caught_up)
 {
 	uint64_t started = stats().checkpoints;
 	unsigned i;
@@ -160,10 +158,9 @@ START_TEST(none_starts_after_one_that_caught_up)
 		ck_assert_int_eq(journal_checkpoint(j, 0), 0);
 	ck_assert_uint_eq(stats().checkpoints, started + 2);
 }
-END_TEST
 
 /* A failed commit does not count: it may have begun a new round of the WAL. */
-START_TEST(a_failed_commit_is_not_the_next_commit)
+TEST(a_failed_commit_is_not_the_next_commit)
 {
 	uint64_t started;
 
@@ -180,7 +177,6 @@ START_TEST(a_failed_commit_is_not_the_next_commit)
 	ck_assert_uint_eq(stats().checkpoints, started + 1);
 	assert_all_there();
 }
-END_TEST
 
 /* The thread of the commit waits in its sync until the test opens the gate. */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
@@ -203,7 +199,7 @@ static void *commit_one(void *arg)
 	return arg;
 }
 
-START_TEST(none_starts_before_the_next_commit_has_ended)
+TEST(none_starts_before_the_next_commit_has_ended)
 {
 	pthread_t thread;
 	uint64_t started;
@@ -232,7 +228,6 @@ START_TEST(none_starts_before_the_next_commit_has_ended)
 	ck_assert_uint_eq(stats().checkpoints, started + 1);
 	assert_all_there();
 }
-END_TEST
 
 /* ---- the bound ---- */
 
@@ -251,7 +246,7 @@ static void land_a_commit(void)
 	before_sync = hook;
 }
 
-START_TEST(a_checkpoint_that_was_overtaken_may_be_followed_by_another)
+TEST(a_checkpoint_that_was_overtaken_may_be_followed_by_another)
 {
 	uint64_t started = stats().checkpoints, bytes;
 
@@ -267,7 +262,6 @@ START_TEST(a_checkpoint_that_was_overtaken_may_be_followed_by_another)
 	ck_assert_uint_lt(stats().wal_bytes, bytes);
 	assert_all_there();
 }
-END_TEST
 
 /* Commits overtake every round NR times. */
 static uint64_t largest_wal(unsigned nr, uint64_t bound)
@@ -289,21 +283,19 @@ static uint64_t largest_wal(unsigned nr, uint64_t bound)
 
 #define BOUND (100 * 1000)
 
-START_TEST(overtaken_each_time_the_wal_grows)
+TEST(overtaken_each_time_the_wal_grows)
 {
 	ck_assert_uint_gt(largest_wal(1, NO_BOUND), 3 * BOUND);
 	assert_all_there();
 }
-END_TEST
 
-START_TEST(beyond_its_bound_the_wal_begins_anew)
+TEST(beyond_its_bound_the_wal_begins_anew)
 {
 	/* The sync of the pass beside the commits, and the sync of the database
 	 * before the pass for which the committer waits. */
 	ck_assert_uint_lt(largest_wal(2, BOUND), 2 * BOUND);
 	assert_all_there();
 }
-END_TEST
 
 /* While much is copied, much arrives. The copy is repeated beside the commits
  * before the committer has to wait. */
@@ -317,7 +309,7 @@ static void land_a_large_commit(void)
 	before_sync = land_a_large_commit;
 }
 
-START_TEST(the_committer_waits_for_little)
+TEST(the_committer_waits_for_little)
 {
 	uint64_t started = stats().checkpoints;
 
@@ -332,7 +324,6 @@ START_TEST(the_committer_waits_for_little)
 	ck_assert_uint_lt(stats().wal_bytes, 6 * 4200);
 	assert_all_there();
 }
-END_TEST
 
 /* In the middle of a look-up, which reads the old state of the WAL. */
 static int read_on(void *arg, const struct journal_row *row)
@@ -347,7 +338,7 @@ static int read_on(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-START_TEST(a_reader_only_delays_it)
+TEST(a_reader_only_delays_it)
 {
 	struct journal_row row = help_row(1, 100);
 	struct journal_reader *reader;
@@ -365,27 +356,4 @@ START_TEST(a_reader_only_delays_it)
 	journal_reader_close(reader);
 	help_row_done(&row);
 	assert_all_there();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("journal_checkpoint");
-	TCase *tc = tcase_create("checkpoint");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_commit_costs_one_sync);
-	tcase_add_test(tc, a_wal_that_begins_anew_costs_one_more);
-	tcase_add_test(tc, forgetting_costs_no_sync_of_its_own);
-	tcase_add_test(tc, none_starts_after_one_that_caught_up);
-	tcase_add_test(tc, a_failed_commit_is_not_the_next_commit);
-	tcase_add_test(tc, none_starts_before_the_next_commit_has_ended);
-	tcase_add_test(tc,
-	    a_checkpoint_that_was_overtaken_may_be_followed_by_another);
-	tcase_add_test(tc, overtaken_each_time_the_wal_grows);
-	tcase_add_test(tc, beyond_its_bound_the_wal_begins_anew);
-	tcase_add_test(tc, the_committer_waits_for_little);
-	tcase_add_test(tc, a_reader_only_delays_it);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

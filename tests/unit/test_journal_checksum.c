@@ -3,7 +3,6 @@
  * and in the table of trimmed rows. The sentence names the row. Other rows are
  * read, and new rows are written.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -73,8 +72,10 @@ static void assert_found(const char *when)
 	help_ask("DELETE FROM record WHERE lsn > 10");
 }
 
+CASE(.setup = setup, .teardown = tmp_teardown);
+
 /* In the middle of the body, and at the end. */
-START_TEST(a_byte_of_a_body)
+TEST(a_byte_of_a_body, .times = 2)
 {
 	help_ask(_i == 0 ?
 		"UPDATE record SET body = CAST(substr(body, 1, 9) ||"
@@ -83,9 +84,8 @@ START_TEST(a_byte_of_a_body)
 		" length(body) - 1) || x'00' AS BLOB) WHERE lsn = 5");
 	assert_found("body");
 }
-END_TEST
 
-START_TEST(a_bit_of_a_body)
+TEST(a_bit_of_a_body)
 {
 	static uint8_t bytes[BYTES_MAX];
 	char run[64];
@@ -104,9 +104,8 @@ START_TEST(a_bit_of_a_body)
 	close(fd);
 	assert_found("body");
 }
-END_TEST
 
-START_TEST(any_column_of_a_row)
+TEST(any_column_of_a_row)
 {
 	static const char *const columns[] = { "kind", "uid", "pid", "repo",
 		"start", "token", "mount", "locked_at_ns", "time_us", "voids",
@@ -133,9 +132,8 @@ START_TEST(any_column_of_a_row)
 		 " WHERE lsn = 5");
 	assert_found("txid");
 }
-END_TEST
 
-START_TEST(what_is_kept_of_a_trimmed_row)
+TEST(what_is_kept_of_a_trimmed_row)
 {
 	struct journal_row row = help_row(4, ROW_BYTES);
 	struct journal *j = help_open_here();
@@ -162,19 +160,4 @@ START_TEST(what_is_kept_of_a_trimmed_row)
 	journal_reader_close(reader);
 	help_close(j);
 	help_row_done(&row);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("journal_checksum");
-	TCase *tc = tcase_create("checksum");
-
-	tcase_add_checked_fixture(tc, setup, tmp_teardown);
-	tcase_add_test(tc, a_bit_of_a_body);
-	tcase_add_loop_test(tc, a_byte_of_a_body, 0, 2);
-	tcase_add_test(tc, any_column_of_a_row);
-	tcase_add_test(tc, what_is_kept_of_a_trimmed_row);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

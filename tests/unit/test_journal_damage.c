@@ -8,7 +8,6 @@
  * rows without a flush, a torn header of a new WAL, or lost room. A view beside
  * no daemon refuses and opens the same.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -169,13 +168,14 @@ static void assert_opens(uint64_t expected, unsigned rows, const char *when)
 
 /* ---- the WAL ---- */
 
-START_TEST(as_it_was_left)
+CASE(.setup = setup, .teardown = tmp_teardown, .seconds = 120);
+
+TEST(as_it_was_left)
 {
 	assert_opens(ROWS, ROWS, "as it was");
 }
-END_TEST
 
-START_TEST(a_bit_of_the_header)
+TEST(a_bit_of_the_header)
 {
 	char when[32];
 	unsigned bit;
@@ -189,7 +189,6 @@ START_TEST(a_bit_of_the_header)
 	memset(wal.bytes, 0, HEADER);
 	assert_refused(0, -EBADMSG, "the header of", "no header");
 }
-END_TEST
 
 static void change(size_t at)
 {
@@ -200,7 +199,7 @@ static void change(size_t at)
 }
 
 /* In the page's number, the commit mark, a salt, a sum, and in the page. */
-START_TEST(a_bit_of_each_frame)
+TEST(a_bit_of_each_frame)
 {
 	static const unsigned within[] = { 3, 7, 12, 20, 24, 24 + 2000,
 		FRAME - 64 };
@@ -229,9 +228,8 @@ START_TEST(a_bit_of_each_frame)
 			change(at);
 		}
 }
-END_TEST
 
-START_TEST(the_sentence_names_the_byte)
+TEST(the_sentence_names_the_byte)
 {
 	char words[64];
 
@@ -240,11 +238,10 @@ START_TEST(the_sentence_names_the_byte)
 	    HEADER + 3 * FRAME);
 	assert_refused(0, -EBADMSG, words, "in the middle");
 }
-END_TEST
 
 /* No flush followed these rows, so a power loss may keep the last rows
  * alone. */
-START_TEST(rows_that_were_not_flushed)
+TEST(rows_that_were_not_flushed)
 {
 	struct journal *j = help_open_here();
 	static struct damaged_file whole;
@@ -268,11 +265,10 @@ START_TEST(rows_that_were_not_flushed)
 		wal = whole;
 	}
 }
-END_TEST
 
 /* The file is cut at lengths around the parts of every frame, or has zeros from
  * there on. */
-START_TEST(a_torn_end)
+TEST(a_torn_end)
 {
 	static const size_t parts[] = { 0, 1, 8, 23, 24, 25, 2000, FRAME - 16 };
 	static struct damaged_file whole;
@@ -301,11 +297,10 @@ START_TEST(a_torn_end)
 		wal = whole;
 	}
 }
-END_TEST
 
 /* Frame 41 has its first 8 bytes at the end of a sector. A power loss leaves
  * the older bytes, and the numbers can differ by one bit. */
-START_TEST(a_lost_sector_with_the_start_of_a_frame)
+TEST(a_lost_sector_with_the_start_of_a_frame)
 {
 	struct journal *j = help_open_here();
 	const size_t at = HEADER + 41 * FRAME;
@@ -322,16 +317,14 @@ START_TEST(a_lost_sector_with_the_start_of_a_frame)
 		wal.bytes[at + bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
 }
-END_TEST
 
-START_TEST(the_room_was_lost)
+TEST(the_room_was_lost)
 {
 	wal.len = frames_end;
 	assert_opens(ROWS, ROWS, "without its room");
 }
-END_TEST
 
-START_TEST(the_wal_was_lost)
+TEST(the_wal_was_lost)
 {
 	wal.len = 0;
 	assert_refused(ROWS, -ESTALE, "journal.db-wal was lost", "empty");
@@ -340,10 +333,9 @@ START_TEST(the_wal_was_lost)
 	tmp_run("rm journal.db-wal");
 	ck_assert_int_eq(help_try_open(&sys_kernel, tmp_root, NULL, NULL), 0);
 }
-END_TEST
 
 /* The database has the contents of the old frames. */
-START_TEST(a_header_that_was_torn_when_the_wal_began_anew)
+TEST(a_header_that_was_torn_when_the_wal_began_anew)
 {
 	static const uint8_t torn[HEADER / 2] = { 0x37, 0x7f, 6, 0x82 };
 	struct journal *j = help_open_here();
@@ -355,9 +347,8 @@ START_TEST(a_header_that_was_torn_when_the_wal_began_anew)
 	help_close(j);
 	assert_opens(ROWS + 1, ROWS + 1, "torn header");
 }
-END_TEST
 
-START_TEST(frames_of_an_older_wal_do_not_count)
+TEST(frames_of_an_older_wal_do_not_count)
 {
 	struct journal *j = help_open_here();
 	unsigned i;
@@ -376,10 +367,9 @@ START_TEST(frames_of_an_older_wal_do_not_count)
 	wal.bytes[20] ^= 1;
 	assert_refused(0, -EBADMSG, "the header of", "its header");
 }
-END_TEST
 
 /* Rows before the last flush are known without a note of the caller. */
-START_TEST(damage_while_it_is_open)
+TEST(damage_while_it_is_open)
 {
 	struct journal *j = help_open_here();
 	char *why = NULL;
@@ -397,28 +387,4 @@ START_TEST(damage_while_it_is_open)
 	free(why);
 	ck_assert_int_eq(journal_close(j), JOURNAL_UNKNOWN);
 	assert_unchanged("journal.db-wal", &wal);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("journal_damage");
-	TCase *tc = tcase_create("damage");
-
-	tcase_add_checked_fixture(tc, setup, tmp_teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, as_it_was_left);
-	tcase_add_test(tc, a_bit_of_the_header);
-	tcase_add_test(tc, a_bit_of_each_frame);
-	tcase_add_test(tc, rows_that_were_not_flushed);
-	tcase_add_test(tc, the_sentence_names_the_byte);
-	tcase_add_test(tc, a_torn_end);
-	tcase_add_test(tc, a_lost_sector_with_the_start_of_a_frame);
-	tcase_add_test(tc, the_room_was_lost);
-	tcase_add_test(tc, the_wal_was_lost);
-	tcase_add_test(tc, a_header_that_was_torn_when_the_wal_began_anew);
-	tcase_add_test(tc, frames_of_an_older_wal_do_not_count);
-	tcase_add_test(tc, damage_while_it_is_open);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -9,7 +9,6 @@
  * right after the next opening takes no row that this opening has shown.
  * Earlier and later commits are there.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -61,7 +60,7 @@ static bool one_commit(enum before before, enum fault fault, unsigned long n,
 	return was_hit;
 }
 
-START_TEST(each_call_of_a_commit_fails)
+TEST(each_call_of_a_commit_fails, .times = NR_BEFORE * NR_FAULTS)
 {
 	enum before before = (enum before)(_i / NR_FAULTS);
 	enum fault fault = (enum fault)(_i % NR_FAULTS);
@@ -79,10 +78,9 @@ START_TEST(each_call_of_a_commit_fails)
 	ck_assert_uint_gt(n, 1);
 	ck_assert(!was_hit);
 }
-END_TEST
 
 /* The caller can tell a full disk from a failed sync. */
-START_TEST(a_failed_write_is_told_from_a_failed_sync)
+TEST(a_failed_write_is_told_from_a_failed_sync)
 {
 	struct journal_world *w = journal_world_new();
 	size_t bytes;
@@ -102,9 +100,8 @@ START_TEST(a_failed_write_is_told_from_a_failed_sync)
 	ck_assert_int_eq(world_add(w, 1, bytes), 0);
 	journal_world_free(w);
 }
-END_TEST
 
-START_TEST(a_full_disk_is_definite_until_there_is_room)
+TEST(a_full_disk_is_definite_until_there_is_room)
 {
 	struct journal_world *w = journal_world_new();
 	unsigned i, row;
@@ -126,7 +123,6 @@ START_TEST(a_full_disk_is_definite_until_there_is_room)
 	ck_assert(help_has(w->j, row + 1) && help_has(w->j, row + 2));
 	journal_world_free(w);
 }
-END_TEST
 
 /* ---- crash and power loss at each change of a commit ---- */
 
@@ -165,7 +161,7 @@ static bool stopped_commit(enum before before, unsigned long n, bool by_cut,
 
 /* The frames are in memory without a sync. A power loss right after the next
  * start must not take anything that the start has shown to clients. */
-START_TEST(what_a_start_has_shown_survives_a_power_loss)
+TEST(what_a_start_has_shown_survives_a_power_loss, .times = NR_BEFORE)
 {
 	enum before before = (enum before)_i;
 	unsigned long n;
@@ -179,20 +175,4 @@ START_TEST(what_a_start_has_shown_survives_a_power_loss)
 	}
 	ck_assert_uint_gt(n, 5);
 	ck_assert(!was_hit);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("journal_faults");
-	TCase *tc = tcase_create("faults");
-
-	tcase_add_loop_test(tc, each_call_of_a_commit_fails, 0,
-	    NR_BEFORE * NR_FAULTS);
-	tcase_add_test(tc, a_failed_write_is_told_from_a_failed_sync);
-	tcase_add_test(tc, a_full_disk_is_definite_until_there_is_room);
-	tcase_add_loop_test(tc, what_a_start_has_shown_survives_a_power_loss, 0,
-	    NR_BEFORE);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

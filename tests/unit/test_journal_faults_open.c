@@ -5,7 +5,6 @@
  * and later commits stay. A journal that could not be made is made the next
  * time.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -47,7 +46,7 @@ static bool one_checkpoint(enum fault fault, unsigned long n, int err,
 	return was_hit;
 }
 
-START_TEST(each_call_of_a_checkpoint_fails)
+TEST(each_call_of_a_checkpoint_fails, .times = NR_FAULTS)
 {
 	enum fault fault = (enum fault)_i;
 	unsigned long n;
@@ -64,7 +63,6 @@ START_TEST(each_call_of_a_checkpoint_fails)
 	ck_assert_uint_gt(n, 1);
 	ck_assert(!was_hit);
 }
-END_TEST
 
 /* ---- opening ---- */
 
@@ -89,7 +87,7 @@ static void check_after_open(struct journal_world *w, bool is_fresh)
 	    is_fresh ? 1 : WORLD_FEW + 1);
 }
 
-START_TEST(each_call_of_an_opening_fails)
+TEST(each_call_of_an_opening_fails, .times = 4)
 {
 	bool is_fresh = _i % 2, was_hit = true;
 	enum memfs_mode mode = _i / 2 ? MEMFS_ORDERED : MEMFS_STRICT;
@@ -117,10 +115,9 @@ START_TEST(each_call_of_an_opening_fails)
 	ck_assert_uint_gt(n, 20);
 	ck_assert(!was_hit);
 }
-END_TEST
 
 /* Also the room in the WAL, which is then given up. */
-START_TEST(each_write_of_an_opening_tears)
+TEST(each_write_of_an_opening_tears, .times = 4)
 {
 	enum fault fault = _i % 2 ? WRITE_TEARS_AT_PAGE : WRITE_TEARS;
 	bool is_fresh = _i / 2, was_hit = true;
@@ -148,11 +145,10 @@ START_TEST(each_write_of_an_opening_tears)
 	ck_assert_uint_gt(n, 5);
 	ck_assert(!was_hit);
 }
-END_TEST
 
 /* SQLite ignores a failed sync of a directory, but the names of database and
  * WAL must last. */
-START_TEST(a_directory_that_was_not_synced_is_told)
+TEST(a_directory_that_was_not_synced_is_told, .times = 2)
 {
 	bool is_fresh = _i, was_hit = true;
 	int told = 0, r = 0;
@@ -174,9 +170,8 @@ START_TEST(a_directory_that_was_not_synced_is_told)
 	 * the end. */
 	ck_assert_int_eq(told, 2);
 }
-END_TEST
 
-START_TEST(the_power_goes_at_each_change_of_an_opening)
+TEST(the_power_goes_at_each_change_of_an_opening, .times = 2)
 {
 	bool is_fresh = _i, was_hit = true;
 	unsigned long n;
@@ -200,20 +195,4 @@ START_TEST(the_power_goes_at_each_change_of_an_opening)
 	}
 	ck_assert_uint_gt(n, 10);
 	ck_assert(!was_hit);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("journal_faults_open");
-	TCase *tc = tcase_create("faults");
-
-	tcase_add_loop_test(tc, each_call_of_a_checkpoint_fails, 0, NR_FAULTS);
-	tcase_add_loop_test(tc, each_call_of_an_opening_fails, 0, 4);
-	tcase_add_loop_test(tc, each_write_of_an_opening_tears, 0, 4);
-	tcase_add_loop_test(tc, a_directory_that_was_not_synced_is_told, 0, 2);
-	tcase_add_loop_test(tc, the_power_goes_at_each_change_of_an_opening, 0,
-	    2);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

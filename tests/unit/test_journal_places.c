@@ -2,7 +2,6 @@
  * Proves that rows which wait at a path do not make later rows slow, because a
  * follower asks for the place of each row in its only thread.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -61,7 +60,9 @@ static int64_t ns_of_rows(struct journal *j, const char *path)
 	    ended.tv_nsec - began.tv_nsec;
 }
 
-START_TEST(many_rows_wait_at_a_path)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown);
+
+TEST(many_rows_wait_at_a_path)
 {
 	struct journal *j = help_open_here();
 
@@ -74,16 +75,4 @@ START_TEST(many_rows_wait_at_a_path)
 	ck_assert(has_place(j, first));
 	ck_assert(!has_place(j, second));
 	help_close(j);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("journal_places");
-	TCase *tc = tcase_create("places");
-
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_test(tc, many_rows_wait_at_a_path);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -5,7 +5,6 @@
  * sentence, and changes no file. A journal that a crash left half made is made
  * again.
  */
-#include <check.h>
 #include <errno.h>
 #include <limits.h>
 #include <sqlite3.h>
@@ -32,7 +31,9 @@ static void assert_refused(int r, const char *word)
 	free(why);
 }
 
-START_TEST(what_is_no_database_is_refused)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown);
+
+TEST(what_is_no_database_is_refused)
 {
 	tmp_put("journal.db", "");
 	assert_refused(-EBADMSG, "not a database");
@@ -43,9 +44,8 @@ START_TEST(what_is_no_database_is_refused)
 	tmp_run("rm journal.db && mkdir journal.db");
 	assert_refused(-EISDIR, "journal.db");
 }
-END_TEST
 
-START_TEST(somebody_elses_database_is_refused)
+TEST(somebody_elses_database_is_refused)
 {
 	help_ask("CREATE TABLE x(y)");
 	assert_refused(-EBADMSG, "not a journal");
@@ -54,9 +54,8 @@ START_TEST(somebody_elses_database_is_refused)
 	help_ask("PRAGMA journal_mode=WAL");
 	assert_refused(-EBADMSG, "not a journal");
 }
-END_TEST
 
-START_TEST(another_format_is_refused)
+TEST(another_format_is_refused)
 {
 	help_close(help_open_here());
 	help_ask("PRAGMA user_version=9");
@@ -68,7 +67,6 @@ START_TEST(another_format_is_refused)
 	help_ask("PRAGMA user_version=0");
 	assert_refused(-EBADMSG, "format number");
 }
-END_TEST
 
 /* The id of this machine is in the file "machine-id" of tmp_root. */
 static int openat_machine(const struct sys *sys, int dirfd, const char *path,
@@ -81,7 +79,7 @@ static int openat_machine(const struct sys *sys, int dirfd, const char *path,
 	    strcmp(path, "/etc/machine-id") == 0 ? id : path, flags, mode);
 }
 
-START_TEST(another_machines_journal_is_refused)
+TEST(another_machines_journal_is_refused)
 {
 	struct sys sys = sys_kernel;
 	char *why = NULL;
@@ -103,9 +101,8 @@ START_TEST(another_machines_journal_is_refused)
 	tmp_put("machine-id", "00000000000000000000000000000001\n");
 	help_close(help_open(&sys, tmp_root, NULL));
 }
-END_TEST
 
-START_TEST(a_wal_without_its_database_is_refused)
+TEST(a_wal_without_its_database_is_refused)
 {
 	char *why = NULL;
 
@@ -118,9 +115,8 @@ START_TEST(a_wal_without_its_database_is_refused)
 	tmp_put("journal.db-wal", "");
 	help_close(help_open_here());
 }
-END_TEST
 
-START_TEST(a_damaged_database_is_refused)
+TEST(a_damaged_database_is_refused)
 {
 	char *why = NULL;
 
@@ -131,9 +127,8 @@ START_TEST(a_damaged_database_is_refused)
 	    -EBADMSG);
 	free(why);
 }
-END_TEST
 
-START_TEST(a_directory_that_is_not_there_is_told)
+TEST(a_directory_that_is_not_there_is_told)
 {
 	char *why = NULL;
 
@@ -142,9 +137,8 @@ START_TEST(a_directory_that_is_not_there_is_told)
 	ck_assert_ptr_nonnull(strstr(why, "/nowhere/at/all"));
 	free(why);
 }
-END_TEST
 
-START_TEST(a_half_made_journal_is_made_again)
+TEST(a_half_made_journal_is_made_again)
 {
 	tmp_put("journal.db.new", "half");
 	tmp_put("journal.db.new-journal", "half");
@@ -152,10 +146,9 @@ START_TEST(a_half_made_journal_is_made_again)
 	ck_assert(!tmp_exists("journal.db.new"));
 	ck_assert(!tmp_exists("journal.db.new-journal"));
 }
-END_TEST
 
 /* A user of the sqlite3 shell is in a write transaction. */
-START_TEST(another_writer_is_told)
+TEST(another_writer_is_told)
 {
 	struct journal *j = help_open_here();
 	char path[4200];
@@ -170,24 +163,4 @@ START_TEST(another_writer_is_told)
 	sqlite3_close(db);
 	ck_assert_uint_eq(help_scan(j, NULL, 0), 1);
 	help_close(j);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("journal_refused");
-	TCase *tc = tcase_create("journal");
-
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_test(tc, what_is_no_database_is_refused);
-	tcase_add_test(tc, somebody_elses_database_is_refused);
-	tcase_add_test(tc, another_format_is_refused);
-	tcase_add_test(tc, another_machines_journal_is_refused);
-	tcase_add_test(tc, a_wal_without_its_database_is_refused);
-	tcase_add_test(tc, a_damaged_database_is_refused);
-	tcase_add_test(tc, a_directory_that_is_not_there_is_told);
-	tcase_add_test(tc, a_half_made_journal_is_made_again);
-	tcase_add_test(tc, another_writer_is_told);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -15,7 +15,6 @@
  * second test runs, for two seconds to half a minute, on a busy machine for
  * some minutes.
  */
-#include <check.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sqlite3.h>
@@ -186,7 +185,17 @@ static bool journal_had_enough(unsigned rows)
 	return rows > 100 && stats.checkpoints > 100;
 }
 
-START_TEST(the_journal_stays_sound)
+static int seconds(void)
+{
+	const char *set = getenv("REFD_TEST_SECONDS");
+
+	return set != NULL ? atoi(set) : SECONDS;
+}
+
+CASE(.setup = tmp_setup, .teardown = tmp_teardown,
+    .seconds = 60 + seconds() + CONTROL_SECONDS);
+
+TEST(the_journal_stays_sound)
 {
 	const struct subject s = { journal_commits, journal_checkpoints,
 		journal_is_sound, journal_had_enough };
@@ -198,7 +207,7 @@ START_TEST(the_journal_stays_sound)
 	j = help_open_here();
 	if (!contend() && set == NULL)
 		suite_skip(__func__, "without priorities the race is rare");
-	rows = run(&s, set != NULL ? atoi(set) : SECONDS, &sound);
+	rows = run(&s, seconds(), &sound);
 	ck_assert_msg(sound, "after %u commits, %lu checkpoints", rows,
 	    (unsigned long)checkpoints);
 	journal_stats(j, &stats);
@@ -208,7 +217,6 @@ START_TEST(the_journal_stays_sound)
 		    (unsigned long)checkpoints);
 	ck_assert_int_eq(journal_close(j), 0);
 }
-END_TEST
 
 /* ---- a plain database ---- */
 
@@ -265,7 +273,11 @@ static bool plain_had_enough(unsigned rows)
 	return true;
 }
 
-START_TEST(without_the_rule_a_database_breaks)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown,
+    .seconds = 60 + seconds() + CONTROL_SECONDS,
+    .is_left_out = getenv("REFD_TEST_SECONDS") == NULL);
+
+TEST(without_the_rule_a_database_breaks)
 {
 	const struct subject s = { plain_commits, plain_checkpoints,
 		plain_is_sound, plain_had_enough };
@@ -298,21 +310,4 @@ START_TEST(without_the_rule_a_database_breaks)
 	sqlite3_finalize(insert);
 	sqlite3_close(db);
 	sqlite3_close(checkpointer);
-}
-END_TEST
-
-int main(void)
-{
-	const char *set = getenv("REFD_TEST_SECONDS");
-	Suite *suite = suite_create("journal_reset");
-	TCase *tc = tcase_create("reset");
-
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_set_timeout(tc,
-	    60 + (set != NULL ? atoi(set) : SECONDS) + CONTROL_SECONDS);
-	tcase_add_test(tc, the_journal_stays_sound);
-	if (set != NULL)
-		tcase_add_test(tc, without_the_rule_a_database_breaks);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -6,7 +6,6 @@
  * whose fdatasync succeeds, is noticed when the WAL has grown and after
  * SQLite's checkpoint. A WAL that is shorter than its room is refused.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -28,7 +27,9 @@ static off_t wal_size(void)
 	return st.st_size;
 }
 
-START_TEST(the_wal_has_room)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown, .seconds = 120);
+
+TEST(the_wal_has_room)
 {
 	struct journal *j = help_open_here();
 	char *why;
@@ -48,7 +49,6 @@ START_TEST(the_wal_has_room)
 	ck_assert_uint_eq(help_scan(j, NULL, 0), 2);
 	help_close(j);
 }
-END_TEST
 
 /* SQLite itself does not write through this call. */
 static ssize_t write_half(const struct sys *sys, int fd, const void *buf,
@@ -71,7 +71,7 @@ static ssize_t write_nothing(const struct sys *sys, int fd, const void *buf,
 	return -EDQUOT;
 }
 
-START_TEST(a_full_disk_gives_no_room)
+TEST(a_full_disk_gives_no_room, .times = 2)
 {
 	struct sys full = sys_kernel;
 	struct journal *j;
@@ -86,7 +86,6 @@ START_TEST(a_full_disk_gives_no_room)
 	ck_assert_uint_eq(help_scan(j, NULL, 0), 1);
 	help_close(j);
 }
-END_TEST
 
 #define ROOM (INT64_C(1) << 20)
 #define ROWS 30
@@ -105,7 +104,7 @@ static void open_with_room(struct journal_world *w)
 }
 
 /* The WAL has the rows that will make the database grow. */
-START_TEST(a_full_disk_when_it_is_opened)
+TEST(a_full_disk_when_it_is_opened, .times = 3)
 {
 	struct journal_world *w = journal_world_new();
 	unsigned i;
@@ -126,7 +125,6 @@ START_TEST(a_full_disk_when_it_is_opened)
 	ck_assert_int_eq(world_add(w, 1, 3000), 0);
 	journal_world_free(w);
 }
-END_TEST
 
 /* ---- a WAL that was cut short ---- */
 
@@ -192,7 +190,7 @@ static void expect_refused(struct journal_world *w, size_t left)
 	free(after);
 }
 
-START_TEST(a_wal_that_was_cut_short)
+TEST(a_wal_that_was_cut_short, .times = sizeof(cuts) / sizeof(*cuts))
 {
 	struct journal_world *w = journal_world_new();
 	unsigned i;
@@ -204,7 +202,6 @@ START_TEST(a_wal_that_was_cut_short)
 	expect_refused(w, cuts[_i]);
 	journal_world_free(w);
 }
-END_TEST
 
 static uint64_t random_state;
 
@@ -221,7 +218,7 @@ static unsigned any(unsigned n)
 
 /* A journal lives for some rows, ends, and lives again. In the end its WAL is
  * cut off, within the frames or in the room, or stays whole. */
-START_TEST(a_wal_that_was_cut_anywhere)
+TEST(a_wal_that_was_cut_anywhere)
 {
 	struct journal_world *w;
 	unsigned i, k, lives, end;
@@ -250,11 +247,10 @@ START_TEST(a_wal_that_was_cut_anywhere)
 		journal_world_free(w);
 	}
 }
-END_TEST
 
 /* A power loss at any point of opening and closing makes no sound WAL look
  * cut. */
-START_TEST(no_power_loss_cuts_the_wal)
+TEST(no_power_loss_cuts_the_wal, .times = 5)
 {
 	struct journal_world *w;
 	unsigned long n;
@@ -278,7 +274,6 @@ START_TEST(no_power_loss_cuts_the_wal)
 	}
 	ck_assert_uint_gt(n, 10);
 }
-END_TEST
 
 /* ---- a file system that stops ---- */
 
@@ -310,7 +305,7 @@ static struct journal *open_with_asking(void)
 }
 
 /* The flush afterwards succeeds. */
-START_TEST(the_file_system_stops_as_the_wal_grows)
+TEST(the_file_system_stops_as_the_wal_grows)
 {
 	struct journal *j = open_with_asking();
 	char *why;
@@ -321,9 +316,8 @@ START_TEST(the_file_system_stops_as_the_wal_grows)
 	ck_assert_int_eq(journal_reopen(j, &why), 0);
 	help_close(j);
 }
-END_TEST
 
-START_TEST(the_file_system_stops_in_a_checkpoint)
+TEST(the_file_system_stops_in_a_checkpoint)
 {
 	struct journal *j = open_with_asking();
 	char *why;
@@ -336,9 +330,8 @@ START_TEST(the_file_system_stops_in_a_checkpoint)
 	ck_assert_uint_eq(help_scan(j, NULL, 0), 1);
 	help_close(j);
 }
-END_TEST
 
-START_TEST(within_the_room_nobody_asks)
+TEST(within_the_room_nobody_asks)
 {
 	struct journal *j = open_with_asking();
 	unsigned nr = nr_asked;
@@ -347,26 +340,4 @@ START_TEST(within_the_room_nobody_asks)
 	ck_assert_int_eq(help_commit(j, 0, 1, 16), 0);
 	ck_assert_uint_eq(nr_asked, nr);
 	help_close(j);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("journal_room");
-	TCase *tc = tcase_create("room");
-
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_test(tc, the_wal_has_room);
-	tcase_add_loop_test(tc, a_full_disk_gives_no_room, 0, 2);
-	tcase_add_loop_test(tc, a_full_disk_when_it_is_opened, 0, 3);
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, a_wal_that_was_cut_short, 0,
-	    sizeof(cuts) / sizeof(*cuts));
-	tcase_add_test(tc, a_wal_that_was_cut_anywhere);
-	tcase_add_loop_test(tc, no_power_loss_cuts_the_wal, 0, 5);
-	tcase_add_test(tc, the_file_system_stops_as_the_wal_grows);
-	tcase_add_test(tc, the_file_system_stops_in_a_checkpoint);
-	tcase_add_test(tc, within_the_room_nobody_asks);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

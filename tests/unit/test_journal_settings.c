@@ -6,7 +6,6 @@
  * SQLite. (Closing any descriptor of a file releases all POSIX locks of the
  * process on this file.)
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,8 +33,10 @@ static void teardown(void)
 	tmp_teardown();
 }
 
+CASE(.setup = setup, .teardown = teardown, .seconds = 30);
+
 /* By default, SQLite would checkpoint at 1000 pages. */
-START_TEST(no_commit_checkpoints)
+TEST(no_commit_checkpoints)
 {
 	struct journal_stats stats;
 	char *before, *after;
@@ -51,9 +52,8 @@ START_TEST(no_commit_checkpoints)
 	free(before);
 	free(after);
 }
-END_TEST
 
-START_TEST(nothing_is_mapped)
+TEST(nothing_is_mapped)
 {
 	char line[4400];
 	FILE *f;
@@ -68,7 +68,6 @@ START_TEST(nothing_is_mapped)
 		ck_assert_ptr_null(strstr(line, path));
 	fclose(f);
 }
-END_TEST
 
 /* A second process asks, because a process does not conflict with its own
  * locks. */
@@ -89,7 +88,7 @@ static bool is_locked(void)
 	return WEXITSTATUS(status) == 1;
 }
 
-START_TEST(its_locks_stand)
+TEST(its_locks_stand)
 {
 	struct journal_reader *reader;
 	char *why;
@@ -102,19 +101,4 @@ START_TEST(its_locks_stand)
 	ck_assert(is_locked());
 	ck_assert_int_eq(journal_reopen(j, &why), 0);
 	ck_assert(is_locked());
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("journal_settings");
-	TCase *tc = tcase_create("settings");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 30);
-	tcase_add_test(tc, no_commit_checkpoints);
-	tcase_add_test(tc, nothing_is_mapped);
-	tcase_add_test(tc, its_locks_stand);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -8,7 +8,6 @@
  * its group is of no group until a new group goes on. A journal that has joined
  * a group knows since when it has the outcomes of ids.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +58,9 @@ static struct journal *start_with(uint64_t lsn)
 
 /* ---- rows ---- */
 
-START_TEST(the_group_outlives_its_rows)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown);
+
+TEST(the_group_outlives_its_rows)
 {
 	const struct journal_chain upto = { .lsn = 3 };
 	static const struct refd_txid nobody;
@@ -85,9 +86,8 @@ START_TEST(the_group_outlives_its_rows)
 	assert_group(j, 71, ours);
 	help_close(j);
 }
-END_TEST
 
-START_TEST(nothing_is_bound_before_the_first_row)
+TEST(nothing_is_bound_before_the_first_row)
 {
 	struct journal *j = help_open_here();
 
@@ -105,9 +105,8 @@ START_TEST(nothing_is_bound_before_the_first_row)
 	assert_group(j, 1, ours);
 	help_close(j);
 }
-END_TEST
 
-START_TEST(wrong_rows_are_refused)
+TEST(wrong_rows_are_refused)
 {
 	struct journal_row rows[] = { help_row(8, 16), help_row(9, 16) };
 	struct journal *j;
@@ -140,7 +139,6 @@ START_TEST(wrong_rows_are_refused)
 	help_row_done(&rows[0]);
 	help_row_done(&rows[1]);
 }
-END_TEST
 
 /* ---- rows that wait ---- */
 
@@ -198,7 +196,7 @@ static void assert_first(struct journal *j, uint64_t wanted)
 	ck_assert_uint_eq(sum, wanted);
 }
 
-START_TEST(rows_wait)
+TEST(rows_wait)
 {
 	struct journal *j = help_open_here();
 
@@ -231,9 +229,8 @@ START_TEST(rows_wait)
 	assert_waits(j, 8, 3, "three", true);
 	help_close(j);
 }
-END_TEST
 
-START_TEST(rows_that_wait_leave_their_places)
+TEST(rows_that_wait_leave_their_places)
 {
 	static const char *const paths[] = { "a", "a/b", "a/b/c", "a/b0", "a.b",
 		"a/bc/d", "b" };
@@ -254,7 +251,6 @@ START_TEST(rows_that_wait_leave_their_places)
 	assert_waits(j, 9, 8, "a/b", true);
 	help_close(j);
 }
-END_TEST
 
 /* ---- the values of refs ---- */
 
@@ -301,7 +297,7 @@ static void assert_value(struct journal *j, uint64_t repo, const char *ref,
 	free(v.target);
 }
 
-START_TEST(rows_give_values_to_refs)
+TEST(rows_give_values_to_refs)
 {
 	struct journal *j = help_open_here();
 
@@ -330,11 +326,10 @@ START_TEST(rows_give_values_to_refs)
 	assert_value(j, 1, "refs/heads/x", 0, 0, NULL);
 	help_close(j);
 }
-END_TEST
 
 /* Only a ref that exists is alive. A failed journal has no answer, which must
  * not look like a value. */
-START_TEST(a_failed_journal_gives_no_value)
+TEST(a_failed_journal_gives_no_value)
 {
 	char found[REFD_REFNAME_MAX + 1], *why = NULL;
 	struct journal *j = help_open_here();
@@ -361,7 +356,6 @@ START_TEST(a_failed_journal_gives_no_value)
 	assert_value(j, 1, "refs/heads/y", 2, 2, NULL);
 	help_close(j);
 }
-END_TEST
 
 /* ---- damage ---- */
 
@@ -377,7 +371,7 @@ static void assert_damaged(const char *change, const char *back)
 	help_ask(back);
 }
 
-START_TEST(the_seal_covers_the_group)
+TEST(the_seal_covers_the_group)
 {
 	struct journal *j;
 
@@ -398,7 +392,6 @@ START_TEST(the_seal_covers_the_group)
 	    "UPDATE meta SET group_uuid = x'612067726f7570000000000000000000'");
 	help_close(help_open_here());
 }
-END_TEST
 
 /* ---- joining ---- */
 
@@ -408,7 +401,7 @@ static uint64_t now_ms(void)
 }
 
 /* The clock of this machine may be ahead, or behind. */
-START_TEST(a_journal_joins_at_the_time_of_the_others)
+TEST(a_journal_joins_at_the_time_of_the_others, .times = 2)
 {
 	struct journal *j = help_open_here();
 	const uint64_t at = now_ms() + (_i == 0 ? 3600000 : -3600000);
@@ -419,10 +412,9 @@ START_TEST(a_journal_joins_at_the_time_of_the_others)
 	ck_assert_uint_eq(journal_joined_ms(j), at);
 	help_close(j);
 }
-END_TEST
 
 /* Of earlier ids, only other nodes know the outcomes. */
-START_TEST(a_journal_knows_when_it_has_joined)
+TEST(a_journal_knows_when_it_has_joined)
 {
 	struct journal *j = help_open_here();
 	const uint64_t before = now_ms();
@@ -448,7 +440,6 @@ START_TEST(a_journal_knows_when_it_has_joined)
 	ck_assert_uint_eq(journal_joined_ms(j), joined);
 	help_close(j);
 }
-END_TEST
 
 /* Refs of two repositories, as copies have them. */
 static struct journal_given given[] = {
@@ -486,7 +477,7 @@ static int next_fails(void *nr, struct journal_given *to)
 	return next(to, nr, true);
 }
 
-START_TEST(a_new_journal_begins_with_an_lsn)
+TEST(a_new_journal_begins_with_an_lsn)
 {
 	struct journal *j = start_with(70);
 
@@ -503,9 +494,8 @@ START_TEST(a_new_journal_begins_with_an_lsn)
 	assert_group(j, 71, ours);
 	help_close(j);
 }
-END_TEST
 
-START_TEST(a_journal_with_rows_does_not_begin_with_an_lsn)
+TEST(a_journal_with_rows_does_not_begin_with_an_lsn)
 {
 	struct journal *j = help_open_here();
 
@@ -514,10 +504,9 @@ START_TEST(a_journal_with_rows_does_not_begin_with_an_lsn)
 	assert_group(j, 0, none);
 	help_close(j);
 }
-END_TEST
 
 /* The values survive a power loss together with the position. */
-START_TEST(a_journal_that_joins_has_the_values_of_the_copies)
+TEST(a_journal_that_joins_has_the_values_of_the_copies)
 {
 	struct journal *j = help_open_here();
 	size_t nr = 0;
@@ -535,9 +524,8 @@ START_TEST(a_journal_that_joins_has_the_values_of_the_copies)
 	assert_value(j, 1, "refs/heads/x", 71, 6, NULL);
 	help_close(j);
 }
-END_TEST
 
-START_TEST(a_value_that_cannot_be_read_leaves_nothing)
+TEST(a_value_that_cannot_be_read_leaves_nothing)
 {
 	struct journal *j = help_open_here();
 	size_t nr = 0;
@@ -550,7 +538,6 @@ START_TEST(a_value_that_cannot_be_read_leaves_nothing)
 	assert_group(j, 70, none);
 	help_close(j);
 }
-END_TEST
 
 /* ---- leaving ---- */
 
@@ -564,7 +551,7 @@ static uint64_t left_at(struct journal *j)
 	return lsn;
 }
 
-START_TEST(a_journal_leaves_its_group_and_goes_on_in_a_new_one)
+TEST(a_journal_leaves_its_group_and_goes_on_in_a_new_one)
 {
 	uint8_t uuid[16];
 	struct journal *j;
@@ -599,11 +586,10 @@ START_TEST(a_journal_leaves_its_group_and_goes_on_in_a_new_one)
 	ck_assert_uint_eq(left_at(j), 71);
 	help_close(j);
 }
-END_TEST
 
 /* The repositories can have refs. So a new group begins with a row that an
  * empty node lacks. */
-START_TEST(a_journal_without_rows_of_a_group)
+TEST(a_journal_without_rows_of_a_group)
 {
 	struct journal *j = help_open_here();
 
@@ -614,10 +600,9 @@ START_TEST(a_journal_without_rows_of_a_group)
 	ck_assert(!journal_shares_rows(j));
 	help_close(j);
 }
-END_TEST
 
 /* It is an acknowledged update that is in no ref. */
-START_TEST(a_row_that_waits_keeps_the_journal_in_its_group)
+TEST(a_row_that_waits_keeps_the_journal_in_its_group)
 {
 	struct journal *j;
 
@@ -633,9 +618,8 @@ START_TEST(a_row_that_waits_keeps_the_journal_in_its_group)
 	ck_assert_uint_eq(left_at(j), 71);
 	help_close(j);
 }
-END_TEST
 
-START_TEST(an_lsn_that_is_too_high)
+TEST(an_lsn_that_is_too_high)
 {
 	struct journal *j;
 
@@ -644,9 +628,8 @@ START_TEST(an_lsn_that_is_too_high)
 	assert_group(j, LEFT_LOG_LSN_MAX + 1, none);
 	help_close(j);
 }
-END_TEST
 
-START_TEST(the_text_of_an_origin)
+TEST(the_text_of_an_origin)
 {
 	static const char *const wrong[] = { "", ":", "7", "7:", "x",
 		"7:ffff07000000000000000000000000", /* short */
@@ -670,35 +653,4 @@ START_TEST(the_text_of_an_origin)
 	ck_assert_str_eq(left_log_print(uuid, text),
 	    "281474976710655:ffffffffffffffffffffffffffffffff");
 	ck_assert(left_log_parse(text, uuid));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("journal_shared");
-	TCase *tc = tcase_create("journal_shared");
-
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_test(tc, the_group_outlives_its_rows);
-	tcase_add_test(tc, nothing_is_bound_before_the_first_row);
-	tcase_add_test(tc, wrong_rows_are_refused);
-	tcase_add_test(tc, rows_wait);
-	tcase_add_test(tc, rows_that_wait_leave_their_places);
-	tcase_add_test(tc, rows_give_values_to_refs);
-	tcase_add_test(tc, a_failed_journal_gives_no_value);
-	tcase_add_test(tc, the_seal_covers_the_group);
-	tcase_add_test(tc, a_journal_knows_when_it_has_joined);
-	tcase_add_loop_test(tc, a_journal_joins_at_the_time_of_the_others, 0,
-	    2);
-	tcase_add_test(tc, a_new_journal_begins_with_an_lsn);
-	tcase_add_test(tc, a_journal_with_rows_does_not_begin_with_an_lsn);
-	tcase_add_test(tc, a_journal_that_joins_has_the_values_of_the_copies);
-	tcase_add_test(tc, a_value_that_cannot_be_read_leaves_nothing);
-	tcase_add_test(tc, a_journal_leaves_its_group_and_goes_on_in_a_new_one);
-	tcase_add_test(tc, a_journal_without_rows_of_a_group);
-	tcase_add_test(tc, a_row_that_waits_keeps_the_journal_in_its_group);
-	tcase_add_test(tc, an_lsn_that_is_too_high);
-	tcase_add_test(tc, the_text_of_an_origin);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

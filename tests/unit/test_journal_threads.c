@@ -12,7 +12,6 @@
  *
  * REFD_TEST_SECONDS makes the first run longer.
  */
-#include <check.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sqlite3.h>
@@ -202,7 +201,10 @@ static void begins_anew(void)
 	ck_assert_uint_le(stats.wal_bytes, WAL_BOUND);
 }
 
-START_TEST(all_at_once)
+/* REFD_TEST_SECONDS decides how long a test takes. */
+CASE(.setup = tmp_setup, .teardown = tmp_teardown, .seconds = -1);
+
+TEST(all_at_once)
 {
 	struct journal_stats stats;
 
@@ -222,9 +224,8 @@ START_TEST(all_at_once)
 		    (unsigned long long)stats.checkpoints,
 		    (unsigned long long)largest_wal);
 }
-END_TEST
 
-START_TEST(and_opened_again_and_again)
+TEST(and_opened_again_and_again)
 {
 	size_t rows;
 	char *why;
@@ -247,18 +248,4 @@ START_TEST(and_opened_again_and_again)
 	ck_assert_uint_ge(rows + unknown, acknowledged);
 	ck_assert_int_eq(journal_close(j), 0);
 	assert_sound(rows);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("journal_threads");
-	TCase *tc = tcase_create("threads");
-
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_set_timeout(tc, 0);
-	tcase_add_test(tc, all_at_once);
-	tcase_add_test(tc, and_opened_again_and_again);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -13,7 +13,6 @@
  * The test uses a real disk. The first sync is held until the other callers
  * wait.
  */
-#include <check.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -159,7 +158,9 @@ static void all_at_once(struct caller callers[1 + OTHERS])
 		end(&callers[i]);
 }
 
-START_TEST(few_flushes_for_all_that_wait)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(few_flushes_for_all_that_wait)
 {
 	struct caller callers[1 + OTHERS];
 	struct journal_stats before, after;
@@ -182,9 +183,8 @@ START_TEST(few_flushes_for_all_that_wait)
 		ck_assert(callers[i].r == 0 && seen[i]);
 	ck_assert_uint_eq(journal_last_lsn(j), journal_durable_lsn(j));
 }
-END_TEST
 
-START_TEST(eight_flushes_at_a_time)
+TEST(eight_flushes_at_a_time)
 {
 	struct caller callers[FLUSHES + 1];
 	struct journal_stats stats;
@@ -214,7 +214,6 @@ START_TEST(eight_flushes_at_a_time)
 		ck_assert_int_eq(end(&callers[i]), 0);
 	ck_assert_int_eq(atomic_load(&syncs), FLUSHES + 1);
 }
-END_TEST
 
 /* The second sync is over first, and no caller is told. */
 static void second_first(struct caller *first, struct caller *second, int fail)
@@ -241,7 +240,7 @@ static void second_first(struct caller *first, struct caller *second, int fail)
 	end(second);
 }
 
-START_TEST(a_flush_waits_for_the_one_before)
+TEST(a_flush_waits_for_the_one_before)
 {
 	struct caller first, second;
 
@@ -249,9 +248,8 @@ START_TEST(a_flush_waits_for_the_one_before)
 	ck_assert(first.r == 0 && second.r == 0);
 	ck_assert_uint_eq(journal_last_lsn(j), journal_durable_lsn(j));
 }
-END_TEST
 
-START_TEST(a_flush_beside_a_failed_one_says_nothing)
+TEST(a_flush_beside_a_failed_one_says_nothing)
 {
 	struct caller first, second;
 	char *why = NULL;
@@ -263,9 +261,8 @@ START_TEST(a_flush_beside_a_failed_one_says_nothing)
 	ck_assert_int_eq(journal_reopen(j, &why), 0);
 	ck_assert(help_has(j, 50));
 }
-END_TEST
 
-START_TEST(a_failed_one_leaves_the_one_before)
+TEST(a_failed_one_leaves_the_one_before)
 {
 	struct caller first, second;
 	char *why = NULL;
@@ -276,7 +273,6 @@ START_TEST(a_failed_one_leaves_the_one_before)
 	ck_assert_int_eq(journal_reopen(j, &why), 0);
 	ck_assert(help_has(j, 0));
 }
-END_TEST
 
 static void *flush_all(void *arg)
 {
@@ -288,7 +284,7 @@ static void *flush_all(void *arg)
 
 /* The sync is held for twice the usual duration of a flush. A second flush
  * would begin after an eighth of that duration. */
-START_TEST(what_is_being_flushed_is_flushed_once)
+TEST(what_is_being_flushed_is_flushed_once)
 {
 	struct caller callers[2];
 	struct journal_stats stats;
@@ -313,9 +309,8 @@ START_TEST(what_is_being_flushed_is_flushed_once)
 	ck_assert_int_eq(end(&callers[1]), 0);
 	ck_assert_int_eq(syncs, 1);
 }
-END_TEST
 
-START_TEST(a_flush_that_hangs_is_seen)
+TEST(a_flush_that_hangs_is_seen)
 {
 	struct caller first;
 
@@ -328,9 +323,8 @@ START_TEST(a_flush_that_hangs_is_seen)
 	ck_assert_int_eq(end(&first), 0);
 	ck_assert_int_eq(journal_flush_hangs_ns(j), 0);
 }
-END_TEST
 
-START_TEST(one_too_large_costs_itself)
+TEST(one_too_large_costs_itself)
 {
 	static const size_t bytes[] = { SMALL, SMALL, LARGE, SMALL };
 	struct caller callers[4];
@@ -348,9 +342,8 @@ START_TEST(one_too_large_costs_itself)
 	ck_assert_uint_eq(help_scan(j, seen, 4), 4);
 	ck_assert(seen[0] && seen[1] && !seen[2] && seen[3]);
 }
-END_TEST
 
-START_TEST(a_failed_sync_is_unknown_to_all)
+TEST(a_failed_sync_is_unknown_to_all)
 {
 	struct caller callers[1 + OTHERS];
 	char *why = NULL;
@@ -365,24 +358,4 @@ START_TEST(a_failed_sync_is_unknown_to_all)
 		ck_assert_int_eq(callers[i].r, JOURNAL_UNKNOWN);
 	ck_assert_int_eq(journal_reopen(j, &why), 0);
 	ck_assert(help_has(j, 0));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("journal, commits together");
-	TCase *tc = tcase_create("together");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, few_flushes_for_all_that_wait);
-	tcase_add_test(tc, eight_flushes_at_a_time);
-	tcase_add_test(tc, a_flush_waits_for_the_one_before);
-	tcase_add_test(tc, a_flush_beside_a_failed_one_says_nothing);
-	tcase_add_test(tc, a_failed_one_leaves_the_one_before);
-	tcase_add_test(tc, what_is_being_flushed_is_flushed_once);
-	tcase_add_test(tc, a_flush_that_hangs_is_seen);
-	tcase_add_test(tc, one_too_large_costs_itself);
-	tcase_add_test(tc, a_failed_sync_is_unknown_to_all);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

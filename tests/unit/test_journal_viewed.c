@@ -5,7 +5,6 @@
  * the daemon only its checkpoints, and no commit, until the WAL is too large:
  * then the view must read again. A view changes no file and makes none.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -113,7 +112,9 @@ static void read_down(struct journal *view, uint64_t from)
 	journal_reader_close(reader);
 }
 
-START_TEST(a_view_beside_a_daemon)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown, .seconds = 60);
+
+TEST(a_view_beside_a_daemon)
 {
 	int64_t until = time_now_ns(CLOCK_MONOTONIC) + SECONDS * 1000000000LL;
 	int ready[2], end[2], status;
@@ -148,7 +149,6 @@ START_TEST(a_view_beside_a_daemon)
 	ck_assert_uint_gt(views, 1);
 	ck_assert_uint_gt(before.rows, CHECKPOINTED * 5);
 }
-END_TEST
 
 /* ---- a WAL that begins anew ---- */
 
@@ -177,7 +177,7 @@ static ssize_t pread_and_commit(const struct sys *sys, int fd, void *buf,
 }
 
 /* In each place of the copying. */
-START_TEST(it_begins_anew_while_it_is_copied)
+TEST(it_begins_anew_while_it_is_copied, .times = ROWS + 2)
 {
 	struct sys sys = sys_kernel;
 	const struct journal_config cfg = { .sys = &sys,
@@ -199,7 +199,6 @@ START_TEST(it_begins_anew_while_it_is_copied)
 	ck_assert_uint_eq(help_scan(writer, NULL, 0), ROWS + 1);
 	help_close(writer);
 }
-END_TEST
 
 static int commit_at_the_first(void *arg, const struct journal_row *row)
 {
@@ -213,7 +212,7 @@ static int commit_at_the_first(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-START_TEST(it_begins_anew_while_rows_are_read)
+TEST(it_begins_anew_while_rows_are_read)
 {
 	struct journal *view;
 	uint64_t last = 0;
@@ -225,7 +224,6 @@ START_TEST(it_begins_anew_while_rows_are_read)
 	journal_view_close(view);
 	help_close(writer);
 }
-END_TEST
 
 /* ---- a view that is stopped ---- */
 
@@ -245,7 +243,7 @@ static void do_not_wait(const struct sys *sys, int64_t ns)
 
 /* The daemon does without its checkpoint at first, and goes on when the WAL has
  * outgrown its bound. So does its end, and the next start. */
-START_TEST(a_view_that_is_stopped)
+TEST(a_view_that_is_stopped)
 {
 	struct sys impatient = sys_kernel;
 	struct journal_stats before, after;
@@ -271,7 +269,6 @@ START_TEST(a_view_that_is_stopped)
 	help_close(j);
 	close(fd);
 }
-END_TEST
 
 /* In the daemon. Its last checkpoint was longer ago than a tick of the clock.
  */
@@ -299,7 +296,7 @@ static int stop(void *arg, const struct journal_start *start)
 	return 0;
 }
 
-START_TEST(what_it_read_is_unknown)
+TEST(what_it_read_is_unknown)
 {
 	struct sys impatient = sys_kernel;
 	struct journal_reader *reader;
@@ -327,7 +324,6 @@ START_TEST(what_it_read_is_unknown)
 	journal_view_close(view);
 	help_close(writer);
 }
-END_TEST
 
 /* ---- without a daemon ---- */
 
@@ -341,7 +337,7 @@ static void view_two_rows(void)
 }
 
 /* With frames in the WAL; with an empty WAL; without a WAL. */
-START_TEST(a_view_changes_nothing)
+TEST(a_view_changes_nothing, .times = 3)
 {
 	struct journal *j = help_open_here();
 	char *before, *after;
@@ -360,9 +356,8 @@ START_TEST(a_view_changes_nothing)
 	if (_i == 0)
 		help_close(j);
 }
-END_TEST
 
-START_TEST(opened_again_while_it_is_viewed)
+TEST(opened_again_while_it_is_viewed)
 {
 	struct journal *j = help_open_here(), *view;
 	char *why;
@@ -375,10 +370,9 @@ START_TEST(opened_again_while_it_is_viewed)
 	journal_view_close(view);
 	help_close(j);
 }
-END_TEST
 
 /* A commit right after a read is seen by the next one. */
-START_TEST(a_reader_sees_what_came)
+TEST(a_reader_sees_what_came)
 {
 	struct journal *j = help_open_here(), *view = view_here();
 	struct journal_reader *reader;
@@ -403,7 +397,6 @@ START_TEST(a_reader_sees_what_came)
 	journal_view_close(view);
 	help_close(j);
 }
-END_TEST
 
 static ssize_t count_preads(const struct sys *sys, int fd, void *buf,
     size_t len, off_t offset)
@@ -413,7 +406,7 @@ static ssize_t count_preads(const struct sys *sys, int fd, void *buf,
 }
 
 /* Of a journal at rest, the WAL is copied once. */
-START_TEST(a_reader_keeps_its_connection)
+TEST(a_reader_keeps_its_connection)
 {
 	struct sys sys = sys_kernel;
 	const struct journal_config cfg = { .sys = &sys,
@@ -445,25 +438,4 @@ START_TEST(a_reader_keeps_its_connection)
 	journal_reader_close(reader);
 	journal_view_close(view);
 	help_close(j);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("journal_viewed");
-	TCase *tc = tcase_create("viewed");
-
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, a_view_beside_a_daemon);
-	tcase_add_loop_test(tc, it_begins_anew_while_it_is_copied, 0, ROWS + 2);
-	tcase_add_test(tc, it_begins_anew_while_rows_are_read);
-	tcase_add_test(tc, a_view_that_is_stopped);
-	tcase_add_test(tc, what_it_read_is_unknown);
-	tcase_add_loop_test(tc, a_view_changes_nothing, 0, 3);
-	tcase_add_test(tc, opened_again_while_it_is_viewed);
-	tcase_add_test(tc, a_reader_sees_what_came);
-	tcase_add_test(tc, a_reader_keeps_its_connection);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -2,7 +2,6 @@
  * Proves what a child gets from refd: its ids, session, descriptors,
  * environment, signals and limits.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -72,7 +71,7 @@ static int shell(enum launch_kind kind, const char *script)
 
 /* ---- programs ---- */
 
-START_TEST(a_status)
+TEST(a_status)
 {
 	static const char *const missing[] = { "refd-no-such-program", NULL };
 
@@ -84,13 +83,15 @@ START_TEST(a_status)
 			     .err = LAUNCH_NULL }),
 	    -ENOENT);
 }
-END_TEST
 
-START_TEST(a_script_without_a_first_line)
+TEST(a_script_without_a_first_line)
 {
 	static const char *const argv[] = { "./script", "b", NULL };
-	int fd = open("script", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
+	int fd;
 
+	tmp_setup();
+	ck_assert_int_eq(chdir(tmp_root), 0);
+	fd = open("script", O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(write(fd, "echo $1\n", 8), 8);
 	close(fd);
@@ -99,9 +100,9 @@ START_TEST(a_script_without_a_first_line)
 			     .err = LAUNCH_NULL }),
 	    0);
 	ck_assert_str_eq(said, "b\n");
-	unlink("script");
+	ck_assert_int_eq(chdir("/"), 0);
+	tmp_teardown();
 }
-END_TEST
 
 /* Inherited by this process, so without CLOEXEC. */
 static void check_descriptors(void)
@@ -123,14 +124,13 @@ static void check_descriptors(void)
 	close(file);
 }
 
-START_TEST(descriptors)
+TEST(descriptors)
 {
 	check_descriptors();
 }
-END_TEST
 
 /* A container may refuse calls that are younger than its sandbox. */
-START_TEST(without_young_calls)
+TEST(without_young_calls)
 {
 	struct sock_filter list[] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 					  offsetof(struct seccomp_data, nr)),
@@ -146,10 +146,9 @@ START_TEST(without_young_calls)
 	check_descriptors();
 	ck_assert_int_eq(shell(LAUNCH_ALONE, "echo here; exit 7"), 7);
 }
-END_TEST
 
 /* A place of the child may be the number of another source here. */
-START_TEST(descriptors_change_places)
+TEST(descriptors_change_places)
 {
 	static const char *const argv[] = { "sh", "-c", "cat <&8; cat <&9",
 		NULL };
@@ -168,9 +167,8 @@ START_TEST(descriptors_change_places)
 	close(a);
 	close(b);
 }
-END_TEST
 
-START_TEST(an_environment)
+TEST(an_environment)
 {
 	static char extra[] = "REFD_EVENT=new";
 	static char *const more[] = { extra, NULL };
@@ -198,10 +196,9 @@ START_TEST(an_environment)
 	unsetenv("REFD_EVENT");
 	unsetenv("GIT_TRACE_SETUP");
 }
-END_TEST
 
 /* The user's programs must not wait for a program that is left. */
-START_TEST(a_program_that_is_left)
+TEST(a_program_that_is_left)
 {
 	static const char *const argv[] = { "sh", "-c",
 		"cd /proc/self/fd; echo *; cut -d' ' -f5 ../stat", NULL };
@@ -222,9 +219,8 @@ START_TEST(a_program_that_is_left)
 	ck_assert_int_ne(strtol(strchr(said, '\n'), NULL, 10), getpgrp());
 	close(stray);
 }
-END_TEST
 
-START_TEST(signals)
+TEST(signals)
 {
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
@@ -236,7 +232,6 @@ START_TEST(signals)
 	ck_assert_int_eq(shell(LAUNCH_TERMINAL, "kill -INT $$"), 0);
 	signal(SIGINT, SIG_DFL);
 }
-END_TEST
 
 static int look_at_session(void *arg)
 {
@@ -247,7 +242,7 @@ static int look_at_session(void *arg)
 	    1;
 }
 
-START_TEST(a_session)
+TEST(a_session)
 {
 	ck_assert_int_eq(run(&(struct launch){ .run = look_at_session,
 			     .in = LAUNCH_NULL,
@@ -259,10 +254,9 @@ START_TEST(a_session)
 			     .err = 2 }),
 	    1);
 }
-END_TEST
 
 /* The end of the group closes the pipe. */
-START_TEST(a_limit)
+TEST(a_limit)
 {
 	static const char *const argv[] = { "sh", "-c",
 		"sleep 600 & echo; sleep 600", NULL };
@@ -286,18 +280,16 @@ START_TEST(a_limit)
 	read_all(ends[0]);
 	ck_assert_str_eq(said, "");
 }
-END_TEST
 
 /* A child of LAUNCH_ALONE leaves nothing behind. */
-START_TEST(what_is_left_behind)
+TEST(what_is_left_behind)
 {
 	ck_assert_int_eq(shell(LAUNCH_ALONE, "sleep 600 & echo here"), 0);
 	ck_assert_str_eq(said, "here\n");
 }
-END_TEST
 
 /* Two readers of /dev/stdin, as two hooks. */
-START_TEST(a_file_in_memory)
+TEST(a_file_in_memory)
 {
 	static const char *const argv[] = { "sh", "-c",
 		"cat; cat /dev/stdin; cat /dev/stdin;"
@@ -312,7 +304,6 @@ START_TEST(a_file_in_memory)
 	ck_assert_str_eq(said, "line\nline\nline\n");
 	close(l.in);
 }
-END_TEST
 
 /* ---- accounts ---- */
 
@@ -332,7 +323,7 @@ static int look_at_ids(void *arg)
 	return 3;
 }
 
-START_TEST(ids)
+TEST(ids)
 {
 	static const gid_t groups[] = { 0, 5 };
 	static const char *const argv[] = { "sh", "-c",
@@ -362,7 +353,6 @@ START_TEST(ids)
 	unsetenv("AWS_SECRET");
 	unsetenv("GIT_DIR");
 }
-END_TEST
 
 static void expect_directory(const char *wanted)
 {
@@ -379,7 +369,7 @@ static void expect_directory(const char *wanted)
 }
 
 /* The account may be in the present directory, but not come there. */
-START_TEST(a_directory_below_a_closed_one)
+TEST(a_directory_below_a_closed_one)
 {
 	char open_dir[4096];
 
@@ -396,10 +386,9 @@ START_TEST(a_directory_below_a_closed_one)
 	ck_assert_int_eq(chdir("/"), 0);
 	tmp_teardown();
 }
-END_TEST
 
 /* "daemon" of Debian and of Alpine is uid 1 or 2, with a group of its own. */
-START_TEST(a_name)
+TEST(a_name)
 {
 	struct account a;
 
@@ -414,9 +403,8 @@ START_TEST(a_name)
 	}
 	account_done(&a);
 }
-END_TEST
 
-START_TEST(a_terminal_is_for_the_user_alone)
+TEST(a_terminal_is_for_the_user_alone, .signal = SIGABRT)
 {
 	static const char *const argv[] = { "true", NULL };
 	struct launched c;
@@ -429,11 +417,10 @@ START_TEST(a_terminal_is_for_the_user_alone)
 		.kind = LAUNCH_TERMINAL,
 		.as = &other });
 }
-END_TEST
 
 /* A lease on the program holds the child up before it begins, as a signal of
  * the other account can. */
-START_TEST(a_child_that_does_not_begin)
+TEST(a_child_that_does_not_begin)
 {
 	char path[4096];
 	const char *argv[] = { path, NULL };
@@ -455,38 +442,4 @@ START_TEST(a_child_that_does_not_begin)
 	ck_assert_int_eq(c.pid, 0);
 	close(fd);
 	tmp_teardown();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("launch");
-	TCase *tc = tcase_create("launch");
-	char dir[] = "/tmp/test_launch.XXXXXX";
-	int failed;
-
-	if (!mkdtemp(dir) || chdir(dir) < 0)
-		return 1;
-	tcase_add_test(tc, a_status);
-	tcase_add_test(tc, a_script_without_a_first_line);
-	tcase_add_test(tc, descriptors);
-	tcase_add_test(tc, without_young_calls);
-	tcase_add_test(tc, descriptors_change_places);
-	tcase_add_test(tc, an_environment);
-	tcase_add_test(tc, a_program_that_is_left);
-	tcase_add_test(tc, signals);
-	tcase_add_test(tc, a_session);
-	tcase_add_test(tc, a_limit);
-	tcase_add_test(tc, what_is_left_behind);
-	tcase_add_test(tc, a_file_in_memory);
-	tcase_add_test(tc, ids);
-	tcase_add_test(tc, a_directory_below_a_closed_one);
-	tcase_add_test(tc, a_name);
-	tcase_add_test_raise_signal(tc, a_terminal_is_for_the_user_alone,
-	    SIGABRT);
-	tcase_add_test(tc, a_child_that_does_not_begin);
-	suite_add_tcase(s, tc);
-	failed = suite_run(s);
-	rmdir(dir);
-	return failed;
 }

@@ -6,7 +6,6 @@
  * cannot change alone. The steps of the daemon are seen in its system calls.
  * The orders of the model's mutations are refused.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -282,7 +281,9 @@ static bool work(bool is_kill, unsigned long n)
 	return !memfs_was_hit(w->fs);
 }
 
-START_TEST(an_update_and_a_checkpoint)
+CASE(.setup = set_up, .teardown = wr_teardown, .seconds = 60);
+
+TEST(an_update_and_a_checkpoint)
 {
 	ck_assert(work(false, 100000));
 	ck_assert_str_eq(trace,
@@ -290,7 +291,6 @@ START_TEST(an_update_and_a_checkpoint)
 	    "count; sync; flush forget; ");
 	ck_assert(!was_refused && is_at("IDLE") && is_at("REST"));
 }
-END_TEST
 
 static const struct end {
 	const char *name;
@@ -326,7 +326,7 @@ static void happen(const struct end *e)
 	free(five);
 }
 
-START_TEST(ends_everywhere)
+TEST(ends_everywhere, .times = sizeof(ends) / sizeof(*ends))
 {
 	const struct end *e = &ends[_i];
 	bool is_done = false, has_step = false;
@@ -348,7 +348,6 @@ START_TEST(ends_everywhere)
 	}
 	ck_assert(has_step);
 }
-END_TEST
 
 static const struct {
 	const char *mutation, *from, *steps, *wrong;
@@ -366,7 +365,7 @@ static const struct {
 	{ "a lock too early", "DOWN", "open publish clean sync", "lock" },
 };
 
-START_TEST(mutated_orders)
+TEST(mutated_orders, .times = sizeof(orders) / sizeof(*orders))
 {
 	const char *rest = orders[_i].steps;
 	char step[16];
@@ -377,21 +376,4 @@ START_TEST(mutated_orders)
 		ck_assert_msg(take(step), "%s: %s", orders[_i].mutation, step);
 	ck_assert_msg(!take(orders[_i].wrong), "%s is allowed",
 	    orders[_i].mutation);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("local_trace");
-	TCase *tc = tcase_create("trace");
-
-	tcase_add_checked_fixture(tc, set_up, wr_teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, an_update_and_a_checkpoint);
-	tcase_add_loop_test(tc, ends_everywhere, 0,
-	    sizeof(ends) / sizeof(*ends));
-	tcase_add_loop_test(tc, mutated_orders, 0,
-	    sizeof(orders) / sizeof(*orders));
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

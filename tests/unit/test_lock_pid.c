@@ -44,7 +44,9 @@ static void path_of(char path[4200], const char *name)
 	snprintf(path, 4200, "%s/%s", tmp_root, name);
 }
 
-START_TEST(contents_are_gits)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown);
+
+TEST(contents_are_gits, .times = sizeof(contents) / sizeof(contents[0]))
 {
 	char lock[4200];
 	uid_t owner = 1;
@@ -55,10 +57,9 @@ START_TEST(contents_are_gits)
 	    contents[_i].pid);
 	ck_assert_uint_eq(owner, geteuid());
 }
-END_TEST
 
 /* A process chooses its own name. */
-START_TEST(the_start_of_a_process)
+TEST(the_start_of_a_process)
 {
 	static const char after[] =
 	    " S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21";
@@ -70,9 +71,8 @@ START_TEST(the_start_of_a_process)
 	snprintf(stat, sizeof(stat), "1 (a) S 7)%s 999 23\n", after);
 	ck_assert_uint_eq(lock_pid_started(stat), 999);
 }
-END_TEST
 
-START_TEST(names_are_gits)
+TEST(names_are_gits)
 {
 	ck_assert(lock_pid_is("refs/heads/x~pid.lock"));
 	ck_assert(lock_pid_is("HEAD~pid.lock"));
@@ -87,7 +87,6 @@ START_TEST(names_are_gits)
 	ck_assert_uint_eq(lock_file_len(".lock"), 0);
 	ck_assert_uint_eq(lock_file_len("x.locks"), 0);
 }
-END_TEST
 
 static struct lock_holder read_beside(void)
 {
@@ -111,7 +110,7 @@ static void name_process(long pid)
 	tmp_put("x~pid.lock", text);
 }
 
-START_TEST(a_process_runs_or_has_ended)
+TEST(a_process_runs_or_has_ended)
 {
 	pid_t child;
 
@@ -128,9 +127,8 @@ START_TEST(a_process_runs_or_has_ended)
 	ck_assert_int_lt(lock_pid_open("x"), 0);
 	ck_assert_int_lt(lock_pid_open(".lock"), 0);
 }
-END_TEST
 
-START_TEST(a_hostile_file_names_nobody)
+TEST(a_hostile_file_names_nobody)
 {
 	if (geteuid() == 0) {
 		name_process((long)getpid());
@@ -147,11 +145,10 @@ START_TEST(a_hostile_file_names_nobody)
 	tmp_run("rm x~pid.lock && truncate -s 1T x~pid.lock");
 	is(read_beside(), HOLDER_UNKNOWN, 0);
 }
-END_TEST
 
 /* Git's name says less than an open file, because git may have left an older
  * name as it was. */
-START_TEST(an_open_lock_names_its_holder)
+TEST(an_open_lock_names_its_holder)
 {
 	char lock[4200];
 	struct stat st;
@@ -170,31 +167,11 @@ START_TEST(an_open_lock_names_its_holder)
 	    HOLDER_HAS_OPEN, getpid());
 	close(fd);
 }
-END_TEST
 
-START_TEST(no_time_makes_a_negative_age)
+TEST(no_time_makes_a_negative_age)
 {
 	ck_assert_uint_eq(lock_age_s(1000, 940), 60);
 	ck_assert_uint_eq(lock_age_s(1000, 1010), 0);
 	ck_assert_uint_eq(lock_age_s(1000, INT64_MIN),
 	    (uint64_t)INT64_MAX + 1 + 1000);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("lock_pid");
-	TCase *tc = tcase_create("lock_pid");
-
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_loop_test(tc, contents_are_gits, 0,
-	    sizeof(contents) / sizeof(contents[0]));
-	tcase_add_test(tc, the_start_of_a_process);
-	tcase_add_test(tc, names_are_gits);
-	tcase_add_test(tc, a_process_runs_or_has_ended);
-	tcase_add_test(tc, a_hostile_file_names_nobody);
-	tcase_add_test(tc, an_open_lock_names_its_holder);
-	tcase_add_test(tc, no_time_makes_a_negative_age);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

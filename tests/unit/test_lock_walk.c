@@ -5,7 +5,6 @@
  * ends the walk for locks, but not the walk through a tree. Names that are too
  * deep hide no other lock, and endless names end the walk.
  */
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -119,8 +118,10 @@ static void has(const char *what, unsigned nr)
 	ck_assert_msg(k == nr, "%u times %s in %s", k, what, found);
 }
 
+CASE(.setup = setup, .teardown = tmp_teardown);
+
 /* Git's "<file>~pid.lock" is no lock. */
-START_TEST(all_places)
+TEST(all_places, .times = 2)
 {
 	hides_types = _i == 1;
 	tmp_put("refs/heads/a~pid.lock", "pid 1\n");
@@ -141,9 +142,8 @@ START_TEST(all_places)
 	has("[v:reftable/tables.list.lock 0 0]", 1);
 	has("[", 7);
 }
-END_TEST
 
-START_TEST(no_link_is_followed)
+TEST(no_link_is_followed)
 {
 	size_t work = SIZE_MAX;
 	struct ref_places places = { 0 };
@@ -159,9 +159,8 @@ START_TEST(no_link_is_followed)
 	ck_assert_int_eq(walk_locks(), 0);
 	has("[", 3);
 }
-END_TEST
 
-START_TEST(a_lock_vanishes)
+TEST(a_lock_vanishes)
 {
 	vanishing = "refs/heads/a/b.lock";
 	hides_types = true;
@@ -169,9 +168,8 @@ START_TEST(a_lock_vanishes)
 	has("[", 2);
 	ck_assert(!tmp_exists(vanishing));
 }
-END_TEST
 
-START_TEST(a_directory_that_cannot_be_read)
+TEST(a_directory_that_cannot_be_read)
 {
 	const struct ref_place place = { tmp_fd, "" };
 
@@ -185,20 +183,18 @@ START_TEST(a_directory_that_cannot_be_read)
 	has("[:refs/tags/t 0 0]", 1);
 	has("[", 2);
 }
-END_TEST
 
 /* A name that cannot be looked at may be a directory with a lock. */
-START_TEST(a_name_that_cannot_be_looked_at)
+TEST(a_name_that_cannot_be_looked_at)
 {
 	damaged = "refs/heads/a";
 	ck_assert_int_eq(walk_locks(), 0);
 	hides_types = true;
 	ck_assert_int_eq(walk_locks(), -EIO);
 }
-END_TEST
 
 /* Nobody's ref has such a long name, and each level costs a descriptor. */
-START_TEST(a_bound_of_the_depth)
+TEST(a_bound_of_the_depth)
 {
 	const struct ref_place place = { tmp_fd, "" };
 	int fd = openat(tmp_fd, "refs", O_RDONLY | O_DIRECTORY), next, i;
@@ -224,9 +220,8 @@ START_TEST(a_bound_of_the_depth)
 	ck_assert_int_eq(lock_walk_tree(&disk, &place, "refs", count, NULL), 0);
 	ck_assert_uint_eq(nr_long, 1);
 }
-END_TEST
 
-START_TEST(a_bound_of_the_work)
+TEST(a_bound_of_the_work)
 {
 	size_t all = left;
 
@@ -245,22 +240,4 @@ START_TEST(a_bound_of_the_work)
 	has("[", 3);
 	left = all + 1002;
 	ck_assert_int_eq(walk_locks(), 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("lock_walk");
-	TCase *tc = tcase_create("lock_walk");
-
-	tcase_add_checked_fixture(tc, setup, tmp_teardown);
-	tcase_add_loop_test(tc, all_places, 0, 2);
-	tcase_add_test(tc, no_link_is_followed);
-	tcase_add_test(tc, a_lock_vanishes);
-	tcase_add_test(tc, a_directory_that_cannot_be_read);
-	tcase_add_test(tc, a_name_that_cannot_be_looked_at);
-	tcase_add_test(tc, a_bound_of_the_depth);
-	tcase_add_test(tc, a_bound_of_the_work);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * own locks from foreign locks. Pruned directories, full tokens and parents
  * that are files end as the header says.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -75,7 +74,9 @@ static ino_t inode(const char *path)
 	return st.st_ino;
 }
 
-START_TEST(names_are_made_and_parsed_back)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(names_are_made_and_parsed_back)
 {
 	static const char *const bad[] = {
 		"",
@@ -111,9 +112,8 @@ START_TEST(names_are_made_and_parsed_back)
 	ck_assert_int_eq(token_parse_name(name, &id, &k), -1);
 	ck_assert_uint_eq(k, 4294967295U);
 }
-END_TEST
 
-START_TEST(a_lock_is_a_link_of_the_token)
+TEST(a_lock_is_a_link_of_the_token)
 {
 	struct token tok;
 
@@ -130,9 +130,8 @@ START_TEST(a_lock_is_a_link_of_the_token)
 	ck_assert(!tmp_exists("stage/00000000000000ab.0"));
 	token_done(&tok);
 }
-END_TEST
 
-START_TEST(an_id_is_never_used_twice)
+TEST(an_id_is_never_used_twice)
 {
 	struct token a, b;
 
@@ -142,9 +141,8 @@ START_TEST(an_id_is_never_used_twice)
 	ck_assert(tmp_exists("stage/0000000000000001.0"));
 	token_done(&a);
 }
-END_TEST
 
-START_TEST(git_respects_the_lock)
+TEST(git_respects_the_lock)
 {
 	struct token tok;
 	char *out;
@@ -164,9 +162,8 @@ START_TEST(git_respects_the_lock)
 	token_done(&tok);
 	close(repo);
 }
-END_TEST
 
-START_TEST(a_foreign_lock_is_left_alone)
+TEST(a_foreign_lock_is_left_alone)
 {
 	struct token tok;
 
@@ -176,9 +173,8 @@ START_TEST(a_foreign_lock_is_left_alone)
 	token_done(&tok);
 	ck_assert(tmp_exists("r/x.lock"));
 }
-END_TEST
 
-START_TEST(missing_parents_are_made)
+TEST(missing_parents_are_made)
 {
 	struct token tok;
 
@@ -189,9 +185,8 @@ START_TEST(missing_parents_are_made)
 	ck_assert(tmp_exists("r/a/b/c.lock"));
 	token_done(&tok);
 }
-END_TEST
 
-START_TEST(a_pruned_parent_is_tried_three_times)
+TEST(a_pruned_parent_is_tried_three_times)
 {
 	struct token tok;
 
@@ -206,9 +201,8 @@ START_TEST(a_pruned_parent_is_tried_three_times)
 	ck_assert(!tmp_exists("r/c/d.lock"));
 	token_done(&tok);
 }
-END_TEST
 
-START_TEST(a_parent_that_is_a_file_is_enotdir)
+TEST(a_parent_that_is_a_file_is_enotdir)
 {
 	struct token tok;
 
@@ -218,9 +212,8 @@ START_TEST(a_parent_that_is_a_file_is_enotdir)
 	ck_assert_int_eq(token_lock(&tok, tmp_fd, "r/a/b/c", 0777), -ENOTDIR);
 	token_done(&tok);
 }
-END_TEST
 
-START_TEST(a_full_token_is_followed_by_the_next)
+TEST(a_full_token_is_followed_by_the_next)
 {
 	struct token tok;
 	int64_t when;
@@ -241,10 +234,9 @@ START_TEST(a_full_token_is_followed_by_the_next)
 	token_done(&tok);
 	ck_assert_int_eq(tmp_status("rmdir stage"), 0);
 }
-END_TEST
 
 /* Locked refs stay locked, and further refs can be locked. */
-START_TEST(a_next_file_that_cannot_be_made_changes_nothing)
+TEST(a_next_file_that_cannot_be_made_changes_nothing)
 {
 	struct token tok;
 	int64_t when;
@@ -260,10 +252,9 @@ START_TEST(a_next_file_that_cannot_be_made_changes_nothing)
 	ck_assert(inode("r/b.lock") == inode("stage/0000000000000001.0"));
 	token_done(&tok);
 }
-END_TEST
 
 /* On a file system with a limit of zero links, refd must not try for ever. */
-START_TEST(a_token_that_takes_no_link_at_all_is_emlink)
+TEST(a_token_that_takes_no_link_at_all_is_emlink)
 {
 	struct token tok;
 
@@ -274,9 +265,8 @@ START_TEST(a_token_that_takes_no_link_at_all_is_emlink)
 	ck_assert_uint_eq(nr_links, 1);
 	token_done(&tok);
 }
-END_TEST
 
-START_TEST(other_failures_are_told_at_once)
+TEST(other_failures_are_told_at_once)
 {
 	static const int errors[] = { -EXDEV, -EPERM, -ENOSPC, -EIO };
 	struct token tok;
@@ -294,9 +284,8 @@ START_TEST(other_failures_are_told_at_once)
 	ck_assert_int_eq(token_init(&tok, &faulty, -1, 1), -EBADF);
 	token_done(&tok);
 }
-END_TEST
 
-START_TEST(a_path_that_is_too_long_is_told)
+TEST(a_path_that_is_too_long_is_told)
 {
 	char path[REFD_PATH_MAX + 1];
 	struct token tok;
@@ -313,10 +302,9 @@ START_TEST(a_path_that_is_too_long_is_told)
 	ck_assert_int_eq(token_lock(&tok, tmp_fd, path, 0777), -ENAMETOOLONG);
 	token_done(&tok);
 }
-END_TEST
 
 /* The time comes from the file system's clock: compared with a new file. */
-START_TEST(the_time_of_locking_is_the_file_systems)
+TEST(the_time_of_locking_is_the_file_systems)
 {
 	struct sys_stat before, after;
 	struct token tok;
@@ -333,29 +321,4 @@ START_TEST(the_time_of_locking_is_the_file_systems)
 	ck_assert_int_le(when, after.ctime_ns);
 	token_done(&tok);
 	ck_assert_int_eq(token_locked_at(&tok, &when), -ENOENT);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("lockfile");
-	TCase *tc = tcase_create("token");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, names_are_made_and_parsed_back);
-	tcase_add_test(tc, a_lock_is_a_link_of_the_token);
-	tcase_add_test(tc, an_id_is_never_used_twice);
-	tcase_add_test(tc, git_respects_the_lock);
-	tcase_add_test(tc, a_foreign_lock_is_left_alone);
-	tcase_add_test(tc, missing_parents_are_made);
-	tcase_add_test(tc, a_pruned_parent_is_tried_three_times);
-	tcase_add_test(tc, a_parent_that_is_a_file_is_enotdir);
-	tcase_add_test(tc, a_full_token_is_followed_by_the_next);
-	tcase_add_test(tc, a_next_file_that_cannot_be_made_changes_nothing);
-	tcase_add_test(tc, a_token_that_takes_no_link_at_all_is_emlink);
-	tcase_add_test(tc, other_failures_are_told_at_once);
-	tcase_add_test(tc, a_path_that_is_too_long_is_told);
-	tcase_add_test(tc, the_time_of_locking_is_the_file_systems);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

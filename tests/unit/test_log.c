@@ -5,7 +5,6 @@
  * kept for queries. The service manager gets its messages, over a path and over
  * an abstract name.
  */
-#include <check.h>
 #include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,7 +62,9 @@ static void expect(const char *pattern)
 	regfree(&regex);
 }
 
-START_TEST(a_line_has_time_and_level)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(a_line_has_time_and_level)
 {
 	log_event(LOG_LEVEL_WARNING, "full", LOG_STR("path", "/a \"b\""),
 	    LOG_NUM("percent", 99), LOG_WORD("mode", "batch"),
@@ -74,7 +75,6 @@ START_TEST(a_line_has_time_and_level)
 	    "\\.[0-9]{3}Z warning: event=full path=\"/a \\\\\"b\\\\\"\" percent=99 "
 	    "mode=batch text=\"mind it\"\n$");
 }
-END_TEST
 
 static void read_by_journald(void)
 {
@@ -88,16 +88,15 @@ static void read_by_journald(void)
 	log_init();
 }
 
-START_TEST(journald_gets_a_priority)
+TEST(journald_gets_a_priority)
 {
 	read_by_journald();
 	log_event(LOG_LEVEL_ERROR, "broken", LOG_NUM("nr", -1));
 	read_line();
 	ck_assert_str_eq(line, "<3>event=broken nr=-1\n");
 }
-END_TEST
 
-START_TEST(a_stream_that_is_not_ours_is_not_journald)
+TEST(a_stream_that_is_not_ours_is_not_journald)
 {
 	setenv("JOURNAL_STREAM", "1:1", 1);
 	log_init();
@@ -105,9 +104,8 @@ START_TEST(a_stream_that_is_not_ours_is_not_journald)
 	read_line();
 	expect("Z info: event=started nr=0\n$");
 }
-END_TEST
 
-START_TEST(what_is_quoted_forges_no_line)
+TEST(what_is_quoted_forges_no_line)
 {
 	read_by_journald();
 	log_event(LOG_LEVEL_INFO, "x",
@@ -116,9 +114,8 @@ START_TEST(what_is_quoted_forges_no_line)
 	ck_assert_str_eq(line,
 	    "<6>event=x name=\"a\\n<0>b\\\" c=d\\x0d\\x1b[31m\\x7f\\xc2\\x9b\"\n");
 }
-END_TEST
 
-START_TEST(a_long_line_is_cut)
+TEST(a_long_line_is_cut)
 {
 	static char text[2 * LOG_LINE_MAX];
 
@@ -128,7 +125,6 @@ START_TEST(a_long_line_is_cut)
 	read_line();
 	ck_assert_uint_eq(strlen(line), LOG_LINE_MAX);
 }
-END_TEST
 
 static void expect_notice(bool abstract)
 {
@@ -156,7 +152,7 @@ static void expect_notice(bool abstract)
 	close(fd);
 }
 
-START_TEST(the_service_manager_is_told)
+TEST(the_service_manager_is_told)
 {
 	expect_notice(false);
 	expect_notice(true);
@@ -168,9 +164,8 @@ START_TEST(the_service_manager_is_told)
 	notify_connect();
 	notify_manager("READY=1");
 }
-END_TEST
 
-START_TEST(what_comes_again_is_limited)
+TEST(what_comes_again_is_limited)
 {
 	struct log_limit limit = { .burst = 2, .seconds = 3600 };
 	struct log_limit *none = NULL;
@@ -193,9 +188,8 @@ START_TEST(what_comes_again_is_limited)
 	ck_assert_ptr_nonnull(said);
 	ck_assert_ptr_nonnull(strstr(said, "info: event=free nr=6\n"));
 }
-END_TEST
 
-START_TEST(the_last_are_kept)
+TEST(the_last_are_kept)
 {
 	struct log_kept kept[LOG_KEPT];
 	uint64_t errors, warnings;
@@ -219,23 +213,4 @@ START_TEST(the_last_are_kept)
 	log_counts(&errors, &warnings);
 	ck_assert_uint_eq(errors, 1);
 	ck_assert_uint_eq(warnings, LOG_KEPT);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("log");
-	TCase *cases = tcase_create("log");
-
-	tcase_add_checked_fixture(cases, setup, teardown);
-	tcase_add_test(cases, a_line_has_time_and_level);
-	tcase_add_test(cases, journald_gets_a_priority);
-	tcase_add_test(cases, a_stream_that_is_not_ours_is_not_journald);
-	tcase_add_test(cases, what_is_quoted_forges_no_line);
-	tcase_add_test(cases, a_long_line_is_cut);
-	tcase_add_test(cases, the_service_manager_is_told);
-	tcase_add_test(cases, what_comes_again_is_limited);
-	tcase_add_test(cases, the_last_are_kept);
-	suite_add_tcase(suite, cases);
-	return suite_run(suite);
 }

@@ -6,7 +6,6 @@
  * the gate records later, is not seen. If git aborts, or the daemon refuses the
  * record, the change is seen.
  */
-#include <check.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -270,7 +269,9 @@ static void look_on(void)
 
 /* ---- tests ---- */
 
-START_TEST(first_look_records_nothing)
+CASE(.setup = setup, .teardown = teardown, .seconds = 120);
+
+TEST(first_look_records_nothing)
 {
 	tmp_run("git -C r.git update-ref refs/heads/a %s", sr_commit);
 	look();
@@ -279,10 +280,9 @@ START_TEST(first_look_records_nothing)
 	expect(0);
 	ck_assert_str_eq(seen(), "");
 }
-END_TEST
 
 /* An answer of history ends within the record. */
-START_TEST(large_record_is_not_seen)
+TEST(large_record_is_not_seen)
 {
 	look();
 	update("n", MANY, sr_commit);
@@ -295,9 +295,8 @@ START_TEST(large_record_is_not_seen)
 	ck_assert_ptr_nonnull(strstr(list, " refs/heads/n0:gone"));
 	ck_assert_ptr_nonnull(strstr(list, " refs/heads/n999:gone"));
 }
-END_TEST
 
-START_TEST(update_before_refs_are_read_is_not_seen)
+TEST(update_before_refs_are_read_is_not_seen)
 {
 	update("a", 1, sr_commit);
 	look();
@@ -309,10 +308,9 @@ START_TEST(update_before_refs_are_read_is_not_seen)
 	expect(0);
 	ck_assert_str_eq(seen(), "");
 }
-END_TEST
 
 /* A look has compared the refs. Then refd changes one. */
-START_TEST(update_after_refs_are_compared_is_not_seen)
+TEST(update_after_refs_are_compared_is_not_seen)
 {
 	update("a", 2, sr_commit);
 	look();
@@ -327,12 +325,11 @@ START_TEST(update_after_refs_are_compared_is_not_seen)
 	expect(0);
 	ck_assert_str_eq(seen(), " refs/heads/a1:");
 }
-END_TEST
 
 /* A slow batch keeps the records of an earlier look out of history. So this
  * look cannot tell whether the change was recorded, and says that it is left:
  * the client of a gate looks again. */
-START_TEST(change_beside_a_slow_batch_is_left)
+TEST(change_beside_a_slow_batch_is_left)
 {
 	struct repo *repo;
 
@@ -348,9 +345,8 @@ START_TEST(change_beside_a_slow_batch_is_left)
 	expect(1);
 	ck_assert_str_eq(seen(), " refs/heads/a0:");
 }
-END_TEST
 
-START_TEST(each_kind_is_seen_once)
+TEST(each_kind_is_seen_once)
 {
 	update("a", 2, sr_commit);
 	tmp_run("git -C r.git update-ref refs/heads/d/f %s", sr_commit);
@@ -371,11 +367,10 @@ START_TEST(each_kind_is_seen_once)
 	ck_assert_ptr_nonnull(strstr(seen(), " refs/heads/d/f:gone"));
 	ck_assert_ptr_nonnull(strstr(list, " refs/heads/d:"));
 }
-END_TEST
 
 /* Otherwise retention would delete the records behind the file's LSN, and the
  * next look would be a first look. */
-START_TEST(file_of_quiet_repository_is_renewed)
+TEST(file_of_quiet_repository_is_renewed)
 {
 	char *old, *new;
 	int i;
@@ -394,7 +389,6 @@ START_TEST(file_of_quiet_repository_is_renewed)
 	free(old);
 	free(new);
 }
-END_TEST
 
 /* The gate is told of a change, and git makes it. */
 static void change_in_open_gate(void)
@@ -406,7 +400,7 @@ static void change_in_open_gate(void)
 	tmp_run("git -C r.git update-ref refs/heads/a0 %s", second);
 }
 
-START_TEST(change_of_an_open_gate_is_not_seen)
+TEST(change_of_an_open_gate_is_not_seen)
 {
 	int64_t end_ns;
 	int before;
@@ -426,10 +420,9 @@ START_TEST(change_of_an_open_gate_is_not_seen)
 	expect(0);
 	ck_assert_str_eq(seen(), "");
 }
-END_TEST
 
 /* The look ends without git. After the end of git, the next look goes on. */
-START_TEST(change_of_an_aborted_gate_is_seen)
+TEST(change_of_an_aborted_gate_is_seen)
 {
 	change_in_open_gate();
 	look();
@@ -439,10 +432,9 @@ START_TEST(change_of_an_aborted_gate_is_seen)
 	expect(1);
 	ck_assert_str_eq(seen(), " refs/heads/a0:");
 }
-END_TEST
 
 /* A drained daemon refuses the end of git, which nobody records any more. */
-START_TEST(change_of_a_refused_gate_is_seen)
+TEST(change_of_a_refused_gate_is_seen)
 {
 	const struct refd_request close = { .request_id = 1 };
 	int before;
@@ -457,26 +449,4 @@ START_TEST(change_of_a_refused_gate_is_seen)
 	scheduler_resume(scheduler);
 	expect(1);
 	ck_assert_str_eq(seen(), " refs/heads/a0:");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("scheduler/look");
-	TCase *tc = tcase_create("look");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, first_look_records_nothing);
-	tcase_add_test(tc, large_record_is_not_seen);
-	tcase_add_test(tc, update_before_refs_are_read_is_not_seen);
-	tcase_add_test(tc, update_after_refs_are_compared_is_not_seen);
-	tcase_add_test(tc, change_beside_a_slow_batch_is_left);
-	tcase_add_test(tc, each_kind_is_seen_once);
-	tcase_add_test(tc, file_of_quiet_repository_is_renewed);
-	tcase_add_test(tc, change_of_an_open_gate_is_not_seen);
-	tcase_add_test(tc, change_of_an_aborted_gate_is_seen);
-	tcase_add_test(tc, change_of_a_refused_gate_is_seen);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

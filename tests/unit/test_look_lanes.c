@@ -4,7 +4,6 @@
  * that users take turns, however many looks a user has. A repository has one
  * look at a time.
  */
-#include <check.h>
 #include <errno.h>
 #include <string.h>
 
@@ -231,7 +230,9 @@ static void ends(char name)
 	run();
 }
 
-START_TEST(small_ones_pass_large_ones)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(small_ones_pass_large_ones)
 {
 	ask(1, "a");
 	ask(2, "b");
@@ -255,9 +256,8 @@ START_TEST(small_ones_pass_large_ones)
 	ends('b');
 	ck_assert_uint_eq(nr_answered, 5);
 }
-END_TEST
 
-START_TEST(users_take_turns)
+TEST(users_take_turns)
 {
 	ask(1, "abcd");
 	ck_assert_str_eq(being_read(), "a");
@@ -287,9 +287,8 @@ START_TEST(users_take_turns)
 	ends('d');
 	ck_assert_uint_eq(nr_answered, 9);
 }
-END_TEST
 
-START_TEST(one_look_at_a_repository)
+TEST(one_look_at_a_repository)
 {
 	ask(1, "a");
 	is_large("a");
@@ -301,18 +300,4 @@ START_TEST(one_look_at_a_repository)
 	ck_assert(!reading[1]->is_large);
 	ends('b');
 	ends('a');
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("lanes of looks");
-	TCase *tc = tcase_create("lanes of looks");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, small_ones_pass_large_ones);
-	tcase_add_test(tc, users_take_turns);
-	tcase_add_test(tc, one_look_at_a_repository);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -5,8 +5,6 @@
  *
  * A busy machine delays turns. So each test looks at the fastest of many.
  */
-#include <check.h>
-
 #include "daemon/base/sys.h"
 #include "daemon/server/loop.h"
 #include "tests/lib/suite.h"
@@ -55,23 +53,21 @@ static void run_loop(void)
 	ck_assert_int_lt(fastest_ns, limit_ns);
 }
 
-START_TEST(a_delay_is_not_rounded_to_milliseconds)
+TEST(a_delay_is_not_rounded_to_milliseconds)
 {
 	work_ns = 0;
 	delay_ns = MS / 10;
 	limit_ns = MS;
 	run_loop();
 }
-END_TEST
 
-START_TEST(a_delay_begins_with_the_turn)
+TEST(a_delay_begins_with_the_turn)
 {
 	work_ns = 2 * MS;
 	delay_ns = 3 * MS;
 	limit_ns = work_ns + delay_ns;
 	run_loop();
 }
-END_TEST
 
 static void woken(void *arg)
 {
@@ -89,7 +85,7 @@ static int64_t rest(void *arg, int64_t now_ns)
 	return INT64_MAX;
 }
 
-START_TEST(every_wake_up_arrives)
+TEST(every_wake_up_arrives)
 {
 	const struct loop_calls calls = { .turn = rest, .woken = woken };
 
@@ -99,17 +95,4 @@ START_TEST(every_wake_up_arrives)
 	loop_run(&loop);
 	loop_done(&loop);
 	ck_assert_uint_eq(nr_turns, TRIES);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("server/loop");
-	TCase *tc = tcase_create("loop");
-
-	tcase_add_test(tc, a_delay_is_not_rounded_to_milliseconds);
-	tcase_add_test(tc, a_delay_begins_with_the_turn);
-	tcase_add_test(tc, every_wake_up_arrives);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * git, links, directories and special files. Also proves staging with an exact
  * mode, and clearing, searching and pruning of directories.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -71,7 +70,10 @@ static const struct content contents[] = {
 
 #define NR_CONTENTS (sizeof(contents) / sizeof(contents[0]))
 
-START_TEST(a_content_reads_as_git_reads_it)
+/* Thousands of directories on a busy disk take long. */
+CASE(.setup = tmp_setup, .teardown = tmp_teardown, .seconds = 60);
+
+TEST(a_content_reads_as_git_reads_it, .times = NR_CONTENTS)
 {
 	const struct content *c = &contents[_i];
 	struct loose_value v;
@@ -112,10 +114,9 @@ START_TEST(a_content_reads_as_git_reads_it)
 	loose_value_done(&v);
 	loose_value_done(&v);
 }
-END_TEST
 
 /* From an exact allocation, so that a sanitizer sees any longer read. */
-START_TEST(parsing_stays_inside_its_bytes)
+TEST(parsing_stays_inside_its_bytes, .times = NR_CONTENTS)
 {
 	const struct content *c = &contents[_i];
 	struct loose_value v;
@@ -133,9 +134,8 @@ START_TEST(parsing_stays_inside_its_bytes)
 		free(copy);
 	}
 }
-END_TEST
 
-START_TEST(only_what_is_written_by_rule_is_exact)
+TEST(only_what_is_written_by_rule_is_exact)
 {
 	static const char *const inexact[] = { HEX, HEX "\r\n", HEX "\n\n",
 		HEX " ", HEX "x\n", "ref: refs/heads/y", "ref:" };
@@ -158,9 +158,8 @@ START_TEST(only_what_is_written_by_rule_is_exact)
 		loose_value_done(&v);
 	}
 }
-END_TEST
 
-START_TEST(an_empty_target_is_the_callers_to_refuse)
+TEST(an_empty_target_is_the_callers_to_refuse)
 {
 	struct loose_value v;
 
@@ -169,7 +168,6 @@ START_TEST(an_empty_target_is_the_callers_to_refuse)
 	ck_assert_str_eq(v.target, "");
 	loose_value_done(&v);
 }
-END_TEST
 
 static enum loose_kind kind_of(const char *path)
 {
@@ -182,7 +180,7 @@ static enum loose_kind kind_of(const char *path)
 	return kind;
 }
 
-START_TEST(long_contents)
+TEST(long_contents)
 {
 	char *big = malloc(100000);
 
@@ -196,18 +194,16 @@ START_TEST(long_contents)
 	ck_assert_int_eq(kind_of("oid"), LOOSE_OID);
 	ck_assert_int_eq(kind_of("sym"), LOOSE_BROKEN);
 }
-END_TEST
 
-START_TEST(nothing_there_is_absent)
+TEST(nothing_there_is_absent)
 {
 	tmp_put("file", HEX);
 	ck_assert_int_eq(kind_of("no"), LOOSE_ABSENT);
 	ck_assert_int_eq(kind_of("no/such/path"), LOOSE_ABSENT);
 	ck_assert_int_eq(kind_of("file/below"), LOOSE_ABSENT);
 }
-END_TEST
 
-START_TEST(links_are_read_and_never_followed)
+TEST(links_are_read_and_never_followed)
 {
 	struct loose_value v;
 
@@ -226,9 +222,8 @@ START_TEST(links_are_read_and_never_followed)
 	ck_assert_int_eq(READ("abs/y", &v), -ELOOP);
 	ck_assert_int_eq(READ("loop/x", &v), -ELOOP);
 }
-END_TEST
 
-START_TEST(directories)
+TEST(directories)
 {
 	tmp_mkdir("empty/a/b");
 	tmp_mkdir("empty/c");
@@ -243,9 +238,8 @@ START_TEST(directories)
 	ck_assert_int_eq(kind_of("full"), LOOSE_DIR);
 	ck_assert_int_eq(kind_of("linked"), LOOSE_DIR);
 }
-END_TEST
 
-START_TEST(special_files_are_broken_and_hang_nobody)
+TEST(special_files_are_broken_and_hang_nobody)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int s = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -257,9 +251,8 @@ START_TEST(special_files_are_broken_and_hang_nobody)
 	ck_assert_int_eq(kind_of("sock"), LOOSE_BROKEN);
 	close(s);
 }
-END_TEST
 
-START_TEST(a_value_is_staged_with_its_mode)
+TEST(a_value_is_staged_with_its_mode)
 {
 	static const mode_t modes[] = { 0600, 0640, 0664, 0666, 0444 };
 	char name[16], content[LOOSE_CONTENT_MAX], *text;
@@ -286,9 +279,8 @@ START_TEST(a_value_is_staged_with_its_mode)
 	ck_assert_int_eq(loose_stage(sys, tmp_fd, "s0", "x", 1, 0600), -EEXIST);
 	ck_assert(tmp_exists("s0"));
 }
-END_TEST
 
-START_TEST(a_symref_is_formatted_as_git_writes_it)
+TEST(a_symref_is_formatted_as_git_writes_it)
 {
 	static const struct refd_oid oid;
 	char content[LOOSE_CONTENT_MAX], *target;
@@ -313,7 +305,6 @@ START_TEST(a_symref_is_formatted_as_git_writes_it)
 	ck_assert_int_eq(FORMAT(&oid, target, content), -ENAMETOOLONG);
 	free(target);
 }
-END_TEST
 
 static int no_space(const struct sys *s, int fd, const void *buf, size_t len)
 {
@@ -321,7 +312,7 @@ static int no_space(const struct sys *s, int fd, const void *buf, size_t len)
 	return -ENOSPC;
 }
 
-START_TEST(a_failed_staging_leaves_nothing)
+TEST(a_failed_staging_leaves_nothing)
 {
 	struct sys faulty = sys_kernel;
 
@@ -330,9 +321,8 @@ START_TEST(a_failed_staging_leaves_nothing)
 	    -ENOSPC);
 	ck_assert(!tmp_exists("s"));
 }
-END_TEST
 
-START_TEST(empty_trees_are_cleared)
+TEST(empty_trees_are_cleared)
 {
 	char *blocker = (char *)"untouched";
 
@@ -346,9 +336,8 @@ START_TEST(empty_trees_are_cleared)
 	ck_assert_int_eq(loose_clear_dirs(sys, tmp_fd, "f", NULL), 0);
 	ck_assert(tmp_exists("f"));
 }
-END_TEST
 
-START_TEST(a_tree_with_something_in_it_stays)
+TEST(a_tree_with_something_in_it_stays)
 {
 	char *blocker;
 
@@ -361,10 +350,9 @@ START_TEST(a_tree_with_something_in_it_stays)
 	ck_assert(tmp_exists("a/b/c.lock"));
 	ck_assert_int_eq(loose_clear_dirs(sys, tmp_fd, "a", NULL), -ENOTEMPTY);
 }
-END_TEST
 
 /* A search of many directories ends at a limit. */
-START_TEST(of_very_many_directories_not_all_are_walked)
+TEST(of_very_many_directories_not_all_are_walked)
 {
 	char *found = NULL;
 
@@ -378,10 +366,9 @@ START_TEST(of_very_many_directories_not_all_are_walked)
 	ck_assert_int_eq(loose_clear_dirs(sys, tmp_fd, "a", NULL), 0);
 	ck_assert(!tmp_exists("a"));
 }
-END_TEST
 
 /* A link is not a directory that may be emptied. */
-START_TEST(clearing_does_not_follow_links)
+TEST(clearing_does_not_follow_links)
 {
 	tmp_mkdir("outside/empty");
 	tmp_mkdir("a");
@@ -390,7 +377,6 @@ START_TEST(clearing_does_not_follow_links)
 	ck_assert_int_eq(loose_clear_dirs(sys, tmp_fd, "top", NULL), 0);
 	ck_assert(tmp_exists("outside/empty"));
 }
-END_TEST
 
 /* Some file systems return no type in readdir(3). */
 static int untyped(const struct sys *s, struct sys_dir *dir,
@@ -402,7 +388,7 @@ static int untyped(const struct sys *s, struct sys_dir *dir,
 	return r;
 }
 
-START_TEST(refs_below_a_name_are_found)
+TEST(refs_below_a_name_are_found)
 {
 	struct sys plain = sys_kernel;
 	char *found = NULL;
@@ -431,9 +417,8 @@ START_TEST(refs_below_a_name_are_found)
 	ck_assert_int_eq(
 	    loose_find_below(sys, tmp_fd, "refs/heads/a/b/c", &found), 0);
 }
-END_TEST
 
-START_TEST(a_path_that_is_too_long_is_told)
+TEST(a_path_that_is_too_long_is_told)
 {
 	char path[REFD_PATH_MAX + 1];
 	struct loose_value v;
@@ -448,9 +433,8 @@ START_TEST(a_path_that_is_too_long_is_told)
 	    -ENAMETOOLONG);
 	loose_prune_parents(sys, tmp_fd, path, 0);
 }
-END_TEST
 
-START_TEST(empty_parents_are_pruned_down_to_what_is_kept)
+TEST(empty_parents_are_pruned_down_to_what_is_kept)
 {
 	tmp_mkdir("refs/heads/a/b/c");
 	loose_prune_parents(sys, tmp_fd, "refs/heads/a/b/c/ref", 2);
@@ -464,36 +448,4 @@ START_TEST(empty_parents_are_pruned_down_to_what_is_kept)
 	loose_prune_parents(sys, tmp_fd, "HEAD", 0);
 	loose_prune_parents(sys, tmp_fd, "refs/heads/ref", 2);
 	ck_assert(tmp_exists("refs/heads"));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("loose");
-	TCase *tc = tcase_create("loose");
-
-	tcase_set_timeout(tc, 60); /* thousands of directories on a busy disk */
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_loop_test(tc, a_content_reads_as_git_reads_it, 0,
-	    NR_CONTENTS);
-	tcase_add_loop_test(tc, parsing_stays_inside_its_bytes, 0, NR_CONTENTS);
-	tcase_add_test(tc, only_what_is_written_by_rule_is_exact);
-	tcase_add_test(tc, an_empty_target_is_the_callers_to_refuse);
-	tcase_add_test(tc, long_contents);
-	tcase_add_test(tc, nothing_there_is_absent);
-	tcase_add_test(tc, links_are_read_and_never_followed);
-	tcase_add_test(tc, directories);
-	tcase_add_test(tc, special_files_are_broken_and_hang_nobody);
-	tcase_add_test(tc, a_value_is_staged_with_its_mode);
-	tcase_add_test(tc, a_symref_is_formatted_as_git_writes_it);
-	tcase_add_test(tc, a_failed_staging_leaves_nothing);
-	tcase_add_test(tc, empty_trees_are_cleared);
-	tcase_add_test(tc, a_tree_with_something_in_it_stays);
-	tcase_add_test(tc, of_very_many_directories_not_all_are_walked);
-	tcase_add_test(tc, clearing_does_not_follow_links);
-	tcase_add_test(tc, refs_below_a_name_are_found);
-	tcase_add_test(tc, a_path_that_is_too_long_is_told);
-	tcase_add_test(tc, empty_parents_are_pruned_down_to_what_is_kept);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * the place of a torn file too, and that a failed call changes no object and
  * leaves no temporary file.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,7 +43,13 @@ static void copy_object(const char *revision, uint32_t dir_mode)
 	close(fd);
 }
 
-START_TEST(git_reads_each_type)
+static struct suite_case sha256 = { .name = "sha256",
+	.setup = odb_rig_setup_sha256,
+	.teardown = odb_rig_teardown };
+
+CASE(.name = "sha1", .setup = odb_rig_setup, .teardown = odb_rig_teardown);
+
+TEST(git_reads_each_type, .also = &sha256)
 {
 	static const char *const revisions[] = { "t", "b", "b^{tree}", "b:d",
 		"b:empty", "b:d/large" };
@@ -63,10 +68,9 @@ START_TEST(git_reads_each_type)
 		"&& git cat-file blob t:d/large | cmp - ../r/d/large && test "
 		"-z \"$(find . -name '" TEMPORARY "')\"");
 }
-END_TEST
 
 /* The bits of the fan-out decide who may read. */
-START_TEST(modes)
+TEST(modes, .times = 4)
 {
 	static const uint32_t dir_modes[] = { 0777, 02770, 0700, 0755 };
 	static const unsigned wanted[] = { 0444, 0440, 0400, 0444 };
@@ -85,7 +89,6 @@ START_TEST(modes)
 	free(hex);
 	umask(mask);
 }
-END_TEST
 
 /* ---- failures ---- */
 
@@ -137,8 +140,10 @@ static void is_hello(void)
 	ck_assert(!memfs_exists(mr_fs, LEFTOVER));
 }
 
+CASE(.name = "failures", .setup = setup_memfs, .teardown = teardown_memfs);
+
 /* A crash has left a torn object, and a temporary file. */
-START_TEST(torn_files_are_replaced)
+TEST(torn_files_are_replaced)
 {
 	memfs_write(mr_fs, FILE_OF, "");
 	memfs_write(mr_fs, LEFTOVER, "of a crash");
@@ -147,9 +152,8 @@ START_TEST(torn_files_are_replaced)
 	ck_assert_int_eq(write_hello(), 0);
 	is_hello();
 }
-END_TEST
 
-START_TEST(a_link_is_not_followed)
+TEST(a_link_is_not_followed)
 {
 	memfs_mkdirs(mr_fs, "/e");
 	memfs_symlink(mr_fs, "/e", FANOUT);
@@ -157,10 +161,9 @@ START_TEST(a_link_is_not_followed)
 	ck_assert(!memfs_exists(mr_fs, "/e/" TEMPORARY));
 	ck_assert(!memfs_exists(mr_fs, "/e/" NAME));
 }
-END_TEST
 
 /* Each call fails once, with and without an object and a leftover there. */
-START_TEST(each_call_fails)
+TEST(each_call_fails, .times = 2)
 {
 	unsigned long n;
 	int r;
@@ -192,28 +195,4 @@ START_TEST(each_call_fails)
 	ck_assert_int_eq(r, 0);
 	is_hello();
 	ck_assert_uint_ge(n, 5);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("loose_object_write");
-	TCase *tc = tcase_create("sha1");
-	TCase *sha256 = tcase_create("sha256");
-	TCase *failures = tcase_create("failures");
-
-	tcase_add_checked_fixture(tc, odb_rig_setup, odb_rig_teardown);
-	tcase_add_test(tc, git_reads_each_type);
-	tcase_add_loop_test(tc, modes, 0, 4);
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(sha256, odb_rig_setup_sha256,
-	    odb_rig_teardown);
-	tcase_add_test(sha256, git_reads_each_type);
-	suite_add_tcase(suite, sha256);
-	tcase_add_checked_fixture(failures, setup_memfs, teardown_memfs);
-	tcase_add_test(failures, torn_files_are_replaced);
-	tcase_add_test(failures, a_link_is_not_followed);
-	tcase_add_loop_test(failures, each_call_fails, 0, 2);
-	suite_add_tcase(suite, failures);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * trees must be the same. A mismatch names seed and step. Faults and power
  * losses, which only the fake has, are in test_memfs_rules.c.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -461,7 +460,9 @@ static void (*const steps[])(void) = { step_open, step_open, step_open,
 	step_close, step_readlink, step_symlink, step_small, step_small,
 	step_path, step_list };
 
-START_TEST(random_script)
+CASE(.setup = setup, .teardown = teardown, .seconds = 120);
+
+TEST(random_script, .times = SEEDS)
 {
 	int step;
 
@@ -473,17 +474,4 @@ START_TEST(random_script)
 		if (step % 500 == 499)
 			same_trees();
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("memfs");
-	TCase *tc = tcase_create("as the kernel");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, random_script, 0, SEEDS);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

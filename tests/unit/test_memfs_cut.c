@@ -3,7 +3,6 @@
  * every little script, many seeds give exactly the states that its syncs
  * permit.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -148,14 +147,15 @@ static void replace_with_directory_synced(void)
 	mr_sync("/d");
 }
 
-START_TEST(a_rename_without_sync_may_leave_anything)
+CASE(.setup = setup, .teardown = mr_teardown);
+
+TEST(a_rename_without_sync_may_leave_anything)
 {
 	expect_both(replace_without_sync, "/d/x", IS_OLD | IS_ANY_NEW);
 	expect_both(replace_without_sync, "/d/x.lock", IS_ABSENT | IS_ANY_NEW);
 }
-END_TEST
 
-START_TEST(a_rename_of_a_synced_file_leaves_old_or_new)
+TEST(a_rename_of_a_synced_file_leaves_old_or_new)
 {
 	expect_both(replace_with_file_synced, "/d/x", IS_OLD | IS_NEW);
 	expect(MEMFS_STRICT, replace_with_file_synced, "/d/x.lock",
@@ -164,20 +164,17 @@ START_TEST(a_rename_of_a_synced_file_leaves_old_or_new)
 	expect(MEMFS_ORDERED, replace_with_file_synced, "/d/x.lock",
 	    IS_ABSENT | IS_NEW);
 }
-END_TEST
 
-START_TEST(a_rename_synced_twice_lasts)
+TEST(a_rename_synced_twice_lasts)
 {
 	expect_both(replace_with_both_synced, "/d/x", IS_NEW);
 	expect_both(replace_with_both_synced, "/d/x.lock", IS_ABSENT);
 }
-END_TEST
 
-START_TEST(a_synced_directory_has_names_not_data)
+TEST(a_synced_directory_has_names_not_data)
 {
 	expect_both(replace_with_directory_synced, "/d/x", IS_ANY_NEW);
 }
-END_TEST
 
 /* ---- names ---- */
 
@@ -199,7 +196,7 @@ static void create_and_sync_another(void)
 	mr_sync("/d/x");
 }
 
-START_TEST(fsync_of_a_file_and_its_name)
+TEST(fsync_of_a_file_and_its_name)
 {
 	expect(MEMFS_STRICT, create_and_sync, "/d/y", IS_ABSENT | IS_NEW);
 	expect(MEMFS_ORDERED, create_and_sync, "/d/y", IS_NEW);
@@ -208,7 +205,6 @@ START_TEST(fsync_of_a_file_and_its_name)
 	    IS_ABSENT | IS_ANY_NEW);
 	expect(MEMFS_ORDERED, create_and_sync_another, "/d/y", IS_ANY_NEW);
 }
-END_TEST
 
 static void unlink_it(void)
 {
@@ -221,12 +217,11 @@ static void unlink_and_sync(void)
 	mr_sync("/d");
 }
 
-START_TEST(an_unlink_lasts_with_its_directory)
+TEST(an_unlink_lasts_with_its_directory)
 {
 	expect_both(unlink_it, "/d/x", IS_OLD | IS_ABSENT);
 	expect_both(unlink_and_sync, "/d/x", IS_ABSENT);
 }
-END_TEST
 
 static void deep_file(void)
 {
@@ -236,12 +231,11 @@ static void deep_file(void)
 	mr_sync("/d/new");
 }
 
-START_TEST(a_name_needs_the_directories_above)
+TEST(a_name_needs_the_directories_above)
 {
 	expect(MEMFS_STRICT, deep_file, "/d/new/y", IS_ABSENT | IS_NEW);
 	expect(MEMFS_ORDERED, deep_file, "/d/new/y", IS_NEW);
 }
-END_TEST
 
 static void move_over(void)
 {
@@ -263,7 +257,7 @@ static void move_over_and_sync_new_directory(void)
 	mr_sync("/d");
 }
 
-START_TEST(a_rename_between_directories_lasts_with_the_new_name)
+TEST(a_rename_between_directories_lasts_with_the_new_name)
 {
 	unsigned seed;
 
@@ -282,7 +276,6 @@ START_TEST(a_rename_between_directories_lasts_with_the_new_name)
 		    memfs_holds(mr_fs, "/d/x", MR_NEW));
 	}
 }
-END_TEST
 
 static void move_twice(void)
 {
@@ -291,15 +284,14 @@ static void move_twice(void)
 	mr_sync("/e");
 }
 
-START_TEST(two_renames_are_not_taken_out_of_order)
+TEST(two_renames_are_not_taken_out_of_order)
 {
 	expect_both(move_twice, "/e/z", IS_OLD);
 	expect_both(move_twice, "/d/y", IS_ABSENT);
 	expect_both(move_twice, "/d/x", IS_ABSENT);
 }
-END_TEST
 
-START_TEST(names_survive_in_their_order)
+TEST(names_survive_in_their_order)
 {
 	unsigned seed, k, last, kept[4] = { 0 };
 	char path[32];
@@ -327,9 +319,8 @@ START_TEST(names_survive_in_their_order)
 	for (k = 0; k < 4; k++)
 		ck_assert_uint_gt(kept[k], 0);
 }
-END_TEST
 
-START_TEST(a_prefix_can_be_chosen)
+TEST(a_prefix_can_be_chosen)
 {
 	struct memfs_choice choice = memfs_choose(0);
 
@@ -343,7 +334,6 @@ START_TEST(a_prefix_can_be_chosen)
 	ck_assert(!memfs_exists(mr_fs, "/d/1"));
 	ck_assert_uint_eq(memfs_nr_pending(mr_fs, 0), 0);
 }
-END_TEST
 
 static void change_mode_and_sync_another(void)
 {
@@ -353,7 +343,7 @@ static void change_mode_and_sync_another(void)
 	SYS(mr_sys, close, fd);
 }
 
-START_TEST(a_mode_is_pending_too)
+TEST(a_mode_is_pending_too)
 {
 	struct sys_stat st;
 	unsigned seed, found = 0;
@@ -373,7 +363,6 @@ START_TEST(a_mode_is_pending_too)
 	}
 	ck_assert_uint_eq(found, 0666);
 }
-END_TEST
 
 /* ---- data ---- */
 
@@ -388,38 +377,8 @@ static void write_in_place_synced(void)
 	datasync("/d/x");
 }
 
-START_TEST(writing_in_place_may_lose_the_file)
+TEST(writing_in_place_may_lose_the_file)
 {
 	expect_both(write_in_place, "/d/x", IS_OLD | IS_ANY_NEW);
 	expect_both(write_in_place_synced, "/d/x", IS_NEW);
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_test(tc, a_rename_without_sync_may_leave_anything);
-	tcase_add_test(tc, a_rename_of_a_synced_file_leaves_old_or_new);
-	tcase_add_test(tc, a_rename_synced_twice_lasts);
-	tcase_add_test(tc, a_synced_directory_has_names_not_data);
-	tcase_add_test(tc, fsync_of_a_file_and_its_name);
-	tcase_add_test(tc, an_unlink_lasts_with_its_directory);
-	tcase_add_test(tc, a_name_needs_the_directories_above);
-	tcase_add_test(tc,
-	    a_rename_between_directories_lasts_with_the_new_name);
-	tcase_add_test(tc, two_renames_are_not_taken_out_of_order);
-	tcase_add_test(tc, names_survive_in_their_order);
-	tcase_add_test(tc, a_prefix_can_be_chosen);
-	tcase_add_test(tc, a_mode_is_pending_too);
-	tcase_add_test(tc, writing_in_place_may_lose_the_file);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("memfs_power_loss");
-	TCase *tc = tcase_create("cut");
-
-	tcase_add_checked_fixture(tc, setup, mr_teardown);
-	add_tests(tc);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -5,7 +5,6 @@
  * show that synced data survives a power loss, that links are counted
  * correctly, and that data that survived one power loss survives the next.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -36,7 +35,9 @@ static void append(void)
 	SYS(mr_sys, close, fd);
 }
 
-START_TEST(an_append_leaves_the_beginning_alone)
+CASE(.setup = mr_setup, .teardown = mr_teardown, .seconds = 60);
+
+TEST(an_append_leaves_the_beginning_alone)
 {
 	unsigned seed, found = 0;
 	size_t len;
@@ -62,9 +63,8 @@ START_TEST(an_append_leaves_the_beginning_alone)
 	}
 	ck_assert_uint_eq(found, 15);
 }
-END_TEST
 
-START_TEST(sectors_fare_each_for_itself)
+TEST(sectors_fare_each_for_itself)
 {
 	static char page[4096], again[4096];
 	unsigned seed, i, mixed = 0;
@@ -93,9 +93,8 @@ START_TEST(sectors_fare_each_for_itself)
 	ck_assert(whole);
 	ck_assert_uint_gt(mixed, 0);
 }
-END_TEST
 
-START_TEST(a_failed_sync_is_not_made_good_by_the_next)
+TEST(a_failed_sync_is_not_made_good_by_the_next)
 {
 	char buf[8] = { 0 };
 	int fd;
@@ -113,9 +112,8 @@ START_TEST(a_failed_sync_is_not_made_good_by_the_next)
 	mr_power_loss(1);
 	ck_assert(!memfs_holds(mr_fs, "/d/y", "abc"));
 }
-END_TEST
 
-START_TEST(every_descriptor_is_told_of_a_failed_sync_once)
+TEST(every_descriptor_is_told_of_a_failed_sync_once)
 {
 	int one = mr_open("/d/x", O_RDWR), two = mr_open("/d/x", O_RDWR);
 
@@ -126,9 +124,8 @@ START_TEST(every_descriptor_is_told_of_a_failed_sync_once)
 	ck_assert_int_eq(SYS(mr_sys, fsync, two), 0);
 	mr_sync("/d/x");
 }
-END_TEST
 
-START_TEST(the_time_goes_with_the_data)
+TEST(the_time_goes_with_the_data)
 {
 	struct memfs_choice choice = memfs_choose(0);
 	struct sys_stat old, new, st;
@@ -148,11 +145,10 @@ START_TEST(the_time_goes_with_the_data)
 	SYS(mr_sys, lstatat, AT_FDCWD, "/d/x", &st);
 	ck_assert_int_eq(st.mtime_ns, new.mtime_ns);
 }
-END_TEST
 
 /* ---- kills, cuts, mounts ---- */
 
-START_TEST(a_file_that_comes_back_shares_no_inode_number)
+TEST(a_file_that_comes_back_shares_no_inode_number)
 {
 	struct memfs_choice choice = memfs_choose(0);
 	struct sys_stat before, x, y;
@@ -171,9 +167,8 @@ START_TEST(a_file_that_comes_back_shares_no_inode_number)
 	ck_assert_int_eq(SYS(mr_sys, lstatat, AT_FDCWD, "/e/y", &y), 0);
 	ck_assert_uint_ne(x.ino, y.ino);
 }
-END_TEST
 
-START_TEST(a_crash_keeps_what_was_written)
+TEST(a_crash_keeps_what_was_written)
 {
 	const struct sys *other = memfs_other(mr_fs);
 	int fd, theirs;
@@ -196,9 +191,8 @@ START_TEST(a_crash_keeps_what_was_written)
 	ck_assert_int_eq(SYS(mr_sys, fstat, fd, &st), -EBADF);
 	ck_assert_int_eq(SYS(other, flock_try, theirs), 0);
 }
-END_TEST
 
-START_TEST(the_nth_change_does_not_happen)
+TEST(the_nth_change_does_not_happen)
 {
 	const char *boot = memfs_boot_id(mr_fs);
 	char was[40];
@@ -226,9 +220,8 @@ START_TEST(the_nth_change_does_not_happen)
 	ck_assert_int_eq(
 	    SYS(memfs_other(mr_fs), lstatat, AT_FDCWD, "/d/2", &st), 0);
 }
-END_TEST
 
-START_TEST(one_mount_goes_and_comes_back)
+TEST(one_mount_goes_and_comes_back)
 {
 	struct memfs_choice choice = memfs_choose(0);
 	uint64_t before, after;
@@ -252,9 +245,8 @@ START_TEST(one_mount_goes_and_comes_back)
 	SYS(mr_sys, mount_id, fd, &after);
 	ck_assert_uint_ne(before, after);
 }
-END_TEST
 
-START_TEST(a_dead_mount_answers_its_error)
+TEST(a_dead_mount_answers_its_error)
 {
 	struct sys_stat st;
 	int fd;
@@ -270,7 +262,6 @@ START_TEST(a_dead_mount_answers_its_error)
 	memfs_set_dead(mr_fs, 1, 0);
 	ck_assert_int_eq(SYS(mr_sys, write_all, fd, "x", 1), 0);
 }
-END_TEST
 
 /* ---- random scripts ---- */
 
@@ -401,7 +392,7 @@ static void random_script(unsigned seed)
 		random_step();
 }
 
-START_TEST(random_scripts_end_well)
+TEST(random_scripts_end_well, .times = 10)
 {
 	unsigned i;
 
@@ -410,27 +401,4 @@ START_TEST(random_scripts_end_well)
 		mr_teardown();
 		mr_setup();
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("memfs_power");
-	TCase *tc = tcase_create("power");
-
-	tcase_add_checked_fixture(tc, mr_setup, mr_teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, an_append_leaves_the_beginning_alone);
-	tcase_add_test(tc, sectors_fare_each_for_itself);
-	tcase_add_test(tc, a_failed_sync_is_not_made_good_by_the_next);
-	tcase_add_test(tc, every_descriptor_is_told_of_a_failed_sync_once);
-	tcase_add_test(tc, the_time_goes_with_the_data);
-	tcase_add_test(tc, a_file_that_comes_back_shares_no_inode_number);
-	tcase_add_test(tc, a_crash_keeps_what_was_written);
-	tcase_add_test(tc, the_nth_change_does_not_happen);
-	tcase_add_test(tc, one_mount_goes_and_comes_back);
-	tcase_add_test(tc, a_dead_mount_answers_its_error);
-	tcase_add_loop_test(tc, random_scripts_end_well, 0, 10);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

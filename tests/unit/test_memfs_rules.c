@@ -4,7 +4,6 @@
  * numbers, mounts, room, faults, other processes, the clock. Power losses:
  * test_memfs_cut.c.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -128,7 +127,9 @@ static void make_watched(const struct rules_side *s)
 	SYS(s->sys, close, fd);
 }
 
-START_TEST(times_move_alike)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(times_move_alike, .times = 14)
 {
 	const struct timespec old[2] = { { 1000, 0 }, { 1000, 0 } };
 	int64_t k[3], m[3];
@@ -149,9 +150,8 @@ START_TEST(times_move_alike)
 	act_on_fd(&model, _i - 8);
 	ck_assert_uint_eq(moved(&kernel, k), moved(&model, m));
 }
-END_TEST
 
-START_TEST(an_inode_number_comes_back_at_once)
+TEST(an_inode_number_comes_back_at_once)
 {
 	struct sys_stat a, b;
 
@@ -162,9 +162,8 @@ START_TEST(an_inode_number_comes_back_at_once)
 	SYS(model.sys, lstatat, AT_FDCWD, "/w/two", &b);
 	ck_assert_uint_eq(a.ino, b.ino);
 }
-END_TEST
 
-START_TEST(an_open_file_keeps_its_inode_number)
+TEST(an_open_file_keeps_its_inode_number)
 {
 	struct sys_stat a, b;
 	int fd;
@@ -178,9 +177,8 @@ START_TEST(an_open_file_keeps_its_inode_number)
 	ck_assert_uint_ne(a.ino, b.ino);
 	ck_assert_uint_eq(a.nlink, 0);
 }
-END_TEST
 
-START_TEST(mounts_are_apart)
+TEST(mounts_are_apart)
 {
 	const struct sys *sys = model.sys;
 	struct sys_stat a, b;
@@ -207,9 +205,8 @@ START_TEST(mounts_are_apart)
 	ck_assert_int_eq(SYS(sys, rmdirat, AT_FDCWD, "/other/disk"), -EBUSY);
 	ck_assert_int_eq(SYS(sys, lstatat, fdb, "..", &b), -EINVAL);
 }
-END_TEST
 
-START_TEST(room_ends_in_the_middle_of_a_write)
+TEST(room_ends_in_the_middle_of_a_write)
 {
 	static const char page[10000] = "x";
 	const struct sys *sys = model.sys;
@@ -233,9 +230,8 @@ START_TEST(room_ends_in_the_middle_of_a_write)
 	SYS(sys, close, fd);
 	ck_assert_int_eq(SYS(sys, mkdirat, AT_FDCWD, "/w/d", 0777), 0);
 }
-END_TEST
 
-START_TEST(faults_come_when_they_should)
+TEST(faults_come_when_they_should)
 {
 	const struct sys *sys = model.sys;
 	struct sys_stat st;
@@ -269,9 +265,8 @@ START_TEST(faults_come_when_they_should)
 	SYS(sys, close, fd);
 	ck_assert_uint_eq(memfs_open_fds(fs), 1);
 }
-END_TEST
 
-START_TEST(misuse_is_counted)
+TEST(misuse_is_counted)
 {
 	const struct sys *sys = model.sys;
 	struct sys_stat st;
@@ -293,7 +288,6 @@ START_TEST(misuse_is_counted)
 	ck_assert_int_eq(SYS(sys, close, fd), -EBADF);
 	ck_assert_uint_eq(memfs_bad_fds(fs), 1);
 }
-END_TEST
 
 static void move_it(struct memfs *machine, void *arg)
 {
@@ -303,7 +297,7 @@ static void move_it(struct memfs *machine, void *arg)
 	SYS(sys, renameat, AT_FDCWD, "/w/f", AT_FDCWD, "/w/g");
 }
 
-START_TEST(another_process_comes_between)
+TEST(another_process_comes_between)
 {
 	const struct sys *sys = model.sys;
 	struct sys_stat st;
@@ -316,9 +310,8 @@ START_TEST(another_process_comes_between)
 	ck_assert_int_eq(SYS(sys, lstatat, AT_FDCWD, "/w/g", &st), 0);
 	ck_assert_int_eq(nr, 1);
 }
-END_TEST
 
-START_TEST(the_clock_is_virtual)
+TEST(the_clock_is_virtual)
 {
 	const struct sys *sys = model.sys;
 	int64_t wall = SYS(sys, now_wall), mono = SYS(sys, now_mono);
@@ -336,7 +329,6 @@ START_TEST(the_clock_is_virtual)
 	ck_assert_int_gt(SYS(sys, now_wall) - st.mtime_ns, 0);
 	ck_assert_int_lt(SYS(sys, now_wall) - st.mtime_ns, 4100000);
 }
-END_TEST
 
 /* Every thread has its own directory, which is empty at the end. */
 static void *busy(void *arg)
@@ -360,7 +352,7 @@ static void *busy(void *arg)
 	return bad == 0 ? NULL : arg;
 }
 
-START_TEST(threads_may_share_it)
+TEST(threads_may_share_it)
 {
 	static char names[4][2] = { "a", "b", "c", "d" };
 	pthread_t thread[4];
@@ -380,25 +372,4 @@ START_TEST(threads_may_share_it)
 		    0);
 	}
 	ck_assert_uint_eq(memfs_nr_changes(fs), 4 + 4 + 4 * 500 * 5);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("memfs_rules");
-	TCase *tc = tcase_create("rules");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, times_move_alike, 0, 14);
-	tcase_add_test(tc, an_inode_number_comes_back_at_once);
-	tcase_add_test(tc, an_open_file_keeps_its_inode_number);
-	tcase_add_test(tc, mounts_are_apart);
-	tcase_add_test(tc, room_ends_in_the_middle_of_a_write);
-	tcase_add_test(tc, faults_come_when_they_should);
-	tcase_add_test(tc, misuse_is_counted);
-	tcase_add_test(tc, another_process_comes_between);
-	tcase_add_test(tc, the_clock_is_virtual);
-	tcase_add_test(tc, threads_may_share_it);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -2,7 +2,6 @@
  * Proves that decoding reverses encoding, and that a second encoding gives the
  * same bytes, for thousands of random requests and answers.
  */
-#include <check.h>
 #include <string.h>
 
 #include "proto/message.h"
@@ -55,7 +54,9 @@ static void check_same_bytes(const struct pkt_buf *a, const struct pkt_buf *b)
 	ck_assert_mem_eq(a->data, b->data, a->len);
 }
 
-START_TEST(test_requests)
+CASE(.seconds = 60);
+
+TEST(test_requests)
 {
 	struct refd_request_decoder *dec = refd_request_decoder_new();
 	struct pkt_buf buf = { 0 }, again = { 0 };
@@ -81,9 +82,8 @@ START_TEST(test_requests)
 	pkt_buf_done(&again);
 	refd_request_decoder_free(dec);
 }
-END_TEST
 
-START_TEST(test_answers)
+TEST(test_answers)
 {
 	struct refd_answer_decoder *dec = refd_answer_decoder_new();
 	struct pkt_buf buf = { 0 }, again = { 0 };
@@ -110,10 +110,9 @@ START_TEST(test_answers)
 	refd_answer_decoder_free(dec);
 	refd_answer_decoder_free(NULL);
 }
-END_TEST
 
 /* However long the text about a ref, the failure is reported. */
-START_TEST(test_long_text)
+TEST(test_long_text)
 {
 	static char name[REFD_REFNAME_MAX + 1], text[100000];
 	struct refd_result res = { .name = name, .has_found = true };
@@ -151,18 +150,4 @@ START_TEST(test_long_text)
 	refd_answer_done(&back);
 	pkt_buf_done(&buf);
 	refd_answer_decoder_free(dec);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("message");
-	TCase *tc = tcase_create("message");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, test_requests);
-	tcase_add_test(tc, test_answers);
-	tcase_add_test(tc, test_long_text);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

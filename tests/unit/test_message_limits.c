@@ -3,7 +3,6 @@
  * passes. A larger request is refused with its status, and the next request is
  * accepted.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +43,9 @@ static const struct limit {
 	    true },
 };
 
-START_TEST(test_lengths)
+CASE(.seconds = 60);
+
+TEST(test_lengths)
 {
 	struct refd_request_decoder *dec = refd_request_decoder_new();
 	const char *packets[] = { HEAD, "umask 0022", NULL, NULL, NULL };
@@ -76,9 +77,8 @@ START_TEST(test_lengths)
 	}
 	refd_request_decoder_free(dec);
 }
-END_TEST
 
-START_TEST(test_git_dir_and_deadline)
+TEST(test_git_dir_and_deadline)
 {
 	struct refd_request_decoder *dec = refd_request_decoder_new();
 	const char *packets[] = { "transaction 7", TXID, NULL, "common-dir 1 2",
@@ -107,9 +107,8 @@ START_TEST(test_git_dir_and_deadline)
 	free((char *)packets[2]);
 	refd_request_decoder_free(dec);
 }
-END_TEST
 
-START_TEST(test_lock_timeouts)
+TEST(test_lock_timeouts)
 {
 	struct refd_request_decoder *dec = refd_request_decoder_new();
 	const char *packets[] = { HEAD, "umask 0022", "ref-lock-timeout 0",
@@ -131,9 +130,8 @@ START_TEST(test_lock_timeouts)
 	ck_assert_int_eq(status, REFD_LIMIT);
 	refd_request_decoder_free(dec);
 }
-END_TEST
 
-START_TEST(test_level)
+TEST(test_level)
 {
 	struct refd_request_decoder *dec = refd_request_decoder_new();
 	const char *packets[] = { HEAD, "level applied=64", "umask 0022", DELIM,
@@ -158,7 +156,6 @@ START_TEST(test_level)
 	refd_request_done(&req);
 	refd_request_decoder_free(dec);
 }
-END_TEST
 
 /* Feeds a transaction of NR times the same update. */
 static enum refd_decoded feed_many(struct refd_request_decoder *dec, size_t nr,
@@ -177,7 +174,7 @@ static enum refd_decoded feed_many(struct refd_request_decoder *dec, size_t nr,
 }
 
 /* Every header that may be repeated has a limit. */
-START_TEST(test_too_many_headers)
+TEST(test_too_many_headers)
 {
 	static const char *const names[] = { "identity A=a", "identity B=a",
 		"identity C=a", "identity D=a", "identity E=a", "identity F=a",
@@ -211,9 +208,8 @@ START_TEST(test_too_many_headers)
 	ck_assert_int_eq(status, REFD_LIMIT);
 	refd_request_decoder_free(dec);
 }
-END_TEST
 
-START_TEST(test_too_many_updates)
+TEST(test_too_many_updates)
 {
 	struct refd_request_decoder *dec = refd_request_decoder_new();
 	struct refd_request req;
@@ -232,10 +228,9 @@ START_TEST(test_too_many_updates)
 	check_in_step(dec);
 	refd_request_decoder_free(dec);
 }
-END_TEST
 
 /* The sum of all payloads, to the byte. */
-START_TEST(test_too_many_bytes)
+TEST(test_too_many_bytes)
 {
 	struct refd_request_decoder *dec = refd_request_decoder_new();
 	char *update = stretch("symref-create refs/b|", REFD_REFNAME_MAX, "");
@@ -271,22 +266,4 @@ START_TEST(test_too_many_bytes)
 	free(last);
 	free(update);
 	refd_request_decoder_free(dec);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("message_limits");
-	TCase *tc = tcase_create("message_limits");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, test_lengths);
-	tcase_add_test(tc, test_git_dir_and_deadline);
-	tcase_add_test(tc, test_lock_timeouts);
-	tcase_add_test(tc, test_level);
-	tcase_add_test(tc, test_too_many_headers);
-	tcase_add_test(tc, test_too_many_updates);
-	tcase_add_test(tc, test_too_many_bytes);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

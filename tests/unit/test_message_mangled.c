@@ -5,7 +5,6 @@
  * the received bytes: every packet is a separate heap block, for the
  * sanitizers. The messages do not depend on the way in which the bytes arrive.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,7 +193,9 @@ static size_t count_flushes(const struct pkt_buf *buf, size_t len)
 	return nr;
 }
 
-START_TEST(test_truncated)
+CASE(.seconds = 120);
+
+TEST(test_truncated, .times = 2)
 {
 	struct pkt_buf buf = { 0 };
 	struct frame_listener l;
@@ -216,9 +217,8 @@ START_TEST(test_truncated)
 	}
 	pkt_buf_done(&buf);
 }
-END_TEST
 
-START_TEST(test_flipped)
+TEST(test_flipped, .times = 2)
 {
 	static const char other[] = "\0\n \r0159afzA~\x7f\x80\xff";
 	struct pkt_buf buf = { 0 };
@@ -244,10 +244,9 @@ START_TEST(test_flipped)
 	ck_assert_uint_gt(refused + dead, buf.len / sweep_step());
 	pkt_buf_done(&buf);
 }
-END_TEST
 
 /* In pieces of any size. The rest of a piece is joined to the next piece. */
-START_TEST(test_split)
+TEST(test_split, .times = 2)
 {
 	struct pkt_buf buf = { 0 };
 	struct gen g = { 5 };
@@ -272,7 +271,6 @@ START_TEST(test_split)
 	}
 	pkt_buf_done(&buf);
 }
-END_TEST
 
 enum mangling { CUT_OUT, DOUBLED, SWAPPED };
 
@@ -301,7 +299,7 @@ static void hear_mangled(struct frame_listener *l, const struct pkt *pkts,
 }
 
 /* Packets removed, doubled, or exchanged. */
-START_TEST(test_shuffled)
+TEST(test_shuffled, .times = 2)
 {
 	struct pkt_buf buf = { 0 };
 	struct pkt pkts[400];
@@ -325,11 +323,10 @@ START_TEST(test_shuffled)
 	}
 	pkt_buf_done(&buf);
 }
-END_TEST
 
 /* A hello with every byte changed: accepted or not, but without a read
  * outside. */
-START_TEST(test_hello)
+TEST(test_hello)
 {
 	struct refd_hello hello = { .version = 1,
 		.state = REFD_SERVING,
@@ -371,20 +368,4 @@ START_TEST(test_hello)
 	}
 	ck_assert_uint_gt(fatal, buf.len);
 	pkt_buf_done(&buf);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("message_mangled");
-	TCase *tc = tcase_create("message_mangled");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, test_truncated, 0, 2);
-	tcase_add_loop_test(tc, test_flipped, 0, 2);
-	tcase_add_loop_test(tc, test_split, 0, 2);
-	tcase_add_loop_test(tc, test_shuffled, 0, 2);
-	tcase_add_test(tc, test_hello);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

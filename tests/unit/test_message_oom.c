@@ -7,7 +7,6 @@
  * The two files with allocations are compiled into this program a second time,
  * over an allocator that fails on demand.
  */
-#include <check.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +69,9 @@ static enum refd_decoded decode_request(struct refd_request_decoder *dec,
 	return r;
 }
 
-START_TEST(test_request)
+CASE(.seconds = 60);
+
+TEST(test_request)
 {
 	struct refd_request_decoder *dec = refd_request_decoder_new();
 	struct pkt_buf buf = { 0 };
@@ -108,7 +109,6 @@ START_TEST(test_request)
 	pkt_buf_done(&buf);
 	refd_request_decoder_free(dec);
 }
-END_TEST
 
 static enum refd_decoded decode_answer(const struct pkt_buf *buf,
     struct refd_answer *ans)
@@ -130,7 +130,7 @@ static enum refd_decoded decode_answer(const struct pkt_buf *buf,
 	return r;
 }
 
-START_TEST(test_answer)
+TEST(test_answer)
 {
 	struct pkt_buf buf = { 0 };
 	struct refd_answer ans, back;
@@ -161,9 +161,8 @@ START_TEST(test_answer)
 	ck_assert_int_gt(fatal, 300);
 	pkt_buf_done(&buf);
 }
-END_TEST
 
-START_TEST(test_encoders)
+TEST(test_encoders)
 {
 	static char name[500];
 	struct refd_update update = { .action = REFD_DELETE, .name = name };
@@ -190,9 +189,8 @@ START_TEST(test_encoders)
 	ck_assert_int_ge(n, 2);
 	pkt_buf_done(&buf);
 }
-END_TEST
 
-START_TEST(test_linear)
+TEST(test_linear)
 {
 	struct refd_update *updates;
 	struct refd_request req = { .request_id = 1,
@@ -223,19 +221,4 @@ START_TEST(test_linear)
 	free(updates);
 	pkt_buf_done(&buf);
 	refd_request_decoder_free(dec);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("message_oom");
-	TCase *tc = tcase_create("message_oom");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, test_request);
-	tcase_add_test(tc, test_answer);
-	tcase_add_test(tc, test_encoders);
-	tcase_add_test(tc, test_linear);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -2,7 +2,6 @@
  * Proves how the request decoder refuses malformed requests. Every malformed
  * request gets its status, and the next request on the connection is accepted.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/lib/feed.h"
@@ -189,7 +188,9 @@ static const struct refused {
 	{ 7, "unexpected delimiter", { "log 7", DELIM } },
 };
 
-START_TEST(test_badrequest)
+CASE(.seconds = 60);
+
+TEST(test_badrequest)
 {
 	struct refd_request_decoder *dec = refd_request_decoder_new();
 	const struct refused *t;
@@ -215,10 +216,9 @@ START_TEST(test_badrequest)
 	refd_request_decoder_free(dec);
 	refd_request_decoder_free(NULL);
 }
-END_TEST
 
 /* A refusal keeps the id of the transaction. */
-START_TEST(test_refused_is_named)
+TEST(test_refused_is_named)
 {
 	static const char *const packets[] = { OPEN, "nonsense", DELIM, "more",
 		"update refs/b|" OID "|", NULL };
@@ -233,10 +233,9 @@ START_TEST(test_refused_is_named)
 	ck_assert_uint_eq(refd_txid_birth_ms(&req.txid), 0x0192f0c1d2e3);
 	refd_request_decoder_free(dec);
 }
-END_TEST
 
 /* Out of step: the same error again and again. */
-START_TEST(test_fatal)
+TEST(test_fatal)
 {
 	static const char *const first[] = { "", DELIM };
 	struct refd_request_decoder *dec;
@@ -258,18 +257,4 @@ START_TEST(test_fatal)
 		    REFD_DECODE_FATAL);
 		refd_request_decoder_free(dec);
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("message_refused");
-	TCase *tc = tcase_create("message_refused");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, test_badrequest);
-	tcase_add_test(tc, test_refused_is_named);
-	tcase_add_test(tc, test_fatal);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

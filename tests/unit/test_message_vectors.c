@@ -7,7 +7,6 @@
  *
  * With REFD_WRITE_VECTORS in the environment, the test writes the file.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,7 +219,9 @@ static size_t compare(FILE *a, FILE *b)
 	return 0;
 }
 
-START_TEST(test_vectors)
+CASE(.seconds = 60);
+
+TEST(test_vectors)
 {
 	bool writes = getenv("REFD_WRITE_VECTORS") != NULL;
 	FILE *made, *kept;
@@ -240,7 +241,6 @@ START_TEST(test_vectors)
 	fclose(made);
 	fclose(kept);
 }
-END_TEST
 
 /* Does a message that is taken have a packet with the word between BEFORE and
  * '|', ' ' or its end? */
@@ -265,7 +265,7 @@ static bool has_word(const char *before, const char *word)
 	return false;
 }
 
-START_TEST(test_every_word)
+TEST(test_every_word)
 {
 	static const char *const details[] = {
 #define X(symbol, word) word,
@@ -289,17 +289,4 @@ START_TEST(test_every_word)
 	for (i = 0; i < sizeof(details) / sizeof(details[0]); i++)
 		ck_assert_msg(has_word("|||", details[i]), "detail %s",
 		    details[i]);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("message_vectors");
-	TCase *tc = tcase_create("message_vectors");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, test_vectors);
-	tcase_add_test(tc, test_every_word);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

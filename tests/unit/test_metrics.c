@@ -5,7 +5,6 @@
  * and many who ask at once get one text.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +54,9 @@ static struct metrics *sample(void)
 	return m;
 }
 
-START_TEST(both_forms_have_the_same_values)
+CASE(.name = "forms");
+
+TEST(both_forms_have_the_same_values)
 {
 	struct key_values keys = { 0 }, text = { 0 };
 	struct metrics *m = sample();
@@ -87,9 +88,8 @@ START_TEST(both_forms_have_the_same_values)
 	key_values_done(&keys);
 	key_values_done(&text);
 }
-END_TEST
 
-START_TEST(each_metric_has_its_own_name)
+TEST(each_metric_has_its_own_name)
 {
 	struct key_values text = { 0 };
 	struct metrics *m = sample();
@@ -102,9 +102,8 @@ START_TEST(each_metric_has_its_own_name)
 			ck_assert_str_ne(text.list[i].key, text.list[j].key);
 	key_values_done(&text);
 }
-END_TEST
 
-START_TEST(no_memory_is_a_failure)
+TEST(no_memory_is_a_failure)
 {
 	struct key_values kv = { 0 };
 
@@ -115,7 +114,6 @@ START_TEST(no_memory_is_a_failure)
 	ck_assert(kv.failed);
 	key_values_done(&kv);
 }
-END_TEST
 
 /* ---- HTTP ---- */
 
@@ -223,7 +221,9 @@ static void expect_role(const char *request, const char *status)
 	free(answer);
 }
 
-START_TEST(roles_are_a_status)
+CASE(.name = "http");
+
+TEST(roles_are_a_status)
 {
 	takes_writes = serves_reads = false;
 	expect_role("GET /leader HTTP/1.0\r\n\r\n", "HTTP/1.1 503 ");
@@ -236,9 +236,8 @@ START_TEST(roles_are_a_status)
 	expect_role("HEAD /leader HTTP/1.0\r\n\r\n", "HTTP/1.1 200 ");
 	takes_writes = serves_reads = false;
 }
-END_TEST
 
-START_TEST(only_the_metrics_are_served)
+TEST(only_the_metrics_are_served)
 {
 	has_memory = true;
 	expect_answer("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200 ", true);
@@ -250,15 +249,13 @@ START_TEST(only_the_metrics_are_served)
 	expect_answer("POST /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 405 ", false);
 	expect_answer("nonsense\r\n\r\n", "HTTP/1.1 405 ", false);
 }
-END_TEST
 
-START_TEST(without_memory_the_metrics_are_unavailable)
+TEST(without_memory_the_metrics_are_unavailable)
 {
 	has_memory = false;
 	expect_answer("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 503 ", false);
 	expect_answer("GET /leader HTTP/1.1\r\n\r\n", "HTTP/1.1 503 ", false);
 }
-END_TEST
 
 /* ---- many who ask ---- */
 
@@ -273,7 +270,7 @@ static void expect_leader(int fd)
 	free(answer);
 }
 
-START_TEST(silent_connections_silence_nobody)
+TEST(silent_connections_silence_nobody)
 {
 	int silent[MANY], fd, i;
 
@@ -289,7 +286,6 @@ START_TEST(silent_connections_silence_nobody)
 	close_http();
 	takes_writes = false;
 }
-END_TEST
 
 /* From 127.0.0.HOST. */
 static int join_from(int listener, unsigned host)
@@ -309,7 +305,7 @@ static int join_from(int listener, unsigned host)
 	return fd;
 }
 
-START_TEST(the_largest_address_loses_its_oldest)
+TEST(the_largest_address_loses_its_oldest)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET,
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -335,9 +331,8 @@ START_TEST(the_largest_address_loses_its_oldest)
 	close_http();
 	takes_writes = false;
 }
-END_TEST
 
-START_TEST(many_at_once_get_one_text)
+TEST(many_at_once_get_one_text)
 {
 	int fds[3];
 	char *answers[3];
@@ -362,25 +357,4 @@ START_TEST(many_at_once_get_one_text)
 	for (i = 0; i < 3; i++)
 		free(answers[i]);
 	close_http();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("metrics");
-	TCase *tc = tcase_create("forms");
-
-	tcase_add_test(tc, both_forms_have_the_same_values);
-	tcase_add_test(tc, each_metric_has_its_own_name);
-	tcase_add_test(tc, no_memory_is_a_failure);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("http");
-	tcase_add_test(tc, roles_are_a_status);
-	tcase_add_test(tc, only_the_metrics_are_served);
-	tcase_add_test(tc, without_memory_the_metrics_are_unavailable);
-	tcase_add_test(tc, silent_connections_silence_nobody);
-	tcase_add_test(tc, the_largest_address_loses_its_oldest);
-	tcase_add_test(tc, many_at_once_get_one_text);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -6,7 +6,6 @@
  * of cleaning up after an error. Together they miss no mistake. A further
  * mistake, in recovery, shows only after a second power loss.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -269,7 +268,15 @@ static const struct {
 	    BY_ERRNO | BY_ERRNO_CUT },
 };
 
-START_TEST(caught)
+/* This test is about the full sweeps. */
+static void without_steps(void)
+{
+	unsetenv("SWEEP_STEP");
+}
+
+CASE(.setup = without_steps, .seconds = 60);
+
+TEST(caught, .times = sizeof(cases) / sizeof(cases[0]))
 {
 	static const int errs[] = { -EIO, -ENOSPC, 0 };
 	enum bug bug = cases[_i].bug;
@@ -302,7 +309,6 @@ START_TEST(caught)
 	ck_assert_msg(by == cases[_i].by, "%s: caught by %#x, not by %#x",
 	    s.name, by, cases[_i].by);
 }
-END_TEST
 
 /* ---- recovery: x is written from /r/want, which then goes ---- */
 
@@ -369,7 +375,7 @@ static const char *note_check(void *state, const struct sweep_now *now)
 	return NULL;
 }
 
-START_TEST(a_second_power_loss_shows_what_one_does_not)
+TEST(a_second_power_loss_shows_what_one_does_not, .times = 2)
 {
 	enum bug bug = _i == 0 ? NO_BUG : DIR_NOT_SYNCED;
 	struct sweep s = { .name = "recovery",
@@ -388,21 +394,4 @@ START_TEST(a_second_power_loss_shows_what_one_does_not)
 	ck_assert_msg(well == (bug == NO_BUG), "%s", rep.text);
 	if (!well)
 		ck_assert_ptr_nonnull(strstr(rep.text, "recovery cut at"));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("model_catches");
-	TCase *tc = tcase_create("mistakes");
-
-	/* This test is about the full sweeps. */
-	unsetenv("SWEEP_STEP");
-	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, caught, 0,
-	    (int)(sizeof(cases) / sizeof(cases[0])));
-	tcase_add_loop_test(tc, a_second_power_loss_shows_what_one_does_not, 0,
-	    2);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

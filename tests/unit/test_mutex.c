@@ -22,7 +22,7 @@ static struct mutex same = MUTEX_INIT(MUTEX_QUEUES);
 static struct mutex inner = MUTEX_INIT(MUTEX_INNER);
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 
-START_TEST(in_order)
+TEST(in_order)
 {
 	const struct timespec past = { 1, 0 };
 	struct rwlock log;
@@ -41,7 +41,6 @@ START_TEST(in_order)
 	rwlock_unlock(&log);
 	rwlock_destroy(&log);
 }
-END_TEST
 
 static void *take_outer(void *unused)
 {
@@ -50,7 +49,7 @@ static void *take_outer(void *unused)
 	return unused;
 }
 
-START_TEST(each_thread_has_its_own)
+TEST(each_thread_has_its_own)
 {
 	pthread_t thread;
 
@@ -59,23 +58,20 @@ START_TEST(each_thread_has_its_own)
 	pthread_join(thread, NULL);
 	mutex_unlock(&inner);
 }
-END_TEST
 
-START_TEST(an_earlier_rank)
+TEST(an_earlier_rank, .signal = SIGABRT)
 {
 	mutex_lock(&inner);
 	mutex_lock(&outer);
 }
-END_TEST
 
-START_TEST(the_same_rank)
+TEST(the_same_rank, .signal = SIGABRT)
 {
 	mutex_lock(&outer);
 	mutex_lock(&same);
 }
-END_TEST
 
-START_TEST(a_lock_of_readers)
+TEST(a_lock_of_readers, .signal = SIGABRT)
 {
 	struct rwlock log;
 
@@ -83,38 +79,19 @@ START_TEST(a_lock_of_readers)
 	mutex_lock(&outer);
 	rwlock_read(&log);
 }
-END_TEST
 
 /* The wait would take OUTER again while INNER is held. */
-START_TEST(a_condition)
+TEST(a_condition, .signal = SIGABRT)
 {
 	mutex_lock(&outer);
 	mutex_lock(&inner);
 	mutex_wait(&cond, &outer);
 }
-END_TEST
 
-START_TEST(trying_counts)
+TEST(trying_counts, .signal = SIGABRT)
 {
 	mutex_lock(&inner);
 	ck_assert_int_eq(mutex_trylock(&outer), 0);
 	mutex_unlock(&inner);
 	mutex_lock(&same);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("mutex");
-	TCase *tc = tcase_create("mutex");
-
-	tcase_add_test(tc, in_order);
-	tcase_add_test(tc, each_thread_has_its_own);
-	tcase_add_test_raise_signal(tc, an_earlier_rank, SIGABRT);
-	tcase_add_test_raise_signal(tc, the_same_rank, SIGABRT);
-	tcase_add_test_raise_signal(tc, a_lock_of_readers, SIGABRT);
-	tcase_add_test_raise_signal(tc, a_condition, SIGABRT);
-	tcase_add_test_raise_signal(tc, trying_counts, SIGABRT);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

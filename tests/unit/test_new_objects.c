@@ -4,7 +4,6 @@
  * anything else is new, or the objects are many or large, or a file is not
  * exactly the object of its name, the barrier serves.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,7 +113,9 @@ static void copies(const struct loose_help *objects, size_t nr)
 	new_objects_free(copied);
 }
 
-START_TEST(all_since_the_last_sync)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(all_since_the_last_sync)
 {
 	struct loose_help old = loose_help_text(OBJECTS, "old");
 	struct loose_help new[3] = { loose_help_text(OBJECTS, "one"),
@@ -135,9 +136,8 @@ START_TEST(all_since_the_last_sync)
 		loose_help_done(&new[i]);
 	loose_help_done(&old);
 }
-END_TEST
 
-START_TEST(a_deletion_needs_no_copy)
+TEST(a_deletion_needs_no_copy)
 {
 	struct loose_help old = loose_help_text(OBJECTS, "old");
 
@@ -147,10 +147,9 @@ START_TEST(a_deletion_needs_no_copy)
 	copies(NULL, 0);
 	loose_help_done(&old);
 }
-END_TEST
 
 /* Files that git does not take for objects. */
-START_TEST(other_names_are_no_objects)
+TEST(other_names_are_no_objects)
 {
 	struct loose_help one = loose_help_text(OBJECTS, "one");
 	const struct sys *sys = memfs_other(w->fs);
@@ -165,7 +164,6 @@ START_TEST(other_names_are_no_objects)
 	copies(&one, 1);
 	loose_help_done(&one);
 }
-END_TEST
 
 /* ---- bounds ---- */
 
@@ -182,7 +180,7 @@ static void write_many(size_t nr)
 	}
 }
 
-START_TEST(many_files)
+TEST(many_files)
 {
 	struct new_objects *objects;
 
@@ -193,7 +191,6 @@ START_TEST(many_files)
 	write_many(NEW_OBJECTS_FILES + 1);
 	barrier_serves();
 }
-END_TEST
 
 /* LEN bytes which do not become shorter by compression. */
 static struct loose_help noise(size_t len)
@@ -213,7 +210,7 @@ static struct loose_help noise(size_t len)
 	return object;
 }
 
-START_TEST(large_files)
+TEST(large_files)
 {
 	struct loose_help half = noise(NEW_OBJECTS_BYTES / 2),
 			  rest = noise(NEW_OBJECTS_BYTES / 2 - 100),
@@ -233,9 +230,8 @@ START_TEST(large_files)
 	loose_help_done(&rest);
 	loose_help_done(&more);
 }
-END_TEST
 
-START_TEST(large_contents)
+TEST(large_contents, .times = 2)
 {
 	const size_t len = NEW_OBJECTS_CONTENT - 32 + (_i == 1 ? 64 : 0);
 	struct new_objects *objects;
@@ -251,9 +247,8 @@ START_TEST(large_contents)
 	loose_help_done(&bomb);
 	free(zeros);
 }
-END_TEST
 
-START_TEST(many_names)
+TEST(many_names)
 {
 	struct loose_help one = loose_help_text(OBJECTS, "one");
 	struct new_objects *objects;
@@ -280,9 +275,8 @@ START_TEST(many_names)
 	ck_assert_uint_lt(memfs_nr_calls(w->fs) - calls, 4000);
 	loose_help_done(&one);
 }
-END_TEST
 
-START_TEST(memory)
+TEST(memory)
 {
 	struct loose_help half = noise(NEW_OBJECTS_BYTES / 2);
 	struct new_objects *copied[2 * NEW_OBJECTS_HELD / NEW_OBJECTS_BYTES];
@@ -300,11 +294,10 @@ START_TEST(memory)
 		new_objects_free(copied[--nr]);
 	loose_help_done(&half);
 }
-END_TEST
 
 /* ---- what the barrier serves ---- */
 
-START_TEST(objects_before_the_first_sync)
+TEST(objects_before_the_first_sync)
 {
 	struct loose_help one = loose_help_text(OBJECTS, "one");
 
@@ -318,10 +311,9 @@ START_TEST(objects_before_the_first_sync)
 	barrier_serves();
 	loose_help_done(&one);
 }
-END_TEST
 
 /* Whatever else is new: packs, alternates, objects in alternates. */
-START_TEST(other_new_files)
+TEST(other_new_files, .times = 5)
 {
 	static const char *const paths[] = { OBJECTS "/pack/x",
 		WORLD_REPO "/shallow", OTHER "/pack/x", OTHER "/11/x",
@@ -335,20 +327,18 @@ START_TEST(other_new_files)
 	barrier_serves();
 	loose_help_done(&one);
 }
-END_TEST
 
 /* The objects are durable, and git then wrote shallow. */
-START_TEST(shallow_alone)
+TEST(shallow_alone)
 {
 	sync_all();
 	copies(NULL, 0);
 	memfs_write(w->fs, WORLD_REPO "/shallow", "x");
 	barrier_serves();
 }
-END_TEST
 
 /* A file that is not the object of its name. */
-START_TEST(wrong_files)
+TEST(wrong_files, .times = 7)
 {
 	struct loose_help one = loose_help_text(OBJECTS, "one"),
 			  two = loose_help_text(OBJECTS, "two");
@@ -390,10 +380,9 @@ START_TEST(wrong_files)
 	loose_help_done(&one);
 	loose_help_done(&two);
 }
-END_TEST
 
 /* Old files with new names: nothing tells which of them are new. */
-START_TEST(a_fanout_that_was_moved)
+TEST(a_fanout_that_was_moved)
 {
 	struct loose_help one = loose_help_text(OBJECTS, "one");
 	const struct sys *sys = memfs_other(w->fs);
@@ -409,10 +398,9 @@ START_TEST(a_fanout_that_was_moved)
 	barrier_serves();
 	loose_help_done(&one);
 }
-END_TEST
 
 /* Any failing call: either the copy is complete, or the barrier serves. */
-START_TEST(failing_calls)
+TEST(failing_calls, .times = 2)
 {
 	struct loose_help one = loose_help_text(OBJECTS, "one");
 	unsigned long n, fds = memfs_open_fds(w->fs);
@@ -435,29 +423,4 @@ START_TEST(failing_calls)
 	ck_assert_uint_gt(n, 260);
 	copies(&one, 1);
 	loose_help_done(&one);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("new_objects");
-	TCase *tc = tcase_create("new_objects");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, all_since_the_last_sync);
-	tcase_add_test(tc, a_deletion_needs_no_copy);
-	tcase_add_test(tc, other_names_are_no_objects);
-	tcase_add_test(tc, many_files);
-	tcase_add_test(tc, large_files);
-	tcase_add_loop_test(tc, large_contents, 0, 2);
-	tcase_add_test(tc, many_names);
-	tcase_add_test(tc, memory);
-	tcase_add_test(tc, objects_before_the_first_sync);
-	tcase_add_loop_test(tc, other_new_files, 0, 5);
-	tcase_add_test(tc, shallow_alone);
-	tcase_add_loop_test(tc, wrong_files, 0, 7);
-	tcase_add_test(tc, a_fanout_that_was_moved);
-	tcase_add_loop_test(tc, failing_calls, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

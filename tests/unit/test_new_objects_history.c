@@ -3,7 +3,6 @@
  * references of tags, commits and trees are followed through recorded objects,
  * and every other object must exist, except the commit of a submodule.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,9 +83,11 @@ static void make_chain(struct chain *c)
 	c->tag = loose_help_make(OBJECTS, "tag", text, strlen(text), 6);
 }
 
+CASE(.setup = setup, .teardown = teardown);
+
 /* Which of the objects is missing: recorded objects do not count, an old one
  * does, and the commit of a submodule is elsewhere. */
-START_TEST(history)
+TEST(history, .times = 6)
 {
 	struct loose_help *recorded[5];
 	struct new_objects_look look;
@@ -127,16 +128,4 @@ START_TEST(history)
 	for (i = 0; i < 5; i++)
 		loose_help_done(recorded[i]);
 	new_objects_free(objects);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("new_objects_history");
-	TCase *tc = tcase_create("new_objects_history");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, history, 0, 6);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * malformed object is refused. The content has an allocation of its exact size,
  * so the sanitizer detects a read past the end.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,7 +127,11 @@ static void is_entry(const struct seen *seen, size_t nth, const char *name,
 
 /* ---- well-formed objects ---- */
 
-START_TEST(a_commit)
+static struct suite_case sha256 = { .name = "sha256", .setup = setup_sha256 };
+
+CASE(.name = "sha1", .setup = setup, .also = &sha256);
+
+TEST(a_commit)
 {
 	struct seen seen = { .nr = 0 };
 
@@ -151,9 +154,8 @@ START_TEST(a_commit)
 	ck_assert_int_eq(look(OBJECT_COMMIT, content_len, &seen), 42);
 	ck_assert_uint_eq(seen.nr, 1);
 }
-END_TEST
 
-START_TEST(a_tag)
+TEST(a_tag)
 {
 	struct seen seen = { .nr = 0 };
 
@@ -165,11 +167,10 @@ START_TEST(a_tag)
 	seen.stop_at = 1;
 	ck_assert_int_eq(look(OBJECT_TAG, content_len, &seen), 42);
 }
-END_TEST
 
 /* Of the modes that git knows, with a leading zero, and odd ones, which git
  * takes for the next of these. The commit of a submodule is elsewhere. */
-START_TEST(a_tree)
+TEST(a_tree)
 {
 	struct seen seen = { .nr = 0 };
 
@@ -198,9 +199,8 @@ START_TEST(a_tree)
 	ck_assert_int_eq(look(OBJECT_TREE, content_len, &seen), 42);
 	ck_assert_uint_eq(seen.nr, 4);
 }
-END_TEST
 
-START_TEST(no_links)
+TEST(no_links)
 {
 	struct seen seen = { .nr = 0 };
 
@@ -212,12 +212,11 @@ START_TEST(no_links)
 	ck_assert_int_eq(look(OBJECT_ERROR, content_len, &seen), -EBADMSG);
 	ck_assert_uint_eq(seen.nr, 0);
 }
-END_TEST
 
 /* ---- malformed objects ---- */
 
 /* Every cut of a commit and of a tag. */
-START_TEST(cut_lines)
+TEST(cut_lines)
 {
 	struct seen seen = { .nr = 0 };
 	const size_t line = strlen("tree \n") + refd_object_format_hex(format);
@@ -237,9 +236,8 @@ START_TEST(cut_lines)
 		ck_assert_int_eq(look(OBJECT_TAG, len, &seen),
 		    len < content_len ? -EBADMSG : 0);
 }
-END_TEST
 
-START_TEST(wrong_lines)
+TEST(wrong_lines)
 {
 	struct seen seen = { .nr = 0 };
 
@@ -262,7 +260,6 @@ START_TEST(wrong_lines)
 	ck_assert_int_eq(look(OBJECT_TAG, content_len, &seen), -EBADMSG);
 	ck_assert_uint_eq(seen.nr, 0);
 }
-END_TEST
 
 static const char *const wrong_entries[] = {
 	"",              /* no mode */
@@ -276,7 +273,7 @@ static const char *const wrong_entries[] = {
 };
 
 /* The entries before the malformed one are seen. */
-START_TEST(wrong_entry)
+TEST(wrong_entry, .times = COUNT(wrong_entries))
 {
 	struct seen seen = { .nr = 0 };
 
@@ -287,10 +284,9 @@ START_TEST(wrong_entry)
 	ck_assert_uint_eq(seen.nr, 1);
 	is_entry(&seen, 0, "file", 1, false);
 }
-END_TEST
 
 /* No NUL, no id, or a truncated id. */
-START_TEST(cut_entries)
+TEST(cut_entries)
 {
 	struct seen seen = { .nr = 0 };
 	size_t len, first;
@@ -304,32 +300,4 @@ START_TEST(cut_entries)
 		ck_assert_uint_eq(seen.nr,
 		    (len >= first) + (size_t)(len == content_len));
 	}
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_test(tc, a_commit);
-	tcase_add_test(tc, a_tag);
-	tcase_add_test(tc, a_tree);
-	tcase_add_test(tc, no_links);
-	tcase_add_test(tc, cut_lines);
-	tcase_add_test(tc, wrong_lines);
-	tcase_add_loop_test(tc, wrong_entry, 0, (int)COUNT(wrong_entries));
-	tcase_add_test(tc, cut_entries);
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("object_links");
-	TCase *tc = tcase_create("sha1");
-	TCase *sha256 = tcase_create("sha256");
-
-	tcase_add_checked_fixture(tc, setup, NULL);
-	add_tests(tc);
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(sha256, setup_sha256, NULL);
-	add_tests(sha256);
-	suite_add_tcase(suite, sha256);
-	return suite_run(suite);
 }

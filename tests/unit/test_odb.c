@@ -5,7 +5,6 @@
  * packs take few descriptors. Only permitted alternates are read, and all
  * others get the same answer (finding F9).
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,14 +82,21 @@ static const struct odb_way ways[] = {
 	    "git update-ref -d refs/tags/t7 && git repack -q -A -d" },
 };
 
-START_TEST(each_object_is_as_git_has_it)
+static struct suite_case sha256 = { .name = "sha256",
+	.setup = odb_rig_setup_sha256,
+	.teardown = odb_rig_teardown,
+	.seconds = 120 };
+
+CASE(.name = "odb", .setup = odb_rig_setup, .teardown = odb_rig_teardown,
+    .seconds = 120);
+
+TEST(each_object_is_as_git_has_it, .times = COUNT(ways), .also = &sha256)
 {
 	tmp_run(ODB_RIG_HISTORY "cd r && %s", ways[_i].command);
 	ck_assert_msg(compare_with_git("r/.git") > 300, "%s", ways[_i].what);
 }
-END_TEST
 
-START_TEST(alternates_are_as_git_has_them)
+TEST(alternates_are_as_git_has_them, .also = &sha256)
 {
 	tmp_run(ODB_RIG_HISTORY
 	    "git clone -q --shared r second && cd second && git "
@@ -106,11 +112,10 @@ START_TEST(alternates_are_as_git_has_them)
 	ck_assert_uint_gt(compare_with_git("third"), 300);
 	ck_assert_uint_eq(odb_stores(odb_rig)->nr, 3);
 }
-END_TEST
 
 /* ---- loose objects and packs ---- */
 
-START_TEST(objects_are_found_loose_and_packed)
+TEST(objects_are_found_loose_and_packed)
 {
 	odb_rig_make_objects();
 	odb_rig_open("r");
@@ -120,10 +125,9 @@ START_TEST(objects_are_found_loose_and_packed)
 	ck_assert_int_eq(odb_refresh(odb_rig), 0);
 	odb_rig_check_objects();
 }
-END_TEST
 
 /* More packs than may stay open, looked up twice. */
-START_TEST(descriptors_have_a_bound)
+TEST(descriptors_have_a_bound)
 {
 	char *out, *at, *hex;
 	struct refd_oid oid;
@@ -154,7 +158,6 @@ START_TEST(descriptors_have_a_bound)
 	ck_assert_int_lt(fd, before + 16);
 	close(fd);
 }
-END_TEST
 
 /* ---- targets of tags ---- */
 
@@ -176,7 +179,7 @@ static void check_peel(const char *revision)
 	ck_assert(refd_oid_eq(&to, &is));
 }
 
-START_TEST(tags_are_peeled_as_git_does)
+TEST(tags_are_peeled_as_git_does, .also = &sha256)
 {
 	const struct refd_oid absent = { { 1 } };
 	struct refd_oid to;
@@ -205,10 +208,9 @@ START_TEST(tags_are_peeled_as_git_does)
 		    way == 0 ? "true" : "false");
 	}
 }
-END_TEST
 
 /* F7: only the header is read. Also for deltas, one of them small. */
-START_TEST(a_large_tag_is_not_peeled)
+TEST(a_large_tag_is_not_peeled)
 {
 	struct refd_oid to;
 	int way;
@@ -229,10 +231,9 @@ START_TEST(a_large_tag_is_not_peeled)
 			"git tag -a -F both beyond");
 	}
 }
-END_TEST
 
 /* A tag whose contents do not match the name has no answer. */
-START_TEST(a_tag_that_lies_is_not_peeled)
+TEST(a_tag_that_lies_is_not_peeled, .also = &sha256)
 {
 	struct refd_oid to;
 
@@ -245,10 +246,9 @@ START_TEST(a_tag_that_lies_is_not_peeled)
 	ck_assert_int_eq(peel("t", &to), -EIO);
 	ck_assert_int_eq(peel("other", &to), 0);
 }
-END_TEST
 
 /* As git 2.53. Whoever pushes a tag may write any type into it. */
-START_TEST(a_tag_that_states_another_type)
+TEST(a_tag_that_states_another_type)
 {
 	struct refd_oid to;
 
@@ -270,7 +270,6 @@ START_TEST(a_tag_that_states_another_type)
 	ck_assert_int_eq(peel("commit", &to), -EINVAL);
 	ck_assert_int_eq(peel("deep", &to), -EINVAL);
 }
-END_TEST
 
 /* ---- alternates ---- */
 
@@ -281,7 +280,7 @@ static int with_alternates(const char *text)
 }
 
 /* F9: all problems with a store give the same answer. */
-START_TEST(alternates_have_rules)
+TEST(alternates_have_rules)
 {
 	char text[16384];
 	int i;
@@ -324,10 +323,9 @@ START_TEST(alternates_have_rules)
 	ck_assert_int_eq(odb_rig_refresh_of("a"), 0);
 	ck_assert_uint_eq(odb_stores(odb_rig)->nr, 6);
 }
-END_TEST
 
 /* An alternate that was moved away is not read any more. */
-START_TEST(an_alternate_that_goes_is_noticed)
+TEST(an_alternate_that_goes_is_noticed)
 {
 	odb_rig_make_objects();
 	tmp_run("git init -q --bare a");
@@ -342,37 +340,4 @@ START_TEST(an_alternate_that_goes_is_noticed)
 	tmp_run("rm a/objects/info/alternates");
 	ck_assert_int_eq(odb_refresh(odb_rig), 0);
 	ck_assert_int_eq(odb_rig_type("refs/heads/x"), OBJECT_ABSENT);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("odb");
-	TCase *tc = tcase_create("odb");
-	TCase *sha256 = tcase_create("sha256");
-
-	tcase_add_checked_fixture(tc, odb_rig_setup, odb_rig_teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, each_object_is_as_git_has_it, 0,
-	    (int)COUNT(ways));
-	tcase_add_test(tc, alternates_are_as_git_has_them);
-	tcase_add_test(tc, objects_are_found_loose_and_packed);
-	tcase_add_test(tc, descriptors_have_a_bound);
-	tcase_add_test(tc, tags_are_peeled_as_git_does);
-	tcase_add_test(tc, a_large_tag_is_not_peeled);
-	tcase_add_test(tc, a_tag_that_lies_is_not_peeled);
-	tcase_add_test(tc, a_tag_that_states_another_type);
-	tcase_add_test(tc, alternates_have_rules);
-	tcase_add_test(tc, an_alternate_that_goes_is_noticed);
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(sha256, odb_rig_setup_sha256,
-	    odb_rig_teardown);
-	tcase_set_timeout(sha256, 120);
-	tcase_add_loop_test(sha256, each_object_is_as_git_has_it, 0,
-	    (int)COUNT(ways));
-	tcase_add_test(sha256, alternates_are_as_git_has_them);
-	tcase_add_test(sha256, tags_are_peeled_as_git_does);
-	tcase_add_test(sha256, a_tag_that_lies_is_not_peeled);
-	suite_add_tcase(suite, sha256);
-	return suite_run(suite);
 }

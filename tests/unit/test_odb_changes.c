@@ -3,7 +3,6 @@
  * alternates, also in a directory that changed twice within one tick of the
  * file system's clock, and in a directory that replaced an earlier directory.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -25,7 +24,15 @@ static struct refd_oid pack_a_blob(void)
 	return oid;
 }
 
-START_TEST(objects_that_come_later_are_found)
+static struct suite_case sha256 = { .name = "sha256",
+	.setup = odb_rig_setup_sha256,
+	.teardown = odb_rig_teardown,
+	.seconds = 120 };
+
+CASE(.name = "changes", .setup = odb_rig_setup, .teardown = odb_rig_teardown,
+    .seconds = 60);
+
+TEST(objects_that_come_later_are_found)
 {
 	struct refd_oid loose, packed;
 	char *hex;
@@ -40,7 +47,6 @@ START_TEST(objects_that_come_later_are_found)
 	packed = pack_a_blob();
 	ck_assert_int_eq(odb_type(odb_rig, &packed), OBJECT_BLOB);
 }
-END_TEST
 
 /* The clock of the file system stands at TICK; the wall clock is a little
  * later. */
@@ -76,7 +82,7 @@ static int64_t later_than_tick(const struct sys *sys)
 }
 
 /* The directory looks as at the last listing. */
-START_TEST(a_pack_of_the_same_tick_is_found)
+TEST(a_pack_of_the_same_tick_is_found)
 {
 	struct sys sys = sys_kernel;
 	struct refd_oid oid;
@@ -92,9 +98,8 @@ START_TEST(a_pack_of_the_same_tick_is_found)
 	odb_rig_sys = &sys_kernel;
 	odb_rig_open("r");
 }
-END_TEST
 
-START_TEST(a_pruned_object_is_gone_after_a_refresh)
+TEST(a_pruned_object_is_gone_after_a_refresh)
 {
 	struct refd_oid oid;
 
@@ -107,10 +112,9 @@ START_TEST(a_pruned_object_is_gone_after_a_refresh)
 	ck_assert_int_eq(odb_type(odb_rig, &oid), OBJECT_ABSENT);
 	odb_rig_check_objects();
 }
-END_TEST
 
 /* An index may stay behind: git ignores an index without its pack. */
-START_TEST(an_index_alone_has_nothing)
+TEST(an_index_alone_has_nothing)
 {
 	struct refd_oid oid;
 
@@ -123,10 +127,9 @@ START_TEST(an_index_alone_has_nothing)
 	ck_assert_int_eq(odb_refresh(odb_rig), 0);
 	ck_assert_int_eq(odb_type(odb_rig, &oid), OBJECT_ABSENT);
 }
-END_TEST
 
 /* Between loose objects and packs, both ways, during the look-ups. */
-START_TEST(an_object_that_moves_is_found)
+TEST(an_object_that_moves_is_found, .also = &sha256)
 {
 	struct refd_oid oid;
 	int i;
@@ -142,7 +145,6 @@ START_TEST(an_object_that_moves_is_found)
 		ck_assert_int_eq(odb_type(odb_rig, &oid), OBJECT_COMMIT);
 	}
 }
-END_TEST
 
 static int64_t an_hour_later(const struct sys *sys)
 {
@@ -150,7 +152,7 @@ static int64_t an_hour_later(const struct sys *sys)
 }
 
 /* Nothing in the old info/ changed. */
-START_TEST(another_info_is_noticed)
+TEST(another_info_is_noticed)
 {
 	struct sys sys = sys_kernel;
 
@@ -166,28 +168,4 @@ START_TEST(another_info_is_noticed)
 	ck_assert_int_eq(odb_rig_type("refs/heads/x"), OBJECT_ABSENT);
 	odb_rig_sys = &sys_kernel;
 	odb_rig_open("a");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("odb_changes");
-	TCase *tc = tcase_create("changes");
-	TCase *sha256 = tcase_create("sha256");
-
-	tcase_add_checked_fixture(tc, odb_rig_setup, odb_rig_teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, objects_that_come_later_are_found);
-	tcase_add_test(tc, a_pack_of_the_same_tick_is_found);
-	tcase_add_test(tc, a_pruned_object_is_gone_after_a_refresh);
-	tcase_add_test(tc, an_index_alone_has_nothing);
-	tcase_add_test(tc, an_object_that_moves_is_found);
-	tcase_add_test(tc, another_info_is_noticed);
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(sha256, odb_rig_setup_sha256,
-	    odb_rig_teardown);
-	tcase_set_timeout(sha256, 120);
-	tcase_add_test(sha256, an_object_that_moves_is_found);
-	suite_add_tcase(suite, sha256);
-	return suite_run(suite);
 }

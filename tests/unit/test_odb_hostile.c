@@ -3,7 +3,6 @@
  * alternates, whether malformed, truncated during use or a FIFO, is never
  * waited for, believed or fatal (findings F2, F3).
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,7 +26,9 @@
 	"path() { p=$(git -C r rev-parse $1); echo "                           \
 	"r/objects/${p%%${p#??}}/${p#??}; } && "
 
-START_TEST(a_corrupt_object_is_an_error)
+CASE(.setup = odb_rig_setup, .teardown = odb_rig_teardown, .seconds = 120);
+
+TEST(a_corrupt_object_is_an_error)
 {
 	static const char *const commands[] = {
 		"echo garbage >$f",
@@ -67,13 +68,12 @@ START_TEST(a_corrupt_object_is_an_error)
 	odb_rig_open("r");
 	ck_assert_int_eq(odb_rig_type("refs/heads/x"), OBJECT_COMMIT);
 }
-END_TEST
 
 static const char *const suffixes[] = { "idx", "pack" };
 
 /* F2: while the files are open, every file is cut to every possible size. A
  * mapping of the files would end the process. */
-START_TEST(a_pack_is_truncated_meanwhile)
+TEST(a_pack_is_truncated_meanwhile)
 {
 	struct refd_oid oid;
 	char *out, want[32], why[ODB_FAULT_TEXT];
@@ -112,9 +112,8 @@ START_TEST(a_pack_is_truncated_meanwhile)
 		ck_assert_int_eq(odb_type(odb_rig, &oid), OBJECT_COMMIT);
 	}
 }
-END_TEST
 
-START_TEST(no_fifo_in_the_place_of_a_pack)
+TEST(no_fifo_in_the_place_of_a_pack)
 {
 	struct refd_oid oid;
 	size_t i;
@@ -131,11 +130,10 @@ START_TEST(no_fifo_in_the_place_of_a_pack)
 		tmp_run("rm -rf r && cp -r keep r");
 	}
 }
-END_TEST
 
 /* Inverts every 3rd byte of an index and a pack with deltas, and makes bytes of
  * numbers large. The only requirement is that the reader returns. */
-START_TEST(bytes_are_turned_over)
+TEST(bytes_are_turned_over, .times = 2)
 {
 	struct refd_oid oids[8], to;
 	char path[256], *names, *out, *all, *rest, *line;
@@ -193,7 +191,6 @@ START_TEST(bytes_are_turned_over)
 	ck_assert_str_eq(out, "0\n");
 	free(out);
 }
-END_TEST
 
 /* ---- packs made by hand ---- */
 
@@ -289,7 +286,7 @@ static size_t made_pack_offset(const struct made_pack *h, int nth)
 	return 8 + 1024 + 24 * h->nr + 4 * (size_t)(nth - 1);
 }
 
-START_TEST(deltas_without_an_end)
+TEST(deltas_without_an_end)
 {
 	uint8_t ref[21] = { 0x70 }, ofs[2] = { 0x60, 0 };
 	struct made_pack h;
@@ -327,11 +324,10 @@ START_TEST(deltas_without_an_end)
 	ck_assert_int_eq(made_pack_type(&h, 11), OBJECT_ERROR);
 	ck_assert_int_eq(made_pack_type(&h, 14), OBJECT_ABSENT);
 }
-END_TEST
 
 /* Each step of a chain counts, because admission bounds its turns by the
  * work. */
-START_TEST(long_chains_are_work)
+TEST(long_chains_are_work)
 {
 	uint8_t ref[21] = { 0x70 };
 	struct made_pack h;
@@ -346,9 +342,8 @@ START_TEST(long_chains_are_work)
 	ck_assert_int_eq(made_pack_type(&h, 1), OBJECT_ERROR);
 	ck_assert_uint_ge(odb_take_work(odb_rig), PACK_CHAIN / 8);
 }
-END_TEST
 
-START_TEST(indexes_that_lie)
+TEST(indexes_that_lie)
 {
 	struct made_pack good, h;
 	uint32_t bad[] = { 0, 11, 0x7fffffff, 0x80000000, 0x80000001,
@@ -396,11 +391,10 @@ START_TEST(indexes_that_lie)
 			     "2222222222222222222222222222222222222222"),
 	    OBJECT_ABSENT);
 }
-END_TEST
 
 /* More packs than the bound. An object in none of the packs read is not known
  * to be absent. */
-START_TEST(too_many_packs)
+TEST(too_many_packs)
 {
 	tmp_run("git init -q --bare r && cd r/objects/pack && seq -f "
 		"'pack-%%.0f.idx' %d | xargs touch",
@@ -410,9 +404,8 @@ START_TEST(too_many_packs)
 			     "2222222222222222222222222222222222222222"),
 	    OBJECT_ERROR);
 }
-END_TEST
 
-START_TEST(alternates_that_are_no_file)
+TEST(alternates_that_are_no_file)
 {
 	static const char *const commands[] = { "mkfifo $a", "mkdir $a",
 		"ln -s ../../../list $a", "truncate -s 64G $a" };
@@ -436,25 +429,4 @@ START_TEST(alternates_that_are_no_file)
 	ck_assert_int_eq(odb_rig_refresh_of("a"), -ELOOP);
 	tmp_run("mv a/objects o && ln -s ../o a/objects");
 	ck_assert_int_eq(odb_rig_refresh_of("a"), -ELOOP);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("odb_hostile");
-	TCase *tc = tcase_create("odb_hostile");
-
-	tcase_add_checked_fixture(tc, odb_rig_setup, odb_rig_teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, a_corrupt_object_is_an_error);
-	tcase_add_test(tc, a_pack_is_truncated_meanwhile);
-	tcase_add_test(tc, no_fifo_in_the_place_of_a_pack);
-	tcase_add_loop_test(tc, bytes_are_turned_over, 0, 2);
-	tcase_add_test(tc, deltas_without_an_end);
-	tcase_add_test(tc, long_chains_are_work);
-	tcase_add_test(tc, indexes_that_lie);
-	tcase_add_test(tc, too_many_packs);
-	tcase_add_test(tc, alternates_that_are_no_file);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -5,7 +5,6 @@
  * and refs without an object, stay loose. A foreign packed-refs.lock costs a
  * second. A failed sync of packed-refs.new does not cost the file system.
  */
-#include <check.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -58,7 +57,9 @@ static void check_packed(const char *text)
 	free(want);
 }
 
-START_TEST(packs_every_plain_ref)
+CASE(.setup = set_up, .teardown = tear_down, .seconds = 60);
+
+TEST(packs_every_plain_ref)
 {
 	ck_assert_int_eq(pack_rig_round(w, &pr), 0);
 	check_packed(
@@ -74,9 +75,8 @@ START_TEST(packs_every_plain_ref)
 	ck_assert_int_eq(pack_rig_round(w, &pr), 0);
 	ck_assert_uint_eq(pr.nr_packed, 0);
 }
-END_TEST
 
-START_TEST(other_refs_stay_loose)
+TEST(other_refs_stay_loose)
 {
 	world_write(w->fs, R "/refs/heads/s", "ref: refs/heads/a\n");
 	world_write(w->fs, R "/refs/heads/torn", "@2");
@@ -102,18 +102,16 @@ START_TEST(other_refs_stay_loose)
 			     R "/refs/heads/x.lock"),
 	    0);
 }
-END_TEST
 
-START_TEST(unknown_types_are_looked_up)
+TEST(unknown_types_are_looked_up)
 {
 	memfs_hide_types(w->fs, true);
 	ck_assert_int_eq(pack_rig_round(w, &pr), 0);
 	ck_assert_uint_eq(pr.nr_packed, 3);
 }
-END_TEST
 
 /* Deeper directories cost descriptors. */
-START_TEST(deep_directories_are_left)
+TEST(deep_directories_are_left)
 {
 	char path[REFD_PATH_MAX] = R "/refs/heads";
 	size_t i;
@@ -125,9 +123,8 @@ START_TEST(deep_directories_are_left)
 	ck_assert_uint_eq(pr.nr_packed, 3);
 	ck_assert(memfs_exists(w->fs, path));
 }
-END_TEST
 
-START_TEST(a_round_is_bounded)
+TEST(a_round_is_bounded)
 {
 	char path[128];
 	size_t i;
@@ -143,11 +140,10 @@ START_TEST(a_round_is_bounded)
 	ck_assert(!pr.is_full);
 	ck_assert_uint_eq(pr.nr_packed, 3);
 }
-END_TEST
 
 /* ---- locks ---- */
 
-START_TEST(a_locked_ref_stays)
+TEST(a_locked_ref_stays)
 {
 	memfs_write(w->fs, R "/refs/heads/a.lock", "");
 	ck_assert_int_eq(pack_rig_round(w, &pr), 0);
@@ -160,9 +156,8 @@ START_TEST(a_locked_ref_stays)
 		   "@T refs/tags/t\n^@P\n");
 	SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, R "/refs/heads/a.lock");
 }
-END_TEST
 
-START_TEST(a_foreign_lock_of_packed_refs)
+TEST(a_foreign_lock_of_packed_refs)
 {
 	int64_t begin_ns = SYS(w->sys, now_mono);
 
@@ -174,9 +169,8 @@ START_TEST(a_foreign_lock_of_packed_refs)
 	ck_assert(memfs_exists(w->fs, R "/packed-refs.lock"));
 	SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, R "/packed-refs.lock");
 }
-END_TEST
 
-START_TEST(a_link_named_packed_refs)
+TEST(a_link_named_packed_refs)
 {
 	SYS(memfs_other(w->fs), unlinkat, AT_FDCWD, R "/packed-refs");
 	world_write(w->fs, R "/elsewhere", HEADER);
@@ -184,19 +178,17 @@ START_TEST(a_link_named_packed_refs)
 	ck_assert_int_eq(pack_rig_round(w, &pr), -ELOOP);
 	ck_assert(is_loose("heads/a"));
 }
-END_TEST
 
-START_TEST(a_malformed_packed_refs)
+TEST(a_malformed_packed_refs)
 {
 	memfs_write(w->fs, R "/packed-refs", HEADER "nonsense\n");
 	ck_assert_int_eq(pack_rig_round(w, &pr), -EBADMSG);
 	ck_assert(is_loose("heads/a"));
 }
-END_TEST
 
 /* A failed sync costs no ref. It costs the file system only if others may have
  * written the file: packed-refs.new is thrown away. */
-START_TEST(a_sync_fails)
+TEST(a_sync_fails, .times = 2)
 {
 	const int err = _i == 0 ? -EIO : -ENOSPC;
 	unsigned long n, nr_own = 0, nr_shared = 0;
@@ -219,7 +211,6 @@ START_TEST(a_sync_fails)
 	}
 	ck_assert_uint_eq(nr_own, 1);
 }
-END_TEST
 
 /* ---- other writers between all calls ---- */
 
@@ -323,7 +314,7 @@ static char expected(void)
 /* A power loss right after the round keeps all names and no unsynced data. A
  * ref that was still loose when the other writer replaced packed-refs, without
  * a sync, must not be lost. */
-START_TEST(another_writer_between_two_calls)
+TEST(another_writer_between_two_calls, .times = DEEDS)
 {
 	const struct memfs_choice all_names = { .data = MEMFS_DATA_NONE,
 		.keep = { LONG_MAX, LONG_MAX, LONG_MAX, LONG_MAX } };
@@ -360,27 +351,4 @@ START_TEST(another_writer_between_two_calls)
 		    "before call %lu: lost", n);
 	}
 	ck_assert_uint_gt(nr_done, 20);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("pack_round");
-	TCase *tc = tcase_create("pack_round");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, set_up, tear_down);
-	tcase_add_test(tc, packs_every_plain_ref);
-	tcase_add_test(tc, other_refs_stay_loose);
-	tcase_add_test(tc, unknown_types_are_looked_up);
-	tcase_add_test(tc, deep_directories_are_left);
-	tcase_add_test(tc, a_round_is_bounded);
-	tcase_add_test(tc, a_locked_ref_stays);
-	tcase_add_test(tc, a_foreign_lock_of_packed_refs);
-	tcase_add_test(tc, a_link_named_packed_refs);
-	tcase_add_test(tc, a_malformed_packed_refs);
-	tcase_add_loop_test(tc, a_sync_fails, 0, 2);
-	tcase_add_loop_test(tc, another_writer_between_two_calls, 0, DEEDS);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -5,7 +5,6 @@
  * answer, no deleted ref is back, a ref of nobody's business stays, and no file
  * is left behind. The updates before the round are not yet in a checkpoint.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,7 +138,9 @@ static struct sweep sweep_of(int i)
 		.second_cuts = 1 };
 }
 
-START_TEST(an_error_anywhere)
+CASE(.seconds = 240);
+
+TEST(an_error_anywhere, .times = NR_VARIANTS)
 {
 	static const int errs[] = { -EIO, -ENOSPC, 0 };
 	struct sweep_report report = { 0 };
@@ -149,9 +150,8 @@ START_TEST(an_error_anywhere)
 	ck_assert_msg(sweep_errno(&s, errs, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 60);
 }
-END_TEST
 
-START_TEST(a_dead_disk)
+TEST(a_dead_disk, .times = NR_VARIANTS)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
@@ -160,9 +160,8 @@ START_TEST(a_dead_disk)
 	ck_assert_msg(sweep_dead(&s, -EIO, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 60);
 }
-END_TEST
 
-START_TEST(a_crash_anywhere)
+TEST(a_crash_anywhere, .times = NR_VARIANTS)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
@@ -170,28 +169,12 @@ START_TEST(a_crash_anywhere)
 	ck_assert_msg(sweep_crash(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 15);
 }
-END_TEST
 
-START_TEST(a_power_loss_anywhere)
+TEST(a_power_loss_anywhere, .times = NR_VARIANTS)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
 
 	ck_assert_msg(sweep_power_loss(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 30);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("pack_sweep");
-	TCase *tc = tcase_create("pack_sweep");
-
-	tcase_set_timeout(tc, 240);
-	tcase_add_loop_test(tc, an_error_anywhere, 0, NR_VARIANTS);
-	tcase_add_loop_test(tc, a_dead_disk, 0, NR_VARIANTS);
-	tcase_add_loop_test(tc, a_crash_anywhere, 0, NR_VARIANTS);
-	tcase_add_loop_test(tc, a_power_loss_anywhere, 0, NR_VARIANTS);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * stop git. A replaced file is never mistaken for the cached file, however
  * similar both are.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +13,13 @@
 
 static char found[REFD_PATH_MAX];
 
-START_TEST(an_absent_file_is_empty)
+static struct suite_case sha256 = { .name = "sha256",
+	.setup = packed_setup_sha256,
+	.teardown = packed_teardown };
+
+CASE(.name = "packed", .setup = packed_setup, .teardown = packed_teardown);
+
+TEST(an_absent_file_is_empty)
 {
 	struct packed_snapshot *snap = take();
 
@@ -27,9 +32,8 @@ START_TEST(an_absent_file_is_empty)
 	tmp_run("rm packed-refs");
 	ck_assert_str_eq(value("refs/heads/x"), "");
 }
-END_TEST
 
-START_TEST(what_git_packed_is_read)
+TEST(what_git_packed_is_read, .also = &sha256)
 {
 	struct packed_snapshot *snap;
 	const size_t digits = refd_object_format_hex(packed_format);
@@ -59,7 +63,6 @@ START_TEST(what_git_packed_is_read)
 	packed_snapshot_put(snap);
 	free(refs);
 }
-END_TEST
 
 static const char *const well_formed[] = {
 	"",
@@ -98,7 +101,7 @@ static const char *const malformed[] = {
 	HEADER A " refs/heads/x\n" B,
 };
 
-START_TEST(a_well_formed_file_is_taken)
+TEST(a_well_formed_file_is_taken)
 {
 	size_t i;
 
@@ -108,9 +111,8 @@ START_TEST(a_well_formed_file_is_taken)
 		    strstr(well_formed[i], "/x") != NULL ? A : "");
 	}
 }
-END_TEST
 
-START_TEST(a_malformed_file_is_refused)
+TEST(a_malformed_file_is_refused)
 {
 	struct packed_snapshot *snap = NULL;
 	size_t i;
@@ -127,9 +129,8 @@ START_TEST(a_malformed_file_is_refused)
 	replace(A " refs/heads/x\n");
 	ck_assert_str_eq(value("refs/heads/x"), A);
 }
-END_TEST
 
-START_TEST(the_other_object_format_is_malformed)
+TEST(the_other_object_format_is_malformed, .in = &sha256)
 {
 	static const char end[] = "aaaaaaaaaaaaaaaaaaaaaaaa";
 	struct packed_snapshot *snap;
@@ -148,9 +149,8 @@ START_TEST(the_other_object_format_is_malformed)
 	free(text);
 	ck_assert_int_eq(strncmp(value("refs/heads/x"), A, strlen(A)), 0);
 }
-END_TEST
 
-START_TEST(a_directory_or_a_fifo_is_an_error)
+TEST(a_directory_or_a_fifo_is_an_error)
 {
 	struct packed_snapshot *snap;
 
@@ -159,9 +159,8 @@ START_TEST(a_directory_or_a_fifo_is_an_error)
 	tmp_run("rmdir packed-refs; mkfifo packed-refs");
 	ck_assert_int_eq(packed_snapshot(packed, &snap), -EINVAL);
 }
-END_TEST
 
-START_TEST(an_unsorted_file_is_sorted_in_memory)
+TEST(an_unsorted_file_is_sorted_in_memory)
 {
 	struct packed_snapshot *snap;
 
@@ -176,20 +175,18 @@ START_TEST(an_unsorted_file_is_sorted_in_memory)
 	ck_assert_int_eq(packed_lookup(snap, "refs/m", NULL), 1);
 	packed_snapshot_put(snap);
 }
-END_TEST
 
 /* Bytes from 0x80 on sort after ASCII, as in git. */
-START_TEST(names_are_compared_as_unsigned_bytes)
+TEST(names_are_compared_as_unsigned_bytes)
 {
 	replace(HEADER A " refs/heads/a\n" B " refs/heads/\xc3\xa9\n");
 	ck_assert_str_eq(value("refs/heads/\xc3\xa9"), B);
 	ck_assert_str_eq(value("refs/heads/a"), A);
 }
-END_TEST
 
 /* Same length, same second, and, if the file system reuses inode numbers at
  * once, the same inode number. */
-START_TEST(a_replaced_file_is_never_taken_for_the_cached_one)
+TEST(a_replaced_file_is_never_taken_for_the_cached_one)
 {
 	int i;
 
@@ -199,9 +196,8 @@ START_TEST(a_replaced_file_is_never_taken_for_the_cached_one)
 	}
 	ck_assert_int_eq(packed_trim(packed), 1);
 }
-END_TEST
 
-START_TEST(an_unchanged_file_is_not_read_again)
+TEST(an_unchanged_file_is_not_read_again)
 {
 	struct packed_snapshot *a, *b;
 
@@ -219,29 +215,4 @@ START_TEST(an_unchanged_file_is_not_read_again)
 	ck_assert_int_eq(packed_lookup(a, "refs/heads/x", NULL), 1);
 	packed_snapshot_put(a);
 	packed_snapshot_put(b);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("packed");
-	TCase *tc = tcase_create("packed");
-	TCase *sha256 = tcase_create("sha256");
-
-	tcase_add_checked_fixture(tc, packed_setup, packed_teardown);
-	tcase_add_test(tc, an_absent_file_is_empty);
-	tcase_add_test(tc, what_git_packed_is_read);
-	tcase_add_test(tc, a_well_formed_file_is_taken);
-	tcase_add_test(tc, a_malformed_file_is_refused);
-	tcase_add_test(tc, a_directory_or_a_fifo_is_an_error);
-	tcase_add_test(tc, an_unsorted_file_is_sorted_in_memory);
-	tcase_add_test(tc, names_are_compared_as_unsigned_bytes);
-	tcase_add_test(tc, a_replaced_file_is_never_taken_for_the_cached_one);
-	tcase_add_test(tc, an_unchanged_file_is_not_read_again);
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(sha256, packed_setup_sha256, packed_teardown);
-	tcase_add_test(sha256, what_git_packed_is_read);
-	tcase_add_test(sha256, the_other_object_format_is_malformed);
-	suite_add_tcase(suite, sha256);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * that is sparse, shortened meanwhile, or sorted against its header fails only
  * the request. (Finding F6.)
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -85,7 +84,9 @@ static void check_value(const struct packed_snapshot *snap, unsigned i)
 	ck_assert_str_eq(refd_oid_hex(&oid, REFD_FORMAT_SHA1, hex), want);
 }
 
-START_TEST(a_sparse_file_costs_nothing)
+CASE(.setup = packed_setup, .teardown = packed_teardown, .seconds = 120);
+
+TEST(a_sparse_file_costs_nothing)
 {
 	static const struct refd_oid oid = { .bytes = { 1 } };
 	struct packed_edit edit = { .name = "refs/heads/new", .oid = &oid };
@@ -113,10 +114,9 @@ START_TEST(a_sparse_file_costs_nothing)
 	packed_snapshot_put(snap);
 	ck_assert_uint_lt(nr_bytes, 256 << 10);
 }
-END_TEST
 
 /* 64 MB, a million refs: look-ups as far apart as possible, and in order. */
-START_TEST(a_look_up_reads_some_blocks)
+TEST(a_look_up_reads_some_blocks)
 {
 	const unsigned nr = 1000000;
 	struct packed_snapshot *snap;
@@ -153,9 +153,8 @@ START_TEST(a_look_up_reads_some_blocks)
 	/* A sanitizer uses additional memory; the file has 66 MB. */
 	ck_assert_int_lt(after.ru_maxrss - before.ru_maxrss, 48 << 10);
 }
-END_TEST
 
-START_TEST(a_rewrite_holds_some_blocks)
+TEST(a_rewrite_holds_some_blocks)
 {
 	const unsigned nr = 500000;
 	static struct packed_edit edits[1001];
@@ -191,10 +190,9 @@ START_TEST(a_rewrite_holds_some_blocks)
 	for (i = 0; i < 1000; i++)
 		free((char *)(uintptr_t)edits[i].name);
 }
-END_TEST
 
 /* A user with write access may change the file at any moment. */
-START_TEST(a_file_that_is_shortened_is_an_error)
+TEST(a_file_that_is_shortened_is_an_error)
 {
 	struct packed_snapshot *snap;
 
@@ -206,9 +204,8 @@ START_TEST(a_file_that_is_shortened_is_an_error)
 	ck_assert_int_eq(packed_check(snap), -EBADMSG);
 	packed_snapshot_put(snap);
 }
-END_TEST
 
-START_TEST(a_rewrite_without_time_is_given_up)
+TEST(a_rewrite_without_time_is_given_up)
 {
 	struct packed_edit gone = { .name = "refs/heads/topic/0000007" };
 	bool changed = true;
@@ -221,7 +218,6 @@ START_TEST(a_rewrite_without_time_is_given_up)
 	ck_assert(!tmp_exists("packed-refs.new"));
 	ck_assert_str_ne(value(gone.name), "");
 }
-END_TEST
 
 static void append(const char *text, unsigned times)
 {
@@ -235,7 +231,7 @@ static void append(const char *text, unsigned times)
 }
 
 /* A merge would lose the deletion. */
-START_TEST(a_wrong_order_is_not_rewritten)
+TEST(a_wrong_order_is_not_rewritten)
 {
 	struct packed_edit gone = { .name = "refs/heads/topic/0000007" };
 	bool changed;
@@ -247,9 +243,8 @@ START_TEST(a_wrong_order_is_not_rewritten)
 	    -EILSEQ);
 	ck_assert(!tmp_exists("packed-refs.new"));
 }
-END_TEST
 
-START_TEST(an_unsorted_file_has_a_bound)
+TEST(an_unsorted_file_has_a_bound)
 {
 	struct packed_snapshot *snap = NULL;
 	unsigned nr = 60000;
@@ -261,11 +256,10 @@ START_TEST(an_unsorted_file_has_a_bound)
 	append(A " refs/a\n", nr);
 	ck_assert_int_eq(packed_snapshot(packed, &snap), -EFBIG);
 }
-END_TEST
 
 /* Refs before and behind the long record are found; the long record is
  * refused. */
-START_TEST(a_long_record_is_malformed)
+TEST(a_long_record_is_malformed)
 {
 	struct packed_snapshot *snap = NULL;
 	char *line = malloc(5001);
@@ -291,24 +285,4 @@ START_TEST(a_long_record_is_malformed)
 	    1);
 	packed_snapshot_put(snap);
 	free(line);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("packed_large");
-	TCase *tc = tcase_create("packed_large");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_checked_fixture(tc, packed_setup, packed_teardown);
-	tcase_add_test(tc, a_sparse_file_costs_nothing);
-	tcase_add_test(tc, a_look_up_reads_some_blocks);
-	tcase_add_test(tc, a_rewrite_holds_some_blocks);
-	tcase_add_test(tc, a_file_that_is_shortened_is_an_error);
-	tcase_add_test(tc, a_rewrite_without_time_is_given_up);
-	tcase_add_test(tc, a_wrong_order_is_not_rewritten);
-	tcase_add_test(tc, an_unsorted_file_has_a_bound);
-	tcase_add_test(tc, a_long_record_is_malformed);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -6,7 +6,6 @@
  * update is aborted and removed from packed-refs; an atomic transaction is
  * aborted as a whole. A start after a crash does the same.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +70,9 @@ static bool is_loose(const char *name)
 
 /* ---- where they go ---- */
 
-START_TEST(many_go_to_packed_refs)
+CASE(.seconds = 120);
+
+TEST(many_go_to_packed_refs, .times = 2)
 {
 	start(3, HEADER KEEP);
 	expect_ok("b=1:0;@refs/tags/v=2:0;x/y=1:0", _i);
@@ -83,9 +84,8 @@ START_TEST(many_go_to_packed_refs)
 	ck_assert(!is_loose("heads/x"));
 	stop();
 }
-END_TEST
 
-START_TEST(the_first_packed_refs_has_gits_header)
+TEST(the_first_packed_refs_has_gits_header)
 {
 	start(2, NULL);
 	expect_ok("b=1:0;c=1:0", true);
@@ -93,20 +93,18 @@ START_TEST(the_first_packed_refs_has_gits_header)
 	    HEADER ONES " refs/heads/b\n" ONES " refs/heads/c\n"));
 	stop();
 }
-END_TEST
 
-START_TEST(few_stay_loose)
+TEST(few_stay_loose)
 {
 	start(3, HEADER KEEP);
 	expect_ok("b=1:0;c=1:0", true);
 	ck_assert(is_loose("heads/b") && is_loose("heads/c"));
 	stop();
 }
-END_TEST
 
 /* Moved, deleted and confirmed refs do not count and stay loose or packed. New
  * refs beside them are packed, unless an atomic transaction has both kinds. */
-START_TEST(what_is_not_new_stays_loose)
+TEST(what_is_not_new_stays_loose)
 {
 	start(2, HEADER KEEP);
 	expect_ok("old=1", false);
@@ -119,9 +117,8 @@ START_TEST(what_is_not_new_stays_loose)
 	ck_assert(is_loose("heads/d") && is_loose("heads/e"));
 	stop();
 }
-END_TEST
 
-START_TEST(a_log_keeps_it_loose)
+TEST(a_log_keeps_it_loose)
 {
 	start(2, HEADER KEEP);
 	memfs_mkdirs(w->fs, R "/logs/refs/heads");
@@ -134,9 +131,8 @@ START_TEST(a_log_keeps_it_loose)
 	ck_assert(is_loose("heads/e") && is_loose("heads/f"));
 	stop();
 }
-END_TEST
 
-START_TEST(a_symbolic_ref_keeps_it_loose)
+TEST(a_symbolic_ref_keeps_it_loose)
 {
 	start(2, HEADER KEEP);
 	expect_ok("s>t", false);
@@ -145,9 +141,8 @@ START_TEST(a_symbolic_ref_keeps_it_loose)
 	ck_assert_int_eq(world_ref(w, "t"), '1');
 	stop();
 }
-END_TEST
 
-START_TEST(own_worktrees_refs_are_never_packed)
+TEST(own_worktrees_refs_are_never_packed)
 {
 	start(2, HEADER KEEP);
 	expect_ok("@refs/bisect/a=1:0;@refs/worktree/b=1:0;c=1:0;d=1:0", false);
@@ -155,10 +150,9 @@ START_TEST(own_worktrees_refs_are_never_packed)
 	ck_assert(!is_loose("heads/c"));
 	stop();
 }
-END_TEST
 
 /* New refs do not wait for the lock of packed-refs, as deletions do. */
-START_TEST(a_held_lock_on_packed_refs_keeps_them_loose)
+TEST(a_held_lock_on_packed_refs_keeps_them_loose, .times = 2)
 {
 	start(2, HEADER KEEP);
 	memfs_write(w->fs, R "/packed-refs.lock", "");
@@ -167,11 +161,10 @@ START_TEST(a_held_lock_on_packed_refs_keeps_them_loose)
 	remove_file(w->fs, R "/packed-refs.lock");
 	stop();
 }
-END_TEST
 
 /* A git that holds the lock of "a/b" may already have looked for refs below
  * "a/b". */
-START_TEST(a_lock_above_keeps_it_loose)
+TEST(a_lock_above_keeps_it_loose)
 {
 	start(2, HEADER KEEP);
 	memfs_mkdirs(w->fs, R "/refs/heads/a");
@@ -181,9 +174,8 @@ START_TEST(a_lock_above_keeps_it_loose)
 	remove_file(w->fs, R "/refs/heads/a/b.lock");
 	stop();
 }
-END_TEST
 
-START_TEST(names_in_the_way_fail_as_ever)
+TEST(names_in_the_way_fail_as_ever)
 {
 	struct txn *txn;
 
@@ -200,9 +192,8 @@ START_TEST(names_in_the_way_fail_as_ever)
 	    HEADER ONES " refs/heads/g\n" ONES " refs/heads/h\n" KEEP P));
 	stop();
 }
-END_TEST
 
-START_TEST(one_rewrite_with_deletions_of_others)
+TEST(one_rewrite_with_deletions_of_others)
 {
 	struct txn *txns[3];
 	size_t i;
@@ -221,10 +212,9 @@ START_TEST(one_rewrite_with_deletions_of_others)
 	    HEADER ONES " refs/heads/b\n" ONES " refs/heads/c\n" KEEP));
 	stop();
 }
-END_TEST
 
 /* A packed session would lock packed-refs for as long as the client likes. */
-START_TEST(a_session_stays_loose)
+TEST(a_session_stays_loose)
 {
 	struct txn *txn;
 
@@ -237,7 +227,6 @@ START_TEST(a_session_stays_loose)
 	ck_assert(is_loose("heads/b") && is_loose("heads/c"));
 	stop();
 }
-END_TEST
 
 /* ---- git at the same time ---- */
 
@@ -332,11 +321,10 @@ static void power_loss_beside_git(struct foreign *f, const char *spec,
 	ck_assert_uint_gt(nr_gits, 0);
 }
 
-START_TEST(power_is_lost_after_git_came_below)
+TEST(power_is_lost_after_git_came_below, .times = 40)
 {
 	power_loss_beside_git(&below, "n=1:0;o=1:0;r=1:0", "n", _i & 1, _i / 2);
 }
-END_TEST
 
 /* A transaction makes three refs. git goes below "n", or above "m/q". */
 static void beside_git(struct foreign *f, const char *spec, const char *name,
@@ -372,17 +360,15 @@ static void beside_git(struct foreign *f, const char *spec, const char *name,
 	ck_assert_uint_ge(nr_gits, f->below ? 10 : 0);
 }
 
-START_TEST(git_below_a_name)
+TEST(git_below_a_name, .times = 4)
 {
 	beside_git(&below, "n=1:0;o=1:0;r=1:0", "n", _i & 1, _i & 2);
 }
-END_TEST
 
-START_TEST(git_above_a_name)
+TEST(git_above_a_name, .times = 4)
 {
 	beside_git(&above, "m/q=1:0;o=1:0;r=1:0", "m/q", _i & 1, _i & 2);
 }
-END_TEST
 
 static void git_comes(struct memfs *fs, void *arg)
 {
@@ -403,7 +389,7 @@ static int commit_then_git(void *arg, struct journal_row *rows, size_t nr,
 	return r;
 }
 
-START_TEST(crashed_with_git_below_a_name)
+TEST(crashed_with_git_below_a_name, .times = 2)
 {
 	bool hit = true, has, done = false;
 	unsigned long n;
@@ -431,7 +417,6 @@ START_TEST(crashed_with_git_below_a_name)
 	}
 	ck_assert(done);
 }
-END_TEST
 
 /* A git dies together with us and leaves only a lock. git took this lock at any
  * moment, and would have given up after reading packed-refs. Published refs are
@@ -470,7 +455,7 @@ static bool kill_beside_dead_git(unsigned long kill, unsigned long git)
 	return true;
 }
 
-START_TEST(crashed_together_with_a_git_below)
+TEST(crashed_together_with_a_git_below)
 {
 	unsigned long kill, git, nr = 0;
 
@@ -481,11 +466,10 @@ START_TEST(crashed_together_with_a_git_below)
 			nr += kill_beside_dead_git(kill, git);
 	ck_assert_uint_gt(nr, 200 / sweep_step());
 }
-END_TEST
 
 /* After a power loss, a lock below the name belongs to a dead git, which had
  * found the name taken. */
-START_TEST(a_dead_gits_lock_below_takes_nothing)
+TEST(a_dead_gits_lock_below_takes_nothing, .times = 2)
 {
 	start(2, HEADER KEEP);
 	expect_ok("n=1:0;o=1:0", _i);
@@ -497,34 +481,4 @@ START_TEST(a_dead_gits_lock_below_takes_nothing)
 	ck_assert_int_eq(world_ref(w, "n"), '1');
 	remove_file(w->fs, R "/refs/heads/n/x.lock");
 	stop();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("packed_many");
-	TCase *tc = tcase_create("packed_many");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, many_go_to_packed_refs, 0, 2);
-	tcase_add_test(tc, crashed_together_with_a_git_below);
-	tcase_add_test(tc, the_first_packed_refs_has_gits_header);
-	tcase_add_test(tc, few_stay_loose);
-	tcase_add_test(tc, what_is_not_new_stays_loose);
-	tcase_add_test(tc, a_log_keeps_it_loose);
-	tcase_add_test(tc, a_symbolic_ref_keeps_it_loose);
-	tcase_add_test(tc, own_worktrees_refs_are_never_packed);
-	tcase_add_loop_test(tc, a_held_lock_on_packed_refs_keeps_them_loose, 0,
-	    2);
-	tcase_add_test(tc, a_lock_above_keeps_it_loose);
-	tcase_add_test(tc, names_in_the_way_fail_as_ever);
-	tcase_add_test(tc, one_rewrite_with_deletions_of_others);
-	tcase_add_test(tc, a_session_stays_loose);
-	tcase_add_loop_test(tc, power_is_lost_after_git_came_below, 0, 40);
-	tcase_add_loop_test(tc, git_below_a_name, 0, 4);
-	tcase_add_loop_test(tc, git_above_a_name, 0, 4);
-	tcase_add_loop_test(tc, crashed_with_git_below_a_name, 0, 2);
-	tcase_add_loop_test(tc, a_dead_gits_lock_below_takes_nothing, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -5,7 +5,6 @@
  * after the next start, answers hold, an atomic transaction is whole, and no
  * file is left behind.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,7 +138,9 @@ static struct sweep sweep_of(int i)
 		.choices = 4 };
 }
 
-START_TEST(an_error_anywhere)
+CASE(.seconds = 120);
+
+TEST(an_error_anywhere, .times = NR_VARIANTS)
 {
 	static const int errs[] = { -EIO, -ENOSPC, 0 };
 	struct sweep_report report = { 0 };
@@ -149,9 +150,8 @@ START_TEST(an_error_anywhere)
 	ck_assert_msg(sweep_errno(&s, errs, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 60);
 }
-END_TEST
 
-START_TEST(a_crash_anywhere)
+TEST(a_crash_anywhere, .times = NR_VARIANTS)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
@@ -159,27 +159,12 @@ START_TEST(a_crash_anywhere)
 	ck_assert_msg(sweep_crash(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 15);
 }
-END_TEST
 
-START_TEST(a_power_loss_anywhere)
+TEST(a_power_loss_anywhere, .times = NR_VARIANTS)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
 
 	ck_assert_msg(sweep_power_loss(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 30);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("packed_many_sweep");
-	TCase *tc = tcase_create("packed_many_sweep");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, an_error_anywhere, 0, NR_VARIANTS);
-	tcase_add_loop_test(tc, a_crash_anywhere, 0, NR_VARIANTS);
-	tcase_add_loop_test(tc, a_power_loss_anywhere, 0, NR_VARIANTS);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

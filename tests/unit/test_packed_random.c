@@ -5,7 +5,6 @@
  * other ref. After a rewrite, git lists exactly the remaining refs. If git
  * dies, refd refuses.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,7 +153,15 @@ static size_t rewrite(void)
 	return nr_names - gone + 1;
 }
 
-START_TEST(files_are_read_and_rewritten_as_by_git)
+static struct suite_case sha256 = { .name = "sha256",
+	.setup = packed_setup_sha256,
+	.teardown = packed_teardown,
+	.seconds = 120 };
+
+CASE(.name = "packed_random", .setup = packed_setup,
+    .teardown = packed_teardown, .seconds = 120, .also = &sha256);
+
+TEST(files_are_read_and_rewritten_as_by_git, .times = 3)
 {
 	const size_t digits = refd_object_format_hex(packed_format);
 	struct packed_snapshot *snap = NULL;
@@ -192,23 +199,4 @@ START_TEST(files_are_read_and_rewritten_as_by_git)
 	}
 	ck_assert_uint_gt(refused, 0);
 	ck_assert_uint_lt(refused, 20);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("packed_random");
-	TCase *tc = tcase_create("packed_random");
-	TCase *sha256 = tcase_create("sha256");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_checked_fixture(tc, packed_setup, packed_teardown);
-	tcase_add_loop_test(tc, files_are_read_and_rewritten_as_by_git, 0, 4);
-	suite_add_tcase(suite, tc);
-	tcase_set_timeout(sha256, 120);
-	tcase_add_checked_fixture(sha256, packed_setup_sha256, packed_teardown);
-	tcase_add_loop_test(sha256, files_are_read_and_rewritten_as_by_git, 0,
-	    2);
-	suite_add_tcase(suite, sha256);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * replaced inode open for two seconds, and leaves the old file and no litter if
  * any call fails.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -40,7 +39,16 @@ static void compare_with_git(const char *const *names, size_t nr)
 		ck_assert_str_eq(value(names[i]), "");
 }
 
-START_TEST(a_rewrite_gives_gits_bytes)
+static struct suite_case sha256 = { .name = "sha256",
+	.setup = packed_setup_sha256,
+	.teardown = packed_teardown,
+	.seconds = 60 };
+
+/* Flushes of a busy disk take long. */
+CASE(.name = "packed_rewrite", .setup = packed_setup,
+    .teardown = packed_teardown, .seconds = 60);
+
+TEST(a_rewrite_gives_gits_bytes, .also = &sha256)
 {
 	static const char *const names[] = {
 		"refs/heads/b1",
@@ -54,9 +62,8 @@ START_TEST(a_rewrite_gives_gits_bytes)
 	compare_with_git(names, COUNT(names));
 	ck_assert_str_ne(value("refs/tags/note3"), "");
 }
-END_TEST
 
-START_TEST(all_refs_can_go)
+TEST(all_refs_can_go)
 {
 	static const char *const names[] = { "refs/heads/x", "refs/heads/y" };
 	bool changed;
@@ -69,9 +76,8 @@ START_TEST(all_refs_can_go)
 	ck_assert_str_eq(text, HEADER);
 	free(text);
 }
-END_TEST
 
-START_TEST(names_that_are_not_there_change_nothing)
+TEST(names_that_are_not_there_change_nothing)
 {
 	static const char *const names[] = { "refs/heads/no", "refs/heads/q" };
 	bool changed = true;
@@ -86,11 +92,10 @@ START_TEST(names_that_are_not_there_change_nothing)
 	ck_assert(!changed);
 	ck_assert(!tmp_exists("packed-refs.new"));
 }
-END_TEST
 
 /* Unsorted lines, duplicates, no header: no header is added, and a name goes
  * with all its lines. */
-START_TEST(an_odd_file_is_rewritten_sorted)
+TEST(an_odd_file_is_rewritten_sorted)
 {
 	static const char *const names[] = { "refs/m", "refs/m", "refs/q" };
 	bool changed;
@@ -104,7 +109,6 @@ START_TEST(an_odd_file_is_rewritten_sorted)
 	ck_assert_str_eq(text, A " refs/b\n^" B "\n" B " refs/z\n");
 	free(text);
 }
-END_TEST
 
 static void check_header(const char *before, const char *after)
 {
@@ -126,7 +130,7 @@ static void check_header(const char *before, const char *after)
 }
 
 /* git ignores the old header, because git peels every tag that it writes. */
-START_TEST(the_header_is_gits)
+TEST(the_header_is_gits)
 {
 	check_header("# pack-refs with: peeled fully-peeled sorted  mine \n",
 	    HEADER);
@@ -136,7 +140,6 @@ START_TEST(the_header_is_gits)
 	check_header("# pack-refs with: fully-peeled-not \n",
 	    "# pack-refs with: fully-peeled-not \n");
 }
-END_TEST
 
 static const char *const just_x[] = { "refs/heads/x" };
 
@@ -148,7 +151,7 @@ static void begin_x(mode_t mode)
 	ck_assert(changed);
 }
 
-START_TEST(the_mode_is_exact)
+TEST(the_mode_is_exact)
 {
 	umask(0077);
 	replace(A " refs/heads/x\n");
@@ -160,9 +163,8 @@ START_TEST(the_mode_is_exact)
 	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
 	ck_assert_uint_eq(tmp_mode("packed-refs"), 0600);
 }
-END_TEST
 
-START_TEST(abandoning_leaves_the_file_as_it_was)
+TEST(abandoning_leaves_the_file_as_it_was)
 {
 	replace(A " refs/heads/x\n" A " refs/heads/y\n");
 	packed_rewrite_abandon(packed);
@@ -175,9 +177,8 @@ START_TEST(abandoning_leaves_the_file_as_it_was)
 	ck_assert_str_eq(value("refs/heads/x"), A);
 	ck_assert_int_eq(packed_trim(packed), 1);
 }
-END_TEST
 
-START_TEST(a_stale_new_file_goes)
+TEST(a_stale_new_file_goes)
 {
 	tmp_put("packed-refs.new", "left by a killed git");
 	replace(A " refs/heads/x\n");
@@ -185,9 +186,8 @@ START_TEST(a_stale_new_file_goes)
 	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
 	ck_assert_str_eq(value("refs/heads/x"), "");
 }
-END_TEST
 
-START_TEST(a_link_is_read_but_not_rewritten)
+TEST(a_link_is_read_but_not_rewritten)
 {
 	bool changed;
 
@@ -200,9 +200,8 @@ START_TEST(a_link_is_read_but_not_rewritten)
 	tmp_run("mv elsewhere2 elsewhere");
 	ck_assert_str_eq(value("refs/heads/x"), B);
 }
-END_TEST
 
-START_TEST(a_link_that_leads_out_is_not_read)
+TEST(a_link_that_leads_out_is_not_read)
 {
 	static const char *const targets[] = { "/etc/passwd", "../../elsewhere",
 		"link", "linked/file", "./elsewhere" };
@@ -221,7 +220,6 @@ START_TEST(a_link_that_leads_out_is_not_read)
 	tmp_run("ln -sfn dir/file packed-refs");
 	ck_assert_str_eq(value("refs/heads/x"), A);
 }
-END_TEST
 
 static char order[16];
 
@@ -238,7 +236,7 @@ static int noted_fsync(const struct sys *t, int fd)
 	return sys_kernel.fsync(t, fd);
 }
 
-START_TEST(it_is_synced_whole_before_begin_returns)
+TEST(it_is_synced_whole_before_begin_returns)
 {
 	replace(A " refs/heads/x\n");
 	sys.write_all = noted_write_all;
@@ -248,7 +246,6 @@ START_TEST(it_is_synced_whole_before_begin_returns)
 	ck_assert_int_eq(packed_rewrite_finish(packed), 0);
 	ck_assert_str_eq(order, "ws");
 }
-END_TEST
 
 static ino_t inode(const char *path)
 {
@@ -258,7 +255,7 @@ static ino_t inode(const char *path)
 	return st.st_ino;
 }
 
-START_TEST(a_replaced_file_is_kept_open_for_two_seconds)
+TEST(a_replaced_file_is_kept_open_for_two_seconds)
 {
 	char name[32];
 	ino_t old;
@@ -281,7 +278,6 @@ START_TEST(a_replaced_file_is_kept_open_for_two_seconds)
 	ck_assert_str_eq(value("refs/heads/y"), A);
 	ck_assert_int_eq(packed_trim(packed), 1);
 }
-END_TEST
 
 static bool is_foreign(void)
 {
@@ -289,7 +285,7 @@ static bool is_foreign(void)
 	return packed_take_foreign(packed);
 }
 
-START_TEST(files_of_others_are_known)
+TEST(files_of_others_are_known)
 {
 	static const char *const names[] = { "refs/heads/x" };
 	bool changed;
@@ -313,17 +309,15 @@ START_TEST(files_of_others_are_known)
 	replace(HEADER A " refs/heads/y\n");
 	ck_assert(is_foreign());
 }
-END_TEST
 
-START_TEST(an_old_file_is_not_foreign)
+TEST(an_old_file_is_not_foreign)
 {
 	replace(HEADER A " refs/heads/y\n");
 	tmp_run("touch -d '2 hours ago' packed-refs");
 	ck_assert(!is_foreign());
 }
-END_TEST
 
-START_TEST(a_snapshot_outlives_a_rewrite)
+TEST(a_snapshot_outlives_a_rewrite)
 {
 	struct packed_snapshot *old, *new_snap;
 
@@ -338,7 +332,6 @@ START_TEST(a_snapshot_outlives_a_rewrite)
 	packed_snapshot_put(old);
 	packed_snapshot_put(new_snap);
 }
-END_TEST
 
 /* ---- faults: the n-th call of the rewrite fails ---- */
 
@@ -369,7 +362,7 @@ FAULTY(renameat,
     (const struct sys *t, int d, const char *p, int e, const char *q), t, d, p,
     e, q)
 
-START_TEST(any_call_may_fail)
+TEST(any_call_may_fail)
 {
 	const struct sys good = sys;
 	bool changed, finished = false;
@@ -406,7 +399,6 @@ START_TEST(any_call_may_fail)
 	}
 	ck_assert_int_ge(failures, 7);
 }
-END_TEST
 
 static atomic_bool stop;
 
@@ -425,7 +417,7 @@ static void *reader(void *arg)
 	return arg;
 }
 
-START_TEST(threads_share_it)
+TEST(threads_share_it)
 {
 	pthread_t threads[3];
 	void *result;
@@ -447,7 +439,6 @@ START_TEST(threads_share_it)
 		ck_assert_ptr_eq(result, packed);
 	}
 }
-END_TEST
 
 static int turns; /* changed by the owner of the turn */
 
@@ -465,7 +456,7 @@ static void *takes_turns(void *arg)
 }
 
 /* Waiters wait for the owner of the turn, and all of them get a turn. */
-START_TEST(turns_are_waited_for)
+TEST(turns_are_waited_for)
 {
 	pthread_t threads[4];
 	void *result;
@@ -486,11 +477,10 @@ START_TEST(turns_are_waited_for)
 	ck_assert_int_eq(turns, 4000);
 	ck_assert(packed_turn_take(packed, 0));
 }
-END_TEST
 
 /* A long turn delays every waiter once, and not again for later callers.
  * Otherwise these calls would take a hundred seconds. */
-START_TEST(a_turn_that_hangs_is_waited_for_once)
+TEST(a_turn_that_hangs_is_waited_for_once)
 {
 	struct timespec began, now;
 	int n;
@@ -503,40 +493,4 @@ START_TEST(a_turn_that_hangs_is_waited_for_once)
 	ck_assert_int_lt(now.tv_sec - began.tv_sec, 60);
 	packed_turn_give(packed);
 	ck_assert(packed_turn_take(packed, 100));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("packed_rewrite");
-	TCase *tc = tcase_create("packed_rewrite");
-	TCase *sha256 = tcase_create("sha256");
-
-	tcase_set_timeout(tc, 60); /* flushes of a busy disk */
-	tcase_add_checked_fixture(tc, packed_setup, packed_teardown);
-	tcase_add_test(tc, a_rewrite_gives_gits_bytes);
-	tcase_add_test(tc, all_refs_can_go);
-	tcase_add_test(tc, names_that_are_not_there_change_nothing);
-	tcase_add_test(tc, an_odd_file_is_rewritten_sorted);
-	tcase_add_test(tc, the_header_is_gits);
-	tcase_add_test(tc, the_mode_is_exact);
-	tcase_add_test(tc, abandoning_leaves_the_file_as_it_was);
-	tcase_add_test(tc, a_stale_new_file_goes);
-	tcase_add_test(tc, a_link_is_read_but_not_rewritten);
-	tcase_add_test(tc, a_link_that_leads_out_is_not_read);
-	tcase_add_test(tc, it_is_synced_whole_before_begin_returns);
-	tcase_add_test(tc, a_replaced_file_is_kept_open_for_two_seconds);
-	tcase_add_test(tc, files_of_others_are_known);
-	tcase_add_test(tc, an_old_file_is_not_foreign);
-	tcase_add_test(tc, a_snapshot_outlives_a_rewrite);
-	tcase_add_test(tc, any_call_may_fail);
-	tcase_add_test(tc, threads_share_it);
-	tcase_add_test(tc, turns_are_waited_for);
-	tcase_add_test(tc, a_turn_that_hangs_is_waited_for_once);
-	suite_add_tcase(suite, tc);
-	tcase_set_timeout(sha256, 60);
-	tcase_add_checked_fixture(sha256, packed_setup_sha256, packed_teardown);
-	tcase_add_test(sha256, a_rewrite_gives_gits_bytes);
-	suite_add_tcase(suite, sha256);
-	return suite_run(suite);
 }

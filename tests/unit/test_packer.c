@@ -6,7 +6,6 @@
  * once, and no repository is packed. A packed-refs of git that brings a deleted
  * ref back is noticed.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -143,7 +142,9 @@ static uint64_t ask_for(enum refd_status status)
 	return nr;
 }
 
-START_TEST(packs_at_the_threshold)
+CASE(.setup = setup, .teardown = sr_teardown, .seconds = 60);
+
+TEST(packs_at_the_threshold)
 {
 	make_refs(THRESHOLD - 1);
 	checkpoint();
@@ -153,7 +154,6 @@ START_TEST(packs_at_the_threshold)
 	checkpoint();
 	await_stats(THRESHOLD, 0);
 }
-END_TEST
 
 static bool is_open(struct repos *repos)
 {
@@ -172,7 +172,7 @@ static void await_closing(void)
 		repos_trim(&sr_store->repos, -1);
 }
 
-START_TEST(counts_on_after_a_closing)
+TEST(counts_on_after_a_closing)
 {
 	make_refs(THRESHOLD - 1);
 	await_closing();
@@ -180,7 +180,6 @@ START_TEST(counts_on_after_a_closing)
 	checkpoint();
 	await_stats(THRESHOLD, 0);
 }
-END_TEST
 
 /* Lets the time of a rest pass. An idle repository would be closed, and only an
  * open one is packed: a waiting transaction keeps it open. */
@@ -193,7 +192,7 @@ static void rest(void)
 	sr_done_with(waiting);
 }
 
-START_TEST(rests_for_a_minute)
+TEST(rests_for_a_minute)
 {
 	make_refs(THRESHOLD);
 	checkpoint();
@@ -205,9 +204,8 @@ START_TEST(rests_for_a_minute)
 	rest();
 	await_stats(2 * THRESHOLD + 1, 0);
 }
-END_TEST
 
-START_TEST(tries_again_after_a_failure)
+TEST(tries_again_after_a_failure)
 {
 	close(open(lock, O_CREAT | O_WRONLY, 0600));
 	make_refs(THRESHOLD);
@@ -218,10 +216,9 @@ START_TEST(tries_again_after_a_failure)
 	rest();
 	await_stats(THRESHOLD + 1, 1);
 }
-END_TEST
 
 /* A failed packing leaves loose refs behind, a good one leaves none. */
-START_TEST(rests_after_a_closing)
+TEST(rests_after_a_closing, .times = 2)
 {
 	const bool fails = _i == 0;
 
@@ -237,7 +234,6 @@ START_TEST(rests_after_a_closing)
 	checkpoint();
 	ck_assert_uint_eq(ask_for(REFD_OK), fails ? 2 * THRESHOLD : THRESHOLD);
 }
-END_TEST
 
 static atomic_bool has_failed;
 /* The first line in the list of failed syncs after the failure. */
@@ -267,7 +263,7 @@ static ssize_t note_mark(const struct sys *sys, int fd, const void *bytes,
 }
 
 /* A kill may come after any line. So no line says that the sync went well. */
-START_TEST(a_failed_sync_is_noted_first)
+TEST(a_failed_sync_is_noted_first)
 {
 	struct txn *txn;
 
@@ -285,10 +281,9 @@ START_TEST(a_failed_sync_is_noted_first)
 	ck_assert_msg(first_mark[1] == 'r', "'%.30s'", first_mark);
 	sr_done_with(txn);
 }
-END_TEST
 
 /* Git takes no lock there, and removes the old files of the refs. */
-START_TEST(leaves_a_migration_alone)
+TEST(leaves_a_migration_alone)
 {
 	tmp_run("mkdir r.git/ref_migration.a1B2c3");
 	make_refs(THRESHOLD);
@@ -298,9 +293,8 @@ START_TEST(leaves_a_migration_alone)
 	tmp_run("rmdir r.git/ref_migration.*");
 	ck_assert_uint_eq(ask_for(REFD_OK), THRESHOLD);
 }
-END_TEST
 
-START_TEST(packs_nothing_while_not_allowed)
+TEST(packs_nothing_while_not_allowed)
 {
 	store_tell_service(sr_store, STORE_PAUSES);
 	make_refs(THRESHOLD);
@@ -310,10 +304,9 @@ START_TEST(packs_nothing_while_not_allowed)
 	store_tell_service(sr_store, STORE_SERVES);
 	ck_assert_uint_eq(ask_for(REFD_OK), THRESHOLD);
 }
-END_TEST
 
 /* Git has read n1 before refd deleted it, and packs it now. */
-START_TEST(tells_of_a_returned_ref)
+TEST(tells_of_a_returned_ref)
 {
 	struct refd_txid id;
 
@@ -345,25 +338,4 @@ START_TEST(tells_of_a_returned_ref)
 	sr_close();
 	ck_assert_int_eq(sem_trywait(&has_returned), -1);
 	sr_open();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("packer");
-	TCase *tc = tcase_create("packer");
-
-	tcase_add_checked_fixture(tc, setup, sr_teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, packs_at_the_threshold);
-	tcase_add_test(tc, counts_on_after_a_closing);
-	tcase_add_test(tc, rests_for_a_minute);
-	tcase_add_test(tc, tries_again_after_a_failure);
-	tcase_add_test(tc, a_failed_sync_is_noted_first);
-	tcase_add_loop_test(tc, rests_after_a_closing, 0, 2);
-	tcase_add_test(tc, leaves_a_migration_alone);
-	tcase_add_test(tc, packs_nothing_while_not_allowed);
-	tcase_add_test(tc, tells_of_a_returned_ref);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

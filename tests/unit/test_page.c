@@ -6,7 +6,6 @@
  * All answers of a slow daemon have ten seconds together. A history that is
  * still being read is not shown as empty.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -142,7 +141,9 @@ static void render(void)
 		ck_assert((unsigned char)*s >= ' ' || *s == '\n');
 }
 
-START_TEST(a_page_has_all_parts)
+CASE(.name = "page", .setup = setup, .teardown = teardown);
+
+TEST(a_page_has_all_parts)
 {
 	add_change(0, REFD_OK);
 	render();
@@ -158,10 +159,9 @@ START_TEST(a_page_has_all_parts)
 	wants("<td>queue 3.3 s</td><td class=\"name\">root: /srv/a.git "
 	      "refs/heads/x ...: committed</td>");
 }
-END_TEST
 
 /* On the axis, a factor of ten has 57 units. */
-START_TEST(bars_stand_where_their_times_are)
+TEST(bars_stand_where_their_times_are)
 {
 	const char *none;
 
@@ -175,9 +175,8 @@ START_TEST(bars_stand_where_their_times_are)
 	ck_assert(
 	    none && strstr(none, "<rect") > strstr(none, "flushes, since"));
 }
-END_TEST
 
-START_TEST(no_name_becomes_markup)
+TEST(no_name_becomes_markup)
 {
 	static struct refd_pair evil[] = { { "state", EVIL }, { "fatal", EVIL },
 		{ "flush_hangs_s", "1" }, { "flush_hangs_on", EVIL },
@@ -207,9 +206,8 @@ START_TEST(no_name_becomes_markup)
 	render();
 	wants("<p class=\"plain below\">&#39;");
 }
-END_TEST
 
-START_TEST(the_busiest_user_comes_first)
+TEST(the_busiest_user_comes_first)
 {
 	const char *first, *second, *third;
 	size_t i;
@@ -239,9 +237,8 @@ START_TEST(the_busiest_user_comes_first)
 	wants("<p>History, the newest part: 15 changes since 1970-");
 	wants("<p>2 users more.</p>");
 }
-END_TEST
 
-START_TEST(a_daemon_that_is_away)
+TEST(a_daemon_that_is_away)
 {
 	static char reason[] = "nobody listens; start the daemon";
 
@@ -253,9 +250,8 @@ START_TEST(a_daemon_that_is_away)
 	wants("journalctl -u refd");
 	ck_assert(!has("<h2>") && !has("serves"));
 }
-END_TEST
 
-START_TEST(what_is_denied_has_a_reason)
+TEST(what_is_denied_has_a_reason)
 {
 	static char reason[] = "not for you";
 
@@ -265,9 +261,8 @@ START_TEST(what_is_denied_has_a_reason)
 	wants("transactions, since the start");
 	ck_assert(!has("last seconds") && !has("longer than"));
 }
-END_TEST
 
-START_TEST(a_slow_log_that_is_off)
+TEST(a_slow_log_that_is_off)
 {
 	static struct refd_pair off[] = { { "limit_ms", "0" },
 		{ "slow_transactions", "0" } };
@@ -277,7 +272,6 @@ START_TEST(a_slow_log_that_is_off)
 	wants("<p>The slow log is off (daemon.slowLog).</p>\n");
 	ck_assert(!has("longer than"));
 }
-END_TEST
 
 /* ---- asking ---- */
 
@@ -304,8 +298,23 @@ static void is_slow(struct fake *f)
 	}
 }
 
+static void setup_asks(void)
+{
+	tmp_setup();
+	setup();
+}
+
+static void teardown_asks(void)
+{
+	teardown();
+	tmp_teardown();
+}
+
+CASE(.name = "asks", .setup = setup_asks, .teardown = teardown_asks,
+    .seconds = 60);
+
 /* Without a socket for administration, the other one answers. */
-START_TEST(a_daemon_that_is_slow)
+TEST(a_daemon_that_is_slow)
 {
 	uint64_t begin = clock_now_ms();
 	struct fake fake;
@@ -319,28 +328,4 @@ START_TEST(a_daemon_that_is_slow)
 	wants("<h2>Who changes refs</h2>\n"
 	      "<p>Not shown: refd was still reading history</p>\n");
 	page_done(&page);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("page");
-	TCase *tc = tcase_create("page");
-	TCase *asks = tcase_create("asks");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_page_has_all_parts);
-	tcase_add_test(tc, bars_stand_where_their_times_are);
-	tcase_add_test(tc, no_name_becomes_markup);
-	tcase_add_test(tc, the_busiest_user_comes_first);
-	tcase_add_test(tc, a_daemon_that_is_away);
-	tcase_add_test(tc, what_is_denied_has_a_reason);
-	tcase_add_test(tc, a_slow_log_that_is_off);
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(asks, tmp_setup, tmp_teardown);
-	tcase_add_checked_fixture(asks, setup, teardown);
-	tcase_set_timeout(asks, 60);
-	tcase_add_test(asks, a_daemon_that_is_slow);
-	suite_add_tcase(suite, asks);
-	return suite_run(suite);
 }

@@ -3,14 +3,13 @@
  * written rule for all short patterns and names, and for patterns that are
  * designed to take long.
  */
-#include <check.h>
 #include <string.h>
 
 #include "proto/limits.h"
 #include "proto/pattern.h"
 #include "tests/lib/suite.h"
 
-START_TEST(examples)
+TEST(examples)
 {
 	static const struct {
 		const char *pattern, *name;
@@ -52,7 +51,6 @@ START_TEST(examples)
 	ck_assert_uint_eq(refd_pattern_literal("refs/v*"), 6);
 	ck_assert_uint_eq(refd_pattern_literal("refs/"), 5);
 }
-END_TEST
 
 /* The rule of PROTOCOL.md, written out; slow. */
 static bool glob_means(const char *pattern, const char *name)
@@ -79,7 +77,7 @@ static void spell(char *text, unsigned nr, unsigned len, const char *bytes,
 }
 
 /* Also if the name starts at another offset in a machine word. */
-START_TEST(each_means_what_the_rule_says)
+TEST(each_means_what_the_rule_says)
 {
 	char pattern[100], name[100];
 	unsigned p, n, pads;
@@ -95,11 +93,10 @@ START_TEST(each_means_what_the_rule_says)
 				    "%s %s", pattern, name);
 			}
 }
-END_TEST
 
 /* Patterns that take other matchers for ever. history_fair.sh measures the
  * time. */
-START_TEST(hostile_ones_are_answered)
+TEST(hostile_ones_are_answered)
 {
 	char name[REFD_REFNAME_MAX + 1], stars[REFD_REFNAME_MAX + 1];
 	char runs[REFD_REFNAME_MAX + 1];
@@ -118,17 +115,4 @@ START_TEST(hostile_ones_are_answered)
 	name[REFD_REFNAME_MAX - 1] = 'b';
 	ck_assert(refd_pattern_matches(stars, name));
 	ck_assert(refd_pattern_matches(runs, name));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("pattern");
-	TCase *tc = tcase_create("pattern");
-
-	tcase_add_test(tc, examples);
-	tcase_add_test(tc, each_means_what_the_rule_says);
-	tcase_add_test(tc, hostile_ones_are_answered);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

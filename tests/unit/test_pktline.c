@@ -5,7 +5,6 @@
  * the input. A failure of the output buffer stays until the buffer is empty
  * again.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +25,7 @@ static long parse_copy(const char *data, size_t len, struct pkt *pkt)
 	return taken;
 }
 
-START_TEST(test_kinds)
+TEST(test_kinds)
 {
 	struct pkt pkt;
 
@@ -46,9 +45,8 @@ START_TEST(test_kinds)
 	ck_assert_int_eq(pkt_parse("000Aabcdef", 10, &pkt), 10);
 	ck_assert_uint_eq(pkt.len, 6);
 }
-END_TEST
 
-START_TEST(test_refused_at_once)
+TEST(test_refused_at_once)
 {
 	static const char *const bad[] = {
 		"0002",
@@ -77,9 +75,8 @@ START_TEST(test_refused_at_once)
 	ck_assert_int_eq(parse_copy("fff0", 4, &pkt), 0);
 	ck_assert_int_eq(parse_copy("0\0005", 4, &pkt), -1);
 }
-END_TEST
 
-START_TEST(test_incomplete)
+TEST(test_incomplete)
 {
 	static const char whole[] = "000babcdefg";
 	struct pkt pkt;
@@ -89,9 +86,8 @@ START_TEST(test_incomplete)
 		ck_assert_int_eq(parse_copy(whole, len, &pkt), 0);
 	ck_assert_int_eq(parse_copy(whole, 11, &pkt), 11);
 }
-END_TEST
 
-START_TEST(test_written)
+TEST(test_written)
 {
 	struct pkt_buf buf = { 0 };
 
@@ -106,10 +102,9 @@ START_TEST(test_written)
 	ck_assert_ptr_null(buf.data);
 	ck_assert_uint_eq(buf.len, 0);
 }
-END_TEST
 
 /* Every length once, through both writers, and back. */
-START_TEST(test_all_lengths)
+TEST(test_all_lengths)
 {
 	static char text[REFD_PAYLOAD_MAX + 1];
 	struct pkt_buf buf = { 0 };
@@ -137,7 +132,6 @@ START_TEST(test_all_lengths)
 	ck_assert(!pkt_buf_failed(&buf));
 	pkt_buf_done(&buf);
 }
-END_TEST
 
 static void check_failed(struct pkt_buf *buf)
 {
@@ -154,7 +148,7 @@ static void check_failed(struct pkt_buf *buf)
 	ck_assert(!pkt_buf_failed(buf));
 }
 
-START_TEST(test_failure_is_sticky)
+TEST(test_failure_is_sticky)
 {
 	static char text[REFD_PAYLOAD_MAX + 2];
 	struct pkt_buf buf = { 0 };
@@ -171,10 +165,9 @@ START_TEST(test_failure_is_sticky)
 	pkt_putf(&buf, "%s", "");
 	check_failed(&buf);
 }
-END_TEST
 
 /* However the bytes come in, the packets are the same. */
-START_TEST(test_any_split)
+TEST(test_any_split)
 {
 	static const char stream[] = "0006ab00010005c00000008wxyz0000";
 	const size_t total = sizeof(stream) - 1;
@@ -199,21 +192,4 @@ START_TEST(test_any_split)
 		ck_assert_uint_eq(at, total);
 		ck_assert_uint_eq(nr, 6);
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("pktline");
-	TCase *tc = tcase_create("pktline");
-
-	tcase_add_test(tc, test_kinds);
-	tcase_add_test(tc, test_refused_at_once);
-	tcase_add_test(tc, test_incomplete);
-	tcase_add_test(tc, test_written);
-	tcase_add_test(tc, test_all_lengths);
-	tcase_add_test(tc, test_failure_is_sticky);
-	tcase_add_test(tc, test_any_split);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

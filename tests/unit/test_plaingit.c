@@ -3,7 +3,6 @@
  * does. Both treat a copy of a repository, and the copies are equal byte for
  * byte. The stand-in also respects git's locks in memfs.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -69,7 +68,9 @@ static void same(void)
 	free(diff);
 }
 
-START_TEST(updates_as_git)
+CASE(.name = "as git", .setup = setup, .teardown = teardown, .seconds = 60);
+
+TEST(updates_as_git)
 {
 	tmp_run("git -C a update-ref refs/heads/d/one %s", second);
 	tmp_run("git -C a update-ref refs/heads/e/f/g %s", first);
@@ -77,9 +78,8 @@ START_TEST(updates_as_git)
 	ck_assert_int_eq(plaingit_update(&git, "refs/heads/e/f/g", first), 0);
 	same();
 }
-END_TEST
 
-START_TEST(deletes_as_git)
+TEST(deletes_as_git)
 {
 	tmp_run("git -C a update-ref -d refs/heads/d/one");
 	tmp_run("git -C a update-ref -d refs/heads/main");
@@ -90,17 +90,15 @@ START_TEST(deletes_as_git)
 	ck_assert_int_eq(plaingit_delete(&git, "refs/heads/new/x"), -ENOENT);
 	same();
 }
-END_TEST
 
-START_TEST(packs_as_git)
+TEST(packs_as_git)
 {
 	tmp_run("git -C a pack-refs --all --prune");
 	ck_assert_int_eq(plaingit_pack_refs(&git), 0);
 	same();
 }
-END_TEST
 
-START_TEST(reads_as_git)
+TEST(reads_as_git)
 {
 	char hex[PLAINGIT_HEX + 1];
 
@@ -112,9 +110,10 @@ START_TEST(reads_as_git)
 	tmp_put("b/refs/heads/bad", "");
 	ck_assert_int_eq(plaingit_read(&git, "refs/heads/bad", hex), -EBADMSG);
 }
-END_TEST
 
-START_TEST(locks_are_kept_in_memfs)
+CASE(.name = "in memfs");
+
+TEST(locks_are_kept_in_memfs)
 {
 	struct memfs *fs = memfs_new();
 	struct plaingit other = { .sys = memfs_other(fs) };
@@ -135,11 +134,10 @@ START_TEST(locks_are_kept_in_memfs)
 	free(locks);
 	memfs_free(fs);
 }
-END_TEST
 
 /* The effect of `pack-refs` without "reference" in core.fsync on durable
  * refs. */
-START_TEST(an_unsynced_pack_refs_may_lose_them)
+TEST(an_unsynced_pack_refs_may_lose_them, .times = 2)
 {
 	struct memfs_choice choice = memfs_choose(0);
 	struct memfs *fs = memfs_new();
@@ -156,23 +154,4 @@ START_TEST(an_unsynced_pack_refs_may_lose_them)
 	ck_assert_int_eq(plaingit_read(&other, "refs/heads/x", hex),
 	    other.syncs ? 0 : -ENOENT);
 	memfs_free(fs);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("plaingit");
-	TCase *tc = tcase_create("as git"), *mem = tcase_create("in memfs");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, updates_as_git);
-	tcase_add_test(tc, deletes_as_git);
-	tcase_add_test(tc, packs_as_git);
-	tcase_add_test(tc, reads_as_git);
-	suite_add_tcase(s, tc);
-	tcase_add_test(mem, locks_are_kept_in_memfs);
-	tcase_add_loop_test(mem, an_unsynced_pack_refs_may_lose_them, 0, 2);
-	suite_add_tcase(s, mem);
-	return suite_run(s);
 }

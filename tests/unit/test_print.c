@@ -3,7 +3,6 @@
  * whatever the bytes are, and that a character is never cut. The same bytes are
  * escaped in a log, where the quote is closed even after a cut, and in JSON.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,7 +63,7 @@ static void expect(enum print_as as, const char *name, const char *wanted)
 	free(all);
 }
 
-START_TEST(each_form)
+TEST(each_form)
 {
 	char buf[256], wanted[256];
 	size_t i;
@@ -79,10 +78,9 @@ START_TEST(each_form)
 	}
 	expect(PRINT_AS_LINES, "a\n\tb\r\033", "a\n\tb??");
 }
-END_TEST
 
 /* Longer than each buffer, with the hostile character at every place. */
-START_TEST(long_texts)
+TEST(long_texts)
 {
 	static char name[3 * PRINT_ROOM], wanted[3 * PRINT_ROOM];
 	size_t size, at;
@@ -102,9 +100,8 @@ START_TEST(long_texts)
 		free(all);
 	}
 }
-END_TEST
 
-START_TEST(a_cut)
+TEST(a_cut)
 {
 	char buf[16], exact[6];
 	size_t size;
@@ -126,9 +123,8 @@ START_TEST(a_cut)
 	print_quoted(exact, 5, "a\303\274b");
 	ck_assert_str_eq(exact, "\"a\"");
 }
-END_TEST
 
-START_TEST(characters)
+TEST(characters)
 {
 	static const char name[] = "a\303\274\342\202\254\200\360\237\220\261";
 
@@ -143,18 +139,4 @@ START_TEST(characters)
 	ck_assert_uint_eq(utf8_cut(name, 5), 3);
 	ck_assert_uint_eq(utf8_cut(name, 10), 7);
 	ck_assert_uint_eq(utf8_cut(name, 99), 11);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("print");
-	TCase *tc = tcase_create("print");
-
-	tcase_add_test(tc, each_form);
-	tcase_add_test(tc, long_texts);
-	tcase_add_test(tc, a_cut);
-	tcase_add_test(tc, characters);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * text and from no other text. hello accepts new lines and no other changes. An
  * arena keeps its contents.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -48,7 +47,7 @@ static const struct {
 
 #define NR_STATUSES (sizeof(statuses) / sizeof(statuses[0]))
 
-START_TEST(test_statuses)
+TEST(test_statuses)
 {
 	enum refd_status status, again;
 	size_t i;
@@ -67,9 +66,8 @@ START_TEST(test_statuses)
 		    refd_status_may_retry(status) == statuses[i].may_retry);
 	}
 }
-END_TEST
 
-START_TEST(test_no_such_status)
+TEST(test_no_such_status)
 {
 	enum refd_status status = REFD_IO;
 
@@ -84,9 +82,8 @@ START_TEST(test_no_such_status)
 	ck_assert_str_eq(refd_status_name(REFD_PENDING), "pending");
 	ck_assert(!refd_status_may_retry(REFD_PENDING));
 }
-END_TEST
 
-START_TEST(test_outcomes)
+TEST(test_outcomes)
 {
 	static const char *const names[] = { "committed", "partial", "rejected",
 		"unknown" };
@@ -106,9 +103,8 @@ START_TEST(test_outcomes)
 	ck_assert_int_eq(refd_outcome_of(3, 2, 1), REFD_OUTCOME_UNKNOWN);
 	ck_assert_int_eq(refd_outcome_of(3, 0, 3), REFD_OUTCOME_UNKNOWN);
 }
-END_TEST
 
-START_TEST(test_durabilities)
+TEST(test_durabilities)
 {
 	static const char *const names[] = { "default", "none", "periodic",
 		"journal", "batch", "fsync" };
@@ -123,11 +119,10 @@ START_TEST(test_durabilities)
 		ck_assert_str_eq(refd_durability_name(d), names[i]);
 	}
 }
-END_TEST
 
 #define DIGITS "0123456789abcdef"
 
-START_TEST(test_oid)
+TEST(test_oid)
 {
 	static const char text[] = DIGITS DIGITS "fedcba98";
 	struct refd_oid oid, other = { { 1 } };
@@ -159,9 +154,8 @@ START_TEST(test_oid)
 	oid.bytes[19] = 1;
 	ck_assert(!refd_oid_is_null(&oid));
 }
-END_TEST
 
-START_TEST(test_oid_of_sha256)
+TEST(test_oid_of_sha256)
 {
 	static const char text[] = DIGITS DIGITS DIGITS "0123456789abcde8";
 	char hex[REFD_OID_MAX_HEX + 1], broken[sizeof(text)];
@@ -186,7 +180,6 @@ START_TEST(test_oid_of_sha256)
 	ck_assert_int_eq(refd_object_format_from_name("md5", &format), -1);
 	ck_assert_int_eq(refd_object_format_from_name("", &format), -1);
 }
-END_TEST
 
 static void expect_arg(const struct refd_detail *detail, size_t nr,
     const char *wanted)
@@ -195,7 +188,7 @@ static void expect_arg(const struct refd_detail *detail, size_t nr,
 	ck_assert_mem_eq(detail->args[nr].data, wanted, strlen(wanted));
 }
 
-START_TEST(test_detail)
+TEST(test_detail)
 {
 	static const char *const args[] = { "refs/a", "b\1c", NULL },
 				 *const none[REFD_DETAIL_ARGS] = { NULL };
@@ -230,9 +223,8 @@ START_TEST(test_detail)
 	ck_assert(!refd_detail_read("", &detail));
 	ck_assert(!refd_detail_read("exists", &detail));
 }
-END_TEST
 
-START_TEST(test_txid_text)
+TEST(test_txid_text)
 {
 	static const char text[] = "0192f0c1d2e3" DIGITS "abcd";
 	struct refd_txid id, other;
@@ -251,7 +243,6 @@ START_TEST(test_txid_text)
 	other.bytes[15] ^= 1;
 	ck_assert(!refd_txid_eq(&id, &other));
 }
-END_TEST
 
 static uint64_t now_ms(void)
 {
@@ -261,7 +252,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-START_TEST(test_txid_made)
+TEST(test_txid_made)
 {
 	struct refd_txid a, b;
 	uint64_t before = now_ms();
@@ -273,11 +264,10 @@ START_TEST(test_txid_made)
 	ck_assert_uint_ge(refd_txid_birth_ms(&a), before);
 	ck_assert_uint_le(refd_txid_birth_ms(&b), now_ms());
 }
-END_TEST
 
 /* The strings have many sizes, within a chunk and beyond. No string may
  * overwrite another string. */
-START_TEST(test_arena)
+TEST(test_arena)
 {
 	static char text[70000];
 	struct refd_arena *arena = refd_arena_new();
@@ -306,7 +296,6 @@ START_TEST(test_arena)
 	refd_arena_free(arena);
 	refd_arena_free(NULL);
 }
-END_TEST
 
 static enum refd_decoded hello_line(struct refd_hello_decoder *dec,
     struct refd_hello *hello, const char *line)
@@ -340,7 +329,7 @@ static enum refd_decoded hello_lines(struct refd_hello *hello,
 	"state serving", "software refd/0.1", "limit updates=5 bytes=6",       \
 	    "horizon 7", "pid 8"
 
-START_TEST(test_hello_open)
+TEST(test_hello_open)
 {
 	static const char *const lines[] = { BEGIN, "fresh news", LINES,
 		"capability", "capability teleport", "\n", " ", "statehood x",
@@ -361,11 +350,10 @@ START_TEST(test_hello_open)
 	ck_assert_int_eq(hello_lines(&hello, newer), REFD_DECODE_DONE);
 	ck_assert_uint_eq(hello.version, UINT32_MAX);
 }
-END_TEST
 
 #define SIXTEEN "xxxxxxxxxxxxxxxx"
 
-START_TEST(test_hello_refused)
+TEST(test_hello_refused)
 {
 	static const char *const begins[] = { "ssh-2.0", "refd", "refd ",
 		"refd version=0", "refd version=01", "refd version=4294967296",
@@ -396,10 +384,9 @@ START_TEST(test_hello_refused)
 		    "%s", lines[i]);
 	}
 }
-END_TEST
 
 /* Every line must come exactly once. */
-START_TEST(test_hello_complete)
+TEST(test_hello_complete)
 {
 	static const char *const all[] = { LINES };
 	const char *lines[9] = { BEGIN };
@@ -427,9 +414,8 @@ START_TEST(test_hello_complete)
 	ck_assert_int_eq(refd_hello_decode(&dec, &delim, &hello, &why),
 	    REFD_DECODE_FATAL);
 }
-END_TEST
 
-START_TEST(test_hello_round)
+TEST(test_hello_round)
 {
 	struct refd_hello hello = { .version = 1,
 		.pid = UINT64_MAX,
@@ -463,28 +449,4 @@ START_TEST(test_hello_round)
 	}
 	ck_assert_str_eq(refd_server_state_name(REFD_RECOVERING), "recovering");
 	pkt_buf_done(&buf);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("proto_misc");
-	TCase *tc = tcase_create("proto_misc");
-
-	tcase_add_test(tc, test_statuses);
-	tcase_add_test(tc, test_no_such_status);
-	tcase_add_test(tc, test_outcomes);
-	tcase_add_test(tc, test_durabilities);
-	tcase_add_test(tc, test_oid);
-	tcase_add_test(tc, test_oid_of_sha256);
-	tcase_add_test(tc, test_detail);
-	tcase_add_test(tc, test_txid_text);
-	tcase_add_test(tc, test_txid_made);
-	tcase_add_test(tc, test_arena);
-	tcase_add_test(tc, test_hello_open);
-	tcase_add_test(tc, test_hello_refused);
-	tcase_add_test(tc, test_hello_complete);
-	tcase_add_test(tc, test_hello_round);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * alone: loose and packed, in full and in part. Only new objects are read. An
  * object that cannot be checked is not trusted.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -170,20 +169,20 @@ static void put_all(void)
 	put(OBJECTS "/00", "a file", 6);
 }
 
-START_TEST(what_was_synced_is_there)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(what_was_synced_is_there)
 {
 	put_all();
 	sync_well();
 	ck_assert_msg(read_back() == 0, "%s", path);
 }
-END_TEST
 
-START_TEST(what_is_only_dirty_is_synced)
+TEST(what_is_only_dirty_is_synced)
 {
 	put_all();
 	ck_assert_msg(read_back() == 0, "%s", path);
 }
-END_TEST
 
 static void lose_loose(size_t len)
 {
@@ -202,16 +201,15 @@ static void lose_pack(const char *name, size_t len)
 	ck_assert_str_eq(path, name);
 }
 
-START_TEST(loose_ones_that_were_lost)
+TEST(loose_ones_that_were_lost, .times = 4)
 {
 	format = (enum refd_object_format)(_i / 2);
 	put_all();
 	sync_well();
 	lose_loose(_i % 2 == 0 ? 5 : LARGE - 5);
 }
-END_TEST
 
-START_TEST(packs_that_were_lost)
+TEST(packs_that_were_lost, .times = 6)
 {
 	static const char *const names[] = { OBJECTS "/pack/pack-2.pack",
 		OBJECTS "/pack/pack-2.idx",
@@ -222,10 +220,9 @@ START_TEST(packs_that_were_lost)
 	sync_well();
 	lose_pack(names[_i % 3], _i % 3 == 0 ? LARGE : 30);
 }
-END_TEST
 
 /* Only a part of the file reached the disk. */
-START_TEST(what_is_cut_short)
+TEST(what_is_cut_short)
 {
 	static char buf[LARGE];
 	const char *name = put_loose(LARGE);
@@ -245,10 +242,9 @@ START_TEST(what_is_cut_short)
 	memfs_write_bytes(fs, OBJECTS "/pack/pack-1.pack", buf, 19);
 	ck_assert_int_eq(read_back(), -EBADMSG);
 }
-END_TEST
 
 /* The administrator needs the names of all lost objects. */
-START_TEST(all_that_were_lost)
+TEST(all_that_were_lost)
 {
 	put_all();
 	sync_well();
@@ -263,10 +259,9 @@ START_TEST(all_that_were_lost)
 			     sizeof(OBJECTS "/pack/pack-2.") - 1),
 	    0);
 }
-END_TEST
 
 /* Another object, complete, under the wrong name. */
-START_TEST(what_has_anothers_name)
+TEST(what_has_anothers_name)
 {
 	const char *name = put_loose(100);
 	size_t len;
@@ -278,9 +273,8 @@ START_TEST(what_has_anothers_name)
 	ck_assert_int_eq(read_back(), -EBADMSG);
 	ck_assert_str_eq(path, name);
 }
-END_TEST
 
-START_TEST(what_is_old_is_not_read)
+TEST(what_is_old_is_not_read)
 {
 	struct sys_stat st;
 	const char *name;
@@ -296,10 +290,9 @@ START_TEST(what_is_old_is_not_read)
 	ck_assert_msg(prove_since(st.ctime_ns + 2000000000) == 0, "%s", path);
 	ck_assert_int_eq(read_back(), -EBADMSG);
 }
-END_TEST
 
 /* A mapping keeps pages in memory that the disk lacks. */
-START_TEST(what_is_mapped_is_read_from_the_disk)
+TEST(what_is_mapped_is_read_from_the_disk)
 {
 	const char *name = put_loose(5000);
 
@@ -313,7 +306,6 @@ START_TEST(what_is_mapped_is_read_from_the_disk)
 	ck_assert_int_eq(read_back(), -EBADMSG);
 	ck_assert_str_eq(path, name);
 }
-END_TEST
 
 static int unknown_type(const struct sys *self, int fd, uint64_t *type)
 {
@@ -324,7 +316,7 @@ static int unknown_type(const struct sys *self, int fd, uint64_t *type)
 }
 
 /* Without direct reads, a mapped file can't be checked. */
-START_TEST(what_is_mapped_is_not_believed)
+TEST(what_is_mapped_is_not_believed)
 {
 	struct sys plain = *sys;
 
@@ -341,7 +333,6 @@ START_TEST(what_is_mapped_is_not_believed)
 	ck_assert_int_eq(read_back(), -EBADMSG);
 	sys = memfs_sys(fs);
 }
-END_TEST
 
 static int in_memory(const struct sys *self, int fd, uint64_t *type)
 {
@@ -352,7 +343,7 @@ static int in_memory(const struct sys *self, int fd, uint64_t *type)
 }
 
 /* On tmpfs the pages are all there is, so nothing waits until they are gone. */
-START_TEST(what_has_no_disk)
+TEST(what_has_no_disk)
 {
 	struct sys plain = *sys;
 
@@ -366,7 +357,6 @@ START_TEST(what_has_no_disk)
 	ck_assert_int_eq(read_back(), -EBADMSG);
 	sys = memfs_sys(fs);
 }
-END_TEST
 
 static const struct sys *below;
 
@@ -386,7 +376,7 @@ static int replaced_openat(const struct sys *self, int dirfd, const char *name,
 	return SYS(below, openat, dirfd, name, flags, mode);
 }
 
-START_TEST(what_is_replaced_meanwhile)
+TEST(what_is_replaced_meanwhile)
 {
 	struct sys racing = *sys;
 
@@ -397,7 +387,6 @@ START_TEST(what_is_replaced_meanwhile)
 	ck_assert_msg(prove_on(&racing, objects, "", INT64_MIN) == 0, "%s",
 	    path);
 }
-END_TEST
 
 /* Direct reads must be aligned, as in the kernel. Some kernels require this
  * also after the end of the file. */
@@ -410,7 +399,7 @@ static ssize_t aligned_pread(const struct sys *self, int fd, void *buf,
 	    SYS(below, pread, fd, buf, len, offset);
 }
 
-START_TEST(reads_are_aligned)
+TEST(reads_are_aligned)
 {
 	struct sys strict = *sys;
 	const char *name;
@@ -431,10 +420,9 @@ START_TEST(reads_are_aligned)
 	ck_assert_int_eq(prove_on(&strict, objects, "", INT64_MIN), -EBADMSG);
 	ck_assert_str_eq(path, name);
 }
-END_TEST
 
 /* A directory alone, as on a separate file system. */
-START_TEST(a_part_of_a_store)
+TEST(a_part_of_a_store)
 {
 	int pack = SYS(sys, openat, objects, "pack", O_RDONLY | O_DIRECTORY, 0);
 
@@ -446,10 +434,9 @@ START_TEST(a_part_of_a_store)
 	ck_assert_int_eq(prove_on(sys, pack, "pack", INT64_MIN), -EBADMSG);
 	SYS(sys, close, pack);
 }
-END_TEST
 
 /* If any call fails, the object store does not count as read back. */
-START_TEST(each_call_that_fails)
+TEST(each_call_that_fails)
 {
 	bool hit = true;
 	unsigned long i;
@@ -469,30 +456,4 @@ START_TEST(each_call_that_fails)
 	}
 	ck_assert_int_eq(r, 0);
 	ck_assert_uint_gt(i, 20);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("readback");
-	TCase *tc = tcase_create("readback");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, what_was_synced_is_there);
-	tcase_add_test(tc, what_is_only_dirty_is_synced);
-	tcase_add_loop_test(tc, loose_ones_that_were_lost, 0, 4);
-	tcase_add_loop_test(tc, packs_that_were_lost, 0, 6);
-	tcase_add_test(tc, what_is_cut_short);
-	tcase_add_test(tc, all_that_were_lost);
-	tcase_add_test(tc, what_has_anothers_name);
-	tcase_add_test(tc, what_is_old_is_not_read);
-	tcase_add_test(tc, what_is_mapped_is_read_from_the_disk);
-	tcase_add_test(tc, what_is_mapped_is_not_believed);
-	tcase_add_test(tc, what_has_no_disk);
-	tcase_add_test(tc, what_is_replaced_meanwhile);
-	tcase_add_test(tc, reads_are_aligned);
-	tcase_add_test(tc, a_part_of_a_store);
-	tcase_add_test(tc, each_call_that_fails);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

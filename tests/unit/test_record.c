@@ -4,7 +4,6 @@
  * and actions are refused. A number of members never costs more memory than the
  * input justifies.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,7 +201,9 @@ static int decode(const uint8_t *bytes, size_t len, struct record *rec)
 	return r;
 }
 
-START_TEST(what_is_decoded_was_encoded)
+CASE(.seconds = 60);
+
+TEST(what_is_decoded_was_encoded)
 {
 	struct gen g = { .state = 20110704 };
 	struct record rec, back;
@@ -221,9 +222,8 @@ START_TEST(what_is_decoded_was_encoded)
 		free(bytes);
 	}
 }
-END_TEST
 
-START_TEST(a_part_or_more_than_all_is_refused)
+TEST(a_part_or_more_than_all_is_refused)
 {
 	struct gen g = { .state = 4 };
 	struct record rec, back;
@@ -243,11 +243,10 @@ START_TEST(a_part_or_more_than_all_is_refused)
 		free(bytes);
 	}
 }
-END_TEST
 
 /* Every accepted record has one encoding, so a changed byte gives another
  * record or an error. */
-START_TEST(a_changed_byte_is_never_taken_for_the_same)
+TEST(a_changed_byte_is_never_taken_for_the_same)
 {
 	struct gen g = { .state = 77 };
 	struct record rec, back;
@@ -275,7 +274,6 @@ START_TEST(a_changed_byte_is_never_taken_for_the_same)
 	ck_assert_int_gt(taken, 100);
 	ck_assert_int_gt(refused, 100);
 }
-END_TEST
 
 static struct record_member one = { .name = "refs/heads/x" };
 static struct record small = { .committer = "ab",
@@ -310,7 +308,7 @@ static int decode_with(size_t at, uint8_t value)
 	return r;
 }
 
-START_TEST(what_is_unknown_is_refused)
+TEST(what_is_unknown_is_refused)
 {
 	ck_assert_int_eq(decode_with(AT_VERSION, 5), 0);
 	ck_assert_int_eq(decode_with(AT_VERSION, 4), -EBADMSG);
@@ -335,10 +333,9 @@ START_TEST(what_is_unknown_is_refused)
 	/* "ab" with a NUL as second byte. */
 	ck_assert_int_eq(decode_with(AT_COMMITTER + 5, 0), -EBADMSG);
 }
-END_TEST
 
 /* The two strings that come before a member's ids. */
-START_TEST(only_what_is_written_has_a_target)
+TEST(only_what_is_written_has_a_target)
 {
 	struct record back;
 	size_t len, at;
@@ -363,9 +360,8 @@ START_TEST(only_what_is_written_has_a_target)
 	ck_assert_int_eq(decode(bytes, len - 1, &back), -EBADMSG);
 	free(bytes);
 }
-END_TEST
 
-START_TEST(a_rejection_says_nothing_of_what_was_published)
+TEST(a_rejection_says_nothing_of_what_was_published)
 {
 	struct record back;
 	size_t len;
@@ -388,10 +384,9 @@ START_TEST(a_rejection_says_nothing_of_what_was_published)
 	ck_assert_int_eq(decode(bytes, len, &back), -EBADMSG);
 	free(bytes);
 }
-END_TEST
 
 /* The outcome of every update, and nothing else. */
-START_TEST(what_is_stripped_still_answers)
+TEST(what_is_stripped_still_answers)
 {
 	struct record_member all[] = {
 		{ .index = 0,
@@ -430,18 +425,16 @@ START_TEST(what_is_stripped_still_answers)
 	ck_assert_int_eq(all[1].status, REFD_STALE);
 	ck_assert(all[1].has_found);
 }
-END_TEST
 
 /* Four billion members claimed by a few bytes: refused, not -ENOMEM. */
-START_TEST(a_claim_costs_no_memory)
+TEST(a_claim_costs_no_memory)
 {
 	ck_assert_int_eq(decode_with(AT_NR_MEMBERS + 3, 0xff), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_NR_MEMBERS, 3), -EBADMSG);
 	ck_assert_int_eq(decode_with(AT_COMMITTER + 3, 0xff), -EBADMSG);
 }
-END_TEST
 
-START_TEST(a_failed_decode_leaves_the_output_alone)
+TEST(a_failed_decode_leaves_the_output_alone)
 {
 	struct record back;
 	uint8_t before[sizeof(back)], junk[] = { 3, 0, 3 };
@@ -450,24 +443,4 @@ START_TEST(a_failed_decode_leaves_the_output_alone)
 	memcpy(before, &back, sizeof(back));
 	ck_assert_int_eq(decode(junk, sizeof(junk), &back), -EBADMSG);
 	ck_assert_mem_eq(&back, before, sizeof(back));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("record");
-	TCase *tc = tcase_create("record");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, what_is_decoded_was_encoded);
-	tcase_add_test(tc, a_part_or_more_than_all_is_refused);
-	tcase_add_test(tc, a_changed_byte_is_never_taken_for_the_same);
-	tcase_add_test(tc, what_is_unknown_is_refused);
-	tcase_add_test(tc, only_what_is_written_has_a_target);
-	tcase_add_test(tc, a_rejection_says_nothing_of_what_was_published);
-	tcase_add_test(tc, what_is_stripped_still_answers);
-	tcase_add_test(tc, a_claim_costs_no_memory);
-	tcase_add_test(tc, a_failed_decode_leaves_the_output_alone);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

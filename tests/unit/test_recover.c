@@ -3,7 +3,6 @@
  * locks that lost their token, torn logs, logs that must stay, one rewrite for
  * several deletions, replaced repositories, and a malformed packed-refs.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -20,9 +19,11 @@
 
 /* ---- a crash: the page cache is exact ---- */
 
+CASE(.setup = wr_setup_apart, .teardown = wr_teardown);
+
 /* If the log of a deleted ref may not be removed, recovery deletes the ref all
  * the same, as git does. */
-START_TEST(deletion_leaves_a_log_of_others)
+TEST(deletion_leaves_a_log_of_others)
 {
 	unsigned long n;
 	unsigned nr_left = 0;
@@ -49,10 +50,9 @@ START_TEST(deletion_leaves_a_log_of_others)
 	}
 	ck_assert_uint_gt(nr_left, 0);
 }
-END_TEST
 
 /* Locks are found also if directories don't tell the types of their entries. */
-START_TEST(crash_finds_its_locks)
+TEST(crash_finds_its_locks, .times = 2)
 {
 	struct record_member m =
 	    scripted_member(RECORD_WRITE, "refs/heads/d/x", '0', '1');
@@ -66,14 +66,13 @@ START_TEST(crash_finds_its_locks)
 	ck_assert_int_eq(world_ref(w, "d/x"), '1');
 	wr_expect_locks("");
 }
-END_TEST
 
 /* ---- a power loss ---- */
 
 /* The file system kept the locks, and lost the name of their token. Such a lock
  * is refd's. Locks of git have another mode or a content, and config.lock has
  * the mode of config. Loop: a place that has such a lock, too. */
-START_TEST(power_loss_with_locks_without_their_token)
+TEST(power_loss_with_locks_without_their_token, .times = 4)
 {
 	static const char *const places[] = { WORLD_REPO "/packed-refs.lock",
 		WORLD_REPO "/HEAD.lock", WORLD_REPO "/worktrees/wt/HEAD.lock",
@@ -108,11 +107,10 @@ START_TEST(power_loss_with_locks_without_their_token)
 				   "/refs/heads/a.lock\n" WORLD_REPO
 				   "/refs/heads/b.lock\n");
 }
-END_TEST
 
 /* Beside the daemon a batch may end, and git take the name of its lock, so only
  * the next start removes such locks. */
-START_TEST(retry_leaves_a_lock_without_its_token)
+TEST(retry_leaves_a_lock_without_its_token)
 {
 	struct record_member m =
 	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
@@ -133,11 +131,10 @@ START_TEST(retry_leaves_a_lock_without_its_token)
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	wr_expect_locks("");
 }
-END_TEST
 
 /* After a crash names are exact, and a batch that lost its token has ended: the
  * next lock with its name could be git's. */
-START_TEST(crash_with_a_lock_without_a_token)
+TEST(crash_with_a_lock_without_a_token)
 {
 	wr_ok("x=1");
 	memfs_write(w->fs, REF ".lock", "");
@@ -145,9 +142,8 @@ START_TEST(crash_with_a_lock_without_a_token)
 	ck_assert_int_eq(scripted_crash(w), 0);
 	wr_expect_locks(REF ".lock\n");
 }
-END_TEST
 
-START_TEST(power_loss_mends_the_log_of_what_it_leaves)
+TEST(power_loss_mends_the_log_of_what_it_leaves)
 {
 	const struct sys *sys = memfs_other(w->fs);
 	int fd;
@@ -164,10 +160,9 @@ START_TEST(power_loss_mends_the_log_of_what_it_leaves)
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
 }
-END_TEST
 
 /* Two transactions: recovery rewrites packed-refs once for both. */
-START_TEST(deletions_share_one_rewrite)
+TEST(deletions_share_one_rewrite)
 {
 	unsigned long n;
 	unsigned rewrites = 0;
@@ -195,12 +190,11 @@ START_TEST(deletions_share_one_rewrite)
 	}
 	ck_assert_uint_eq(rewrites, 1);
 }
-END_TEST
 
 /* ---- records that can't be redone ---- */
 
 /* The new repository has no id, or a different id. */
-START_TEST(replaced_repository_gets_nothing)
+TEST(replaced_repository_gets_nothing, .times = 2)
 {
 	char *id;
 
@@ -220,9 +214,8 @@ START_TEST(replaced_repository_gets_nothing)
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert_uint_eq(w->deferred, 1);
 }
-END_TEST
 
-START_TEST(malformed_packed_refs_is_saved)
+TEST(malformed_packed_refs_is_saved)
 {
 	wr_ok("x=1");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs", "garbage\n");
@@ -230,25 +223,4 @@ START_TEST(malformed_packed_refs_is_saved)
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_uint_eq(w->found[STORE_CORRUPT], 1);
 	ck_assert(memfs_holds(w->fs, w->evidence, "garbage\n"));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover");
-	TCase *tc = tcase_create("recover");
-
-	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
-	tcase_add_test(tc, deletion_leaves_a_log_of_others);
-	tcase_add_loop_test(tc, crash_finds_its_locks, 0, 2);
-	tcase_add_loop_test(tc, power_loss_with_locks_without_their_token, 0,
-	    4);
-	tcase_add_test(tc, retry_leaves_a_lock_without_its_token);
-	tcase_add_test(tc, crash_with_a_lock_without_a_token);
-	tcase_add_test(tc, power_loss_mends_the_log_of_what_it_leaves);
-	tcase_add_test(tc, deletions_share_one_rewrite);
-	tcase_add_loop_test(tc, replaced_repository_gets_nothing, 0, 2);
-	tcase_add_test(tc, malformed_packed_refs_is_saved);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

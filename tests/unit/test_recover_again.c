@@ -3,7 +3,6 @@
  * finishes the work of a failed start. A client that wants to write a deferred
  * ref learns that the ref is deferred.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -81,22 +80,22 @@ static void fail_first_starts(const char *spec)
 	ck_assert_uint_gt(n, 10);
 }
 
-START_TEST(a_failed_start_finishes_writes_later)
+CASE(.setup = wr_setup_apart, .teardown = wr_teardown, .seconds = 120);
+
+TEST(a_failed_start_finishes_writes_later)
 {
 	fail_first_starts("x=2:1;y=2:1");
 }
-END_TEST
 
-START_TEST(a_failed_start_finishes_deletions_later)
+TEST(a_failed_start_finishes_deletions_later)
 {
 	fail_first_starts("-x:1;y=2:1");
 }
-END_TEST
 
 /* Three transactions moved the ref. The first start is stopped at every change,
  * by a crash or by a second power loss that keeps all changes. A value of an
  * earlier record would be younger than our lock, and look foreign. */
-START_TEST(a_stopped_start_leaves_no_earlier_value)
+TEST(a_stopped_start_leaves_no_earlier_value, .times = 2)
 {
 	unsigned long n;
 	bool hit = true;
@@ -128,11 +127,10 @@ START_TEST(a_stopped_start_leaves_no_earlier_value)
 	}
 	ck_assert_uint_gt(n, 5);
 }
-END_TEST
 
 /* A start crashes at every change. A start forgets records and writes their
  * deferred copies in one commit, so no record is lost. */
-START_TEST(a_crashed_start_forgets_nothing)
+TEST(a_crashed_start_forgets_nothing)
 {
 	unsigned long n;
 	bool hit = true;
@@ -155,7 +153,6 @@ START_TEST(a_crashed_start_forgets_nothing)
 	}
 	ck_assert_uint_gt(n, 5);
 }
-END_TEST
 
 /* ---- deferred records ---- */
 
@@ -167,7 +164,7 @@ static void cut_with_a_foreign_lock(void)
 }
 
 /* A write to x during this report would be undone. */
-START_TEST(deferred_is_told_of_until_it_is_redone)
+TEST(deferred_is_told_of_until_it_is_redone)
 {
 	wr_ok("x=1");
 	cut_with_a_foreign_lock();
@@ -181,21 +178,4 @@ START_TEST(deferred_is_told_of_until_it_is_redone)
 	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_uint_eq(w->nr_still, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_again");
-	TCase *tc = tcase_create("recover_again");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
-	tcase_add_test(tc, a_failed_start_finishes_writes_later);
-	tcase_add_test(tc, a_failed_start_finishes_deletions_later);
-	tcase_add_loop_test(tc, a_stopped_start_leaves_no_earlier_value, 0, 2);
-	tcase_add_test(tc, a_crashed_start_forgets_nothing);
-	tcase_add_test(tc, deferred_is_told_of_until_it_is_redone);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * recorded before the locks go. An update that was taken back because of a disk
  * error stays so after a power loss.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -26,10 +25,12 @@ static int commit_then_kill(void *arg, struct journal_row *rows, size_t nr,
 	return r;
 }
 
+CASE(.setup = wr_setup_apart, .teardown = wr_teardown, .seconds = 60);
+
 /* The start after the crash is killed at every change, too. The locks go after
  * the abort is recorded. Without the locks the next start would find nothing
  * unfinished, and the journal would say ok. */
-START_TEST(a_crashed_start_unlocks_nothing_unrecorded)
+TEST(a_crashed_start_unlocks_nothing_unrecorded, .times = 2)
 {
 	struct scripted_txn h = { .w = NULL };
 	struct txn *txn;
@@ -58,7 +59,6 @@ START_TEST(a_crashed_start_unlocks_nothing_unrecorded)
 	}
 	ck_assert_uint_gt(n, 5);
 }
-END_TEST
 
 #define LOGS    WORLD_REPO "/logs/refs/heads"
 #define OUTSIDE "/srv/outside"
@@ -72,7 +72,7 @@ static void move_logs(void)
 
 /* A member of the repository's group replaced P's log by something else
  * meanwhile. No work waits for this. */
-START_TEST(what_stands_in_a_log_s_place_is_in_nobodys_way)
+TEST(what_stands_in_a_log_s_place_is_in_nobodys_way, .times = 3)
 {
 	static const char log[] = LOGS "/p";
 	char *was;
@@ -101,7 +101,6 @@ START_TEST(what_stands_in_a_log_s_place_is_in_nobodys_way)
 		wr_ok("r=1");
 	free(was);
 }
-END_TEST
 
 /* A disk fails the last step of an atomic transaction. The creation was linked
  * and unlinked, and the abort was recorded. The power loss may keep the link,
@@ -134,7 +133,7 @@ static void take_back(void)
 	ck_abort_msg("nothing was taken back");
 }
 
-START_TEST(what_was_taken_back_stays_away)
+TEST(what_was_taken_back_stays_away, .times = 205)
 {
 	bool is_gits = _i >= 200;
 
@@ -152,11 +151,10 @@ START_TEST(what_was_taken_back_stays_away)
 	ck_assert_int_eq(world_ref(w, "p"), '1');
 	ck_assert_int_eq(world_has_log(w, "x"), false);
 }
-END_TEST
 
 /* Only the record tells that the ref is none. A checkpoint needs it until its
  * sync has made the removal durable, too. */
-START_TEST(what_was_taken_back_stays_away_after_a_checkpoint)
+TEST(what_was_taken_back_stays_away_after_a_checkpoint, .times = 200)
 {
 	take_back();
 	ck_assert_int_eq(world_checkpoint(w), 0);
@@ -165,10 +163,9 @@ START_TEST(what_was_taken_back_stays_away_after_a_checkpoint)
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert_int_eq(world_ref(w, "p"), '1');
 }
-END_TEST
 
 /* No file is deleted behind a link in the place of the log's directory. */
-START_TEST(what_was_taken_back_has_no_log_behind_a_link)
+TEST(what_was_taken_back_has_no_log_behind_a_link)
 {
 	uint64_t nr_deleted = 0;
 	int i;
@@ -187,24 +184,4 @@ START_TEST(what_was_taken_back_has_no_log_behind_a_link)
 		ck_assert(memfs_exists(w->fs, OUTSIDE "/x"));
 	}
 	ck_assert_uint_gt(nr_deleted, 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_atomic");
-	TCase *tc = tcase_create("recover_atomic");
-
-	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
-	tcase_add_loop_test(tc, what_stands_in_a_log_s_place_is_in_nobodys_way,
-	    0, 3);
-	tcase_add_loop_test(tc, a_crashed_start_unlocks_nothing_unrecorded, 0,
-	    2);
-	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, what_was_taken_back_stays_away, 0, 205);
-	tcase_add_loop_test(tc,
-	    what_was_taken_back_stays_away_after_a_checkpoint, 0, 200);
-	tcase_add_test(tc, what_was_taken_back_has_no_log_behind_a_link);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

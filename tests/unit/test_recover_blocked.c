@@ -11,7 +11,6 @@
  * Git may also make and pack a ref while no daemon runs. Recovery makes no ref
  * of the journal below or above this ref.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,8 +29,10 @@ static void lose_the_file(void)
 	memfs_mkdirs(w->fs, BELOW "/e");
 }
 
+CASE(.setup = wr_setup_apart, .teardown = wr_teardown, .seconds = 120);
+
 /* Git died with the machine. The lock of another git stays. */
-START_TEST(a_dead_lock_below_the_name_goes)
+TEST(a_dead_lock_below_the_name_goes, .times = 3)
 {
 	lose_the_file();
 	memfs_write(w->fs, BELOW "/e/x.lock", "");
@@ -50,9 +51,8 @@ START_TEST(a_dead_lock_below_the_name_goes)
 		ck_assert_ptr_nonnull(
 		    strstr(w->text, "a process of this boot may hold"));
 }
-END_TEST
 
-START_TEST(a_directory_in_stage_stays)
+TEST(a_directory_in_stage_stays, .times = 2)
 {
 	memfs_hide_types(w->fs, _i == 1);
 	wr_ok("d=1");
@@ -66,7 +66,6 @@ START_TEST(a_directory_in_stage_stays)
 	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refd/stage/more"));
 	wr_ok("d=2:1");
 }
-END_TEST
 
 /* ---- dead locks ---- */
 
@@ -117,7 +116,7 @@ static bool git_has_packed(void)
 
 /* Recovery is killed, or loses power with each outcome. The next recovery may
  * find nothing to do for packed-refs, and then leaves git's lock there. */
-START_TEST(stopped_anywhere)
+TEST(stopped_anywhere, .times = KILLED + 1)
 {
 	unsigned long n;
 	bool hit = true;
@@ -146,7 +145,6 @@ START_TEST(stopped_anywhere)
 	}
 	ck_assert_uint_gt(n, 20);
 }
-END_TEST
 
 static void is_kept(const char *why)
 {
@@ -161,7 +159,7 @@ static void is_kept(const char *why)
 }
 
 /* A git of this boot has begun before refd. */
-START_TEST(a_lock_of_this_boot_stays)
+TEST(a_lock_of_this_boot_stays)
 {
 	wr_ok("z=2");
 	wr_ok("x=1");
@@ -174,11 +172,10 @@ START_TEST(a_lock_of_this_boot_stays)
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert(memfs_exists(w->fs, X ".lock"));
 }
-END_TEST
 
 /* The clock was behind at the boot, and a git that lives has a lock from then:
  * the lock is older than the time at which the machine seems to have booted. */
-START_TEST(a_clock_that_was_set)
+TEST(a_clock_that_was_set)
 {
 	wr_ok("z=2");
 	wr_ok("x=1");
@@ -189,9 +186,8 @@ START_TEST(a_clock_that_was_set)
 	memfs_step_clock(w->fs, INT64_C(86400) * 1000000000);
 	is_kept("the clock was set");
 }
-END_TEST
 
-START_TEST(a_lock_with_two_names_stays)
+TEST(a_lock_with_two_names_stays)
 {
 	wr_ok("z=2");
 	wr_ok("x=1");
@@ -203,7 +199,6 @@ START_TEST(a_lock_with_two_names_stays)
 	wr_know_boot();
 	is_kept("several names");
 }
-END_TEST
 
 /* ---- packed refs ---- */
 
@@ -259,7 +254,7 @@ static void stop_before_publishing(struct scripted_txn *h, const char *spec,
 	memfs_advance(w->fs, INT64_C(1000000000));
 }
 
-START_TEST(a_packed_ref_in_the_way_aborts)
+TEST(a_packed_ref_in_the_way_aborts, .times = NR_ACCIDENTS * NR_TAKINGS)
 {
 	const char *name = takings[_i % NR_TAKINGS].name;
 	const char *packed = takings[_i % NR_TAKINGS].packed;
@@ -289,11 +284,10 @@ START_TEST(a_packed_ref_in_the_way_aborts)
 	}
 	wr_start();
 }
-END_TEST
 
 /* Git had deleted the packed ref before refd took the name. The power loss
  * brings the former packed-refs back, which is no later write. */
-START_TEST(a_packed_ref_of_before_takes_nothing)
+TEST(a_packed_ref_of_before_takes_nothing, .times = NR_TAKINGS)
 {
 	wr_ok("q=1");
 	write_packed(takings[_i].packed);
@@ -305,7 +299,6 @@ START_TEST(a_packed_ref_of_before_takes_nothing)
 	ck_assert_uint_eq(w->found[STORE_DROPPED], 0);
 	ck_assert_int_eq(world_ref(w, takings[_i].name), '1');
 }
-END_TEST
 
 /* Git replaces packed-refs, and a power loss takes this back. Recovery writes
  * packed-refs too, for a deletion by refd. The rest of the file stays old. */
@@ -328,41 +321,16 @@ static void lose_packed(const char *before, const char *after, const char *spec)
 #define THREES "3333333333333333333333333333333333333333"
 #define FOURS  "3434343434343434343434343434343434343434"
 
-START_TEST(a_rewrite_makes_no_packed_ref_younger)
+TEST(a_rewrite_makes_no_packed_ref_younger)
 {
 	lose_packed(HEADER FOURS " refs/heads/d/e\n" FOURS " refs/heads/z\n",
 	    HEADER FOURS " refs/heads/z\n", "d=1");
 	ck_assert_int_eq(world_ref(w, "d"), '1');
 }
-END_TEST
 
-START_TEST(a_rewrite_makes_no_packed_value_younger)
+TEST(a_rewrite_makes_no_packed_value_younger)
 {
 	lose_packed(HEADER THREES " refs/heads/x\n" FOURS " refs/heads/z\n",
 	    HEADER FOURS " refs/heads/x\n" FOURS " refs/heads/z\n", "x=1:4");
 	ck_assert_int_eq(world_ref(w, "x"), '1');
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_blocked");
-	TCase *tc = tcase_create("recover_blocked");
-
-	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
-	tcase_add_loop_test(tc, a_dead_lock_below_the_name_goes, 0, 3);
-	tcase_add_loop_test(tc, a_directory_in_stage_stays, 0, 2);
-	tcase_add_loop_test(tc, a_packed_ref_in_the_way_aborts, 0,
-	    NR_ACCIDENTS * NR_TAKINGS);
-	tcase_add_loop_test(tc, a_packed_ref_of_before_takes_nothing, 0,
-	    NR_TAKINGS);
-	tcase_add_test(tc, a_rewrite_makes_no_packed_ref_younger);
-	tcase_add_test(tc, a_rewrite_makes_no_packed_value_younger);
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, stopped_anywhere, 0, KILLED + 1);
-	tcase_add_test(tc, a_lock_of_this_boot_stays);
-	tcase_add_test(tc, a_clock_that_was_set);
-	tcase_add_test(tc, a_lock_with_two_names_stays);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

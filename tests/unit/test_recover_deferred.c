@@ -6,7 +6,6 @@
  * deferred, too, so a crash does not lose the line. A malformed packed-refs is
  * saved only under its lock, and if it is still malformed there.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -34,7 +33,9 @@ static unsigned nr_deferred(void)
 	return nr;
 }
 
-START_TEST(a_missing_repository_holds_nothing_back)
+CASE(.setup = wr_setup_apart, .teardown = wr_teardown, .seconds = 60);
+
+TEST(a_missing_repository_holds_nothing_back)
 {
 	uint64_t last;
 	int i;
@@ -67,11 +68,10 @@ START_TEST(a_missing_repository_holds_nothing_back)
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 }
-END_TEST
 
 /* A retry drops the deferred rows. A later start reads no record of them: the
  * retry must sync the values first. */
-START_TEST(a_retry_survives_a_power_loss)
+TEST(a_retry_survives_a_power_loss, .times = 2)
 {
 	unsigned long n;
 	bool hit = true;
@@ -103,10 +103,9 @@ START_TEST(a_retry_survives_a_power_loss)
 	}
 	ck_assert_uint_gt(n, 5);
 }
-END_TEST
 
 /* The daemon is killed at each change of the journal's disk in a start. */
-START_TEST(a_row_and_its_copy_count_once)
+TEST(a_row_and_its_copy_count_once)
 {
 	unsigned long n;
 	bool hit = true;
@@ -135,11 +134,10 @@ START_TEST(a_row_and_its_copy_count_once)
 	}
 	ck_assert_uint_gt(n, 5);
 }
-END_TEST
 
 /* The lock is gone by then. A lock would tell the start that the update is
  * unfinished. */
-START_TEST(a_line_that_found_no_room_is_not_lost)
+TEST(a_line_that_found_no_room_is_not_lost, .times = 3)
 {
 	unsigned long n;
 	bool hit = true;
@@ -173,7 +171,6 @@ START_TEST(a_line_that_found_no_room_is_not_lost)
 	}
 	ck_assert_uint_ge(owed, 1);
 }
-END_TEST
 
 static unsigned nr_commits;
 
@@ -189,7 +186,7 @@ static int commit_once(void *arg, struct journal_row *rows, size_t nr,
 
 /* The journal has no room for the deferred row either: then no checkpoint
  * forgets the update's own record. */
-START_TEST(a_line_without_a_deferred_row_keeps_its_record)
+TEST(a_line_without_a_deferred_row_keeps_its_record)
 {
 	unsigned long n;
 	bool hit = true;
@@ -216,10 +213,9 @@ START_TEST(a_line_without_a_deferred_row_keeps_its_record)
 	}
 	ck_assert_uint_ge(kept, 1);
 }
-END_TEST
 
 /* While there is no room, the line blocks no other work. */
-START_TEST(a_line_waits_for_room)
+TEST(a_line_waits_for_room)
 {
 	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '1',
 					 '2'),
@@ -244,7 +240,6 @@ START_TEST(a_line_waits_for_room)
 	ck_assert_int_eq(
 	    scripted_log_lines(w, WORLD_REPO "/logs/HEAD", '1', '2'), 1);
 }
-END_TEST
 
 /* ---- leftovers of an earlier run ---- */
 
@@ -255,7 +250,7 @@ static void assert_nothing_of_it(void)
 }
 
 /* git would fail on this file for ever. */
-START_TEST(no_packed_refs_new_is_left)
+TEST(no_packed_refs_new_is_left)
 {
 	unsigned long n;
 	bool hit = true, seen = false;
@@ -284,10 +279,9 @@ START_TEST(no_packed_refs_new_is_left)
 	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert(memfs_holds(w->fs, WORLD_REPO "/packed-refs.new", "his"));
 }
-END_TEST
 
 /* The directory of the log is removed, so its name is free again. */
-START_TEST(no_log_of_what_never_was_is_left)
+TEST(no_log_of_what_never_was_is_left)
 {
 	unsigned long n;
 	bool hit = true;
@@ -308,13 +302,12 @@ START_TEST(no_log_of_what_never_was_is_left)
 	}
 	ck_assert_uint_gt(n, 10);
 }
-END_TEST
 
 /* ---- logs of refs that another writer changed ---- */
 
 /* ---- unreachable or linked paths ---- */
 
-START_TEST(a_linked_directory_is_not_followed)
+TEST(a_linked_directory_is_not_followed)
 {
 	wr_ok("d/x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
@@ -334,9 +327,8 @@ START_TEST(a_linked_directory_is_not_followed)
 	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "d/x"), '1');
 }
-END_TEST
 
-START_TEST(a_malformed_packed_refs_is_kept_under_its_lock)
+TEST(a_malformed_packed_refs_is_kept_under_its_lock)
 {
 	wr_ok("x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
@@ -353,7 +345,6 @@ START_TEST(a_malformed_packed_refs_is_kept_under_its_lock)
 	ck_assert(memfs_holds(w->fs, w->evidence, "garbage\n"));
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
 /* A person, or git, has the lock and puts a good file there. */
 static void put_packed_refs(struct memfs *fs, void *arg)
@@ -371,7 +362,7 @@ static void put_packed_refs(struct memfs *fs, void *arg)
 }
 
 /* Recovery looks at packed-refs again under the lock. */
-START_TEST(a_good_packed_refs_comes_before_the_lock)
+TEST(a_good_packed_refs_comes_before_the_lock)
 {
 	bool is_put = true, had_some = false;
 	unsigned long n;
@@ -395,11 +386,10 @@ START_TEST(a_good_packed_refs_comes_before_the_lock)
 	}
 	wr_setup();
 }
-END_TEST
 
 /* git migrated the repository after a power loss, or after a crash that left a
  * lock. */
-START_TEST(nothing_is_written_beside_a_reftable)
+TEST(nothing_is_written_beside_a_reftable, .times = 2)
 {
 	struct scripted_txn h = { .w = w,
 		.publish = _i == 0 ? SCRIPTED_ALL : 0 };
@@ -428,9 +418,8 @@ START_TEST(nothing_is_written_beside_a_reftable)
 	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
-START_TEST(what_is_given_up_is_dropped)
+TEST(what_is_given_up_is_dropped)
 {
 	uint64_t nr = 0, id;
 	char *uuids;
@@ -455,10 +444,9 @@ START_TEST(what_is_given_up_is_dropped)
 	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 }
-END_TEST
 
 /* A new repository was made at the path of the lost one. */
-START_TEST(one_of_several_is_given_up_by_its_id)
+TEST(one_of_several_is_given_up_by_its_id)
 {
 	static const char newer[] = "07000000000000000000000000000000";
 	struct journal_repo repo = { .uuid = { 7 }, .path = WORLD_REPO };
@@ -476,30 +464,4 @@ START_TEST(one_of_several_is_given_up_by_its_id)
 	ck_assert_uint_eq(id, repo.id);
 	ck_assert_str_eq(uuids, newer);
 	free(uuids);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_deferred");
-	TCase *tc = tcase_create("recover_deferred");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
-	tcase_add_test(tc, a_missing_repository_holds_nothing_back);
-	tcase_add_loop_test(tc, a_retry_survives_a_power_loss, 0, 2);
-	tcase_add_test(tc, a_row_and_its_copy_count_once);
-	tcase_add_loop_test(tc, a_line_that_found_no_room_is_not_lost, 0, 3);
-	tcase_add_test(tc, a_line_without_a_deferred_row_keeps_its_record);
-	tcase_add_test(tc, a_line_waits_for_room);
-	tcase_add_test(tc, a_linked_directory_is_not_followed);
-	tcase_add_test(tc, a_malformed_packed_refs_is_kept_under_its_lock);
-	tcase_add_test(tc, a_good_packed_refs_comes_before_the_lock);
-	tcase_add_loop_test(tc, nothing_is_written_beside_a_reftable, 0, 2);
-	tcase_add_test(tc, what_is_given_up_is_dropped);
-	tcase_add_test(tc, one_of_several_is_given_up_by_its_id);
-	tcase_add_test(tc, no_packed_refs_new_is_left);
-	tcase_add_test(tc, no_log_of_what_never_was_is_left);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

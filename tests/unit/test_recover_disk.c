@@ -5,7 +5,6 @@
  * daemon redoes records, too, and touches no locks of living writers. Every
  * deferred member is finished by itself.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +52,9 @@ static void write_at(const char *repo, const char *name, char old, char new_c,
 
 /* ---- a failing disk ---- */
 
-START_TEST(a_dead_disk_stops_no_start)
+CASE(.setup = setup, .teardown = wr_teardown, .seconds = 120);
+
+TEST(a_dead_disk_stops_no_start)
 {
 	write_at(NULL, "refs/heads/x", '0', '2', SCRIPTED_ALL);
 	write_at(OTHER, "refs/heads/x", '0', '3', SCRIPTED_ALL);
@@ -69,7 +70,6 @@ START_TEST(a_dead_disk_stops_no_start)
 	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert(memfs_exists(w->fs, OTHER "/refs/heads/x"));
 }
-END_TEST
 
 static void die(struct memfs *fs, void *arg)
 {
@@ -78,7 +78,7 @@ static void die(struct memfs *fs, void *arg)
 }
 
 /* The repository's disk is gone from call N on. */
-START_TEST(a_disk_that_dies_in_recovery_stops_no_start)
+TEST(a_disk_that_dies_in_recovery_stops_no_start, .times = 2)
 {
 	unsigned long n, calls = 1;
 
@@ -107,9 +107,8 @@ START_TEST(a_disk_that_dies_in_recovery_stops_no_start)
 	}
 	ck_assert_uint_gt(n, 50);
 }
-END_TEST
 
-START_TEST(a_sync_that_fails_stops_no_start)
+TEST(a_sync_that_fails_stops_no_start)
 {
 	wr_ok("x=1");
 	write_at(OTHER, "refs/heads/x", '0', '3', SCRIPTED_ALL);
@@ -127,7 +126,6 @@ START_TEST(a_sync_that_fails_stops_no_start)
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert(memfs_exists(w->fs, OTHER "/refs/heads/x"));
 }
-END_TEST
 
 /* Call N on the journal's disk fails in the start that defers a record. The
  * record is not forgotten without its copy, whatever is written later. */
@@ -152,7 +150,7 @@ static bool a_note_fails(enum memfs_call call, unsigned long n, int err)
 	return hit;
 }
 
-START_TEST(a_failed_note_loses_nothing)
+TEST(a_failed_note_loses_nothing, .times = 2)
 {
 	static const struct {
 		enum memfs_call call;
@@ -166,9 +164,8 @@ START_TEST(a_failed_note_loses_nothing)
 	ck_assert_uint_gt(n, 2);
 	setup();
 }
-END_TEST
 
-START_TEST(nothing_is_tried_while_the_disk_is_dead)
+TEST(nothing_is_tried_while_the_disk_is_dead)
 {
 	wr_ok("x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
@@ -180,13 +177,12 @@ START_TEST(nothing_is_tried_while_the_disk_is_dead)
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
 /* ---- which rule ---- */
 
 /* After a crash, refd redoes only refs with their lock, however late the
  * repository comes back. */
-START_TEST(what_was_finished_is_not_redone_when_it_is_back)
+TEST(what_was_finished_is_not_redone_when_it_is_back, .times = 2)
 {
 	char *locks;
 
@@ -217,9 +213,8 @@ START_TEST(what_was_finished_is_not_redone_when_it_is_back)
 	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "y"), '0');
 }
-END_TEST
 
-START_TEST(what_a_power_loss_took_is_redone_when_it_is_back)
+TEST(what_a_power_loss_took_is_redone_when_it_is_back)
 {
 	wr_ok("x=1");
 	write_at(NULL, "refs/heads/y", '0', '2', 0);
@@ -233,11 +228,10 @@ START_TEST(what_a_power_loss_took_is_redone_when_it_is_back)
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_int_eq(world_ref(w, "y"), '2');
 }
-END_TEST
 
 /* A crash with a foreign packed-refs.lock. Our own lock goes, and the record
  * must not count as finished. */
-START_TEST(a_crashed_deletion_waits_for_packed_refs)
+TEST(a_crashed_deletion_waits_for_packed_refs, .times = 2)
 {
 	struct record_member m =
 	    scripted_member(RECORD_DELETE, "refs/heads/p", '1', '0');
@@ -269,11 +263,10 @@ START_TEST(a_crashed_deletion_waits_for_packed_refs)
 		ck_assert_int_eq(world_ref(w, "p"), '0');
 	}
 }
-END_TEST
 
 /* ---- beside a running daemon ---- */
 
-START_TEST(a_retry_touches_no_lock_of_the_living)
+TEST(a_retry_touches_no_lock_of_the_living)
 {
 	struct txn *txn;
 
@@ -296,10 +289,9 @@ START_TEST(a_retry_touches_no_lock_of_the_living)
 	world_done(w, txn);
 	ck_assert_int_eq(world_ref(w, "y"), '2');
 }
-END_TEST
 
 /* One update in one row changes main and adds the line of HEAD. */
-START_TEST(each_deferred_member_is_finished_by_itself)
+TEST(each_deferred_member_is_finished_by_itself)
 {
 	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '1',
 					 '2'),
@@ -336,10 +328,9 @@ START_TEST(each_deferred_member_is_finished_by_itself)
 	ck_assert_int_eq(world_ref(w, "main"), '0');
 	ck_assert_int_eq(scripted_status(&h, 0), REFD_OK);
 }
-END_TEST
 
 /* The same with two HEADs. */
-START_TEST(each_worktrees_member_is_finished_by_itself)
+TEST(each_worktrees_member_is_finished_by_itself)
 {
 	static const char log[] = WORLD_REPO "/worktrees/wt/logs/HEAD";
 	struct record_member m[] = {
@@ -363,11 +354,10 @@ START_TEST(each_worktrees_member_is_finished_by_itself)
 	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(scripted_log_lines(w, log, '1', '2'), 1);
 }
-END_TEST
 
 /* Another writer takes the name before the disk is back. Then the look-up by id
  * says that the update did not happen. */
-START_TEST(a_deferred_update_can_still_fail)
+TEST(a_deferred_update_can_still_fail)
 {
 	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '0',
 					 '2'),
@@ -392,11 +382,10 @@ START_TEST(a_deferred_update_can_still_fail)
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 0);
 }
-END_TEST
 
 /* The update was recorded as failed, and its lock could not be removed. The
  * result stays, although the name is free again. */
-START_TEST(what_was_aborted_is_not_deferred)
+TEST(what_was_aborted_is_not_deferred)
 {
 	unsigned long n;
 	unsigned refused = 0;
@@ -430,31 +419,4 @@ START_TEST(what_was_aborted_is_not_deferred)
 	ck_assert_int_eq(scripted_status(&h, 0), REFD_CONFLICT);
 	ck_assert_uint_eq(refused, 1);
 	ck_assert_uint_gt(n, 3);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_disk");
-	TCase *tc = tcase_create("recover_disk");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_checked_fixture(tc, setup, wr_teardown);
-	tcase_add_test(tc, a_dead_disk_stops_no_start);
-	tcase_add_loop_test(tc, a_disk_that_dies_in_recovery_stops_no_start, 0,
-	    2);
-	tcase_add_test(tc, a_sync_that_fails_stops_no_start);
-	tcase_add_loop_test(tc, a_failed_note_loses_nothing, 0, 2);
-	tcase_add_test(tc, nothing_is_tried_while_the_disk_is_dead);
-	tcase_add_loop_test(tc, what_was_finished_is_not_redone_when_it_is_back,
-	    0, 2);
-	tcase_add_test(tc, what_a_power_loss_took_is_redone_when_it_is_back);
-	tcase_add_loop_test(tc, a_crashed_deletion_waits_for_packed_refs, 0, 2);
-	tcase_add_test(tc, a_retry_touches_no_lock_of_the_living);
-	tcase_add_test(tc, each_deferred_member_is_finished_by_itself);
-	tcase_add_test(tc, each_worktrees_member_is_finished_by_itself);
-	tcase_add_test(tc, a_deferred_update_can_still_fail);
-	tcase_add_test(tc, what_was_aborted_is_not_deferred);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -2,7 +2,6 @@
  * Proves that a power loss before the record of a creation leaves no empty log,
  * whatever the power loss made of packed-refs. The log of a packed ref stays.
  */
-#include <check.h>
 #include <fcntl.h>
 
 #include "daemon/store/refs/token.h"
@@ -54,7 +53,9 @@ static void begin_creation(void)
 	SYS(sys, close, repo_fd);
 }
 
-START_TEST(a_creation_without_a_record_leaves_no_log)
+CASE(.setup = wr_setup_apart, .teardown = wr_teardown);
+
+TEST(a_creation_without_a_record_leaves_no_log, .times = NR_CASES)
 {
 	wr_ok("x=1");
 	begin_creation();
@@ -65,17 +66,4 @@ START_TEST(a_creation_without_a_record_leaves_no_log)
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/heads/n.lock"));
 	ck_assert_int_eq(memfs_exists(w->fs, LOG), cases[_i].keeps_log);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_empty_log");
-	TCase *tc = tcase_create("recover_empty_log");
-
-	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
-	tcase_add_loop_test(tc, a_creation_without_a_record_leaves_no_log, 0,
-	    NR_CASES);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -5,7 +5,6 @@
  * next start redoes them. refd removes its own locks that come back with the
  * disk. Records on other file systems do not wait.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -56,7 +55,9 @@ static void prepare(void)
 	wr_ok("x=2:1");
 }
 
-START_TEST(what_failed_to_sync_is_written_again)
+CASE(.setup = wr_setup_mounted, .teardown = wr_teardown, .seconds = 60);
+
+TEST(what_failed_to_sync_is_written_again, .times = 3)
 {
 	uint64_t last;
 	int i;
@@ -79,10 +80,9 @@ START_TEST(what_failed_to_sync_is_written_again)
 	ck_assert_int_eq(world_retry(w), 0);
 	assert_all_is_synced();
 }
-END_TEST
 
 /* The next start knows of the failure, too. */
-START_TEST(a_crash_forgets_no_failure)
+TEST(a_crash_forgets_no_failure)
 {
 	prepare();
 	fail_to_sync();
@@ -90,17 +90,15 @@ START_TEST(a_crash_forgets_no_failure)
 	ck_assert_int_eq(scripted_crash(w), 0);
 	assert_all_is_synced();
 }
-END_TEST
 
 /* The daemon is killed before any record was deferred. */
-START_TEST(a_crash_right_after_it_forgets_no_failure)
+TEST(a_crash_right_after_it_forgets_no_failure)
 {
 	prepare();
 	fail_to_sync();
 	ck_assert_int_eq(scripted_crash(w), 0);
 	assert_all_is_synced();
 }
-END_TEST
 
 static int (*memfs_syncfs)(const struct sys *sys, int fd);
 static unsigned long crash_after;
@@ -117,7 +115,7 @@ static int sync_and_crash(const struct sys *sys, int fd)
 
 /* Recovery from a power loss writes the values into a new life of the memory.
  * The records have the life before, which did not fail. */
-START_TEST(a_failed_sync_of_a_start_is_not_forgotten)
+TEST(a_failed_sync_of_a_start_is_not_forgotten, .times = 6)
 {
 	struct sys *sys = (struct sys *)(uintptr_t)w->sys;
 
@@ -132,7 +130,6 @@ START_TEST(a_failed_sync_of_a_start_is_not_forgotten)
 	ck_assert_int_eq(scripted_crash(w), 0);
 	assert_all_is_synced();
 }
-END_TEST
 
 static int (*memfs_renameat)(const struct sys *sys, int from_fd,
     const char *from, int to_fd, const char *to);
@@ -149,7 +146,7 @@ static int rename_all_but_y(const struct sys *sys, int from_fd,
 
 /* Of two refs one is written, the other one cannot be, and then the sync of
  * both fails. */
-START_TEST(a_failed_sync_after_half_a_recovery)
+TEST(a_failed_sync_after_half_a_recovery)
 {
 	struct sys *sys = (struct sys *)(uintptr_t)w->sys;
 
@@ -169,7 +166,6 @@ START_TEST(a_failed_sync_after_half_a_recovery)
 	assert_all_is_synced();
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 }
-END_TEST
 
 static int keep_cache(const struct sys *sys, int fd)
 {
@@ -180,7 +176,7 @@ static int keep_cache(const struct sys *sys, int fd)
 
 /* The kernel keeps pages that are in use. A read then shows the value in
  * memory, which the disk lacks. */
-START_TEST(an_equal_value_is_written_again)
+TEST(an_equal_value_is_written_again)
 {
 	prepare();
 	fail_to_sync();
@@ -191,12 +187,11 @@ START_TEST(an_equal_value_is_written_again)
 	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 }
-END_TEST
 
 /* The file system stayed in memory. A missing ref without our lock was
  * therefore published and then deleted by another writer. A ref that still has
  * its lock was never published. */
-START_TEST(a_crash_undoes_no_deletion)
+TEST(a_crash_undoes_no_deletion)
 {
 	prepare();
 	wr_ok("y=1");
@@ -213,7 +208,6 @@ START_TEST(a_crash_undoes_no_deletion)
 	ck_assert_int_eq(world_ref(w, "z"), '1');
 	ck_assert_int_eq(world_log_count(w, "y", '0', '1'), 0);
 }
-END_TEST
 
 static void write_unsynced(const char *path, const char *text)
 {
@@ -228,7 +222,7 @@ static void write_unsynced(const char *path, const char *text)
 /* A git that packed refs did not sync. The write-back failed and its
  * packed-refs is gone, and those refs have no loose file. They were not
  * deleted. */
-START_TEST(a_crash_loses_nothing_that_was_packed)
+TEST(a_crash_loses_nothing_that_was_packed)
 {
 	prepare();
 	wr_ok("y=1");
@@ -243,11 +237,10 @@ START_TEST(a_crash_loses_nothing_that_was_packed)
 	assert_all_is_synced();
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 }
-END_TEST
 
 /* As above, but the file is broken, and starts are killed at one change after
  * another until a start reaches its end. */
-START_TEST(a_crashed_start_loses_nothing_that_was_packed)
+TEST(a_crashed_start_loses_nothing_that_was_packed)
 {
 	unsigned long i;
 	bool hit = true;
@@ -270,7 +263,6 @@ START_TEST(a_crashed_start_loses_nothing_that_was_packed)
 	}
 	ck_assert_uint_gt(i, 20);
 }
-END_TEST
 
 #define PACKED_X1                                                              \
 	"# pack-refs with: peeled fully-peeled sorted \n"                      \
@@ -279,7 +271,7 @@ END_TEST
 
 /* Another writer moved a ref back to the earlier value, recreated a ref that we
  * had deleted, and packed both. */
-START_TEST(a_crash_undoes_no_packed_value)
+TEST(a_crash_undoes_no_packed_value)
 {
 	prepare();
 	fail_to_sync();
@@ -289,11 +281,10 @@ START_TEST(a_crash_undoes_no_packed_value)
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_int_eq(world_ref(w, "gone"), '1');
 }
-END_TEST
 
 /* The daemon is killed at each point between the failed sync and the deferral.
  * Records that were not yet deferred are redone as well. */
-START_TEST(a_crash_anywhere_forgets_no_failure)
+TEST(a_crash_anywhere_forgets_no_failure)
 {
 	struct sys_stat st;
 	unsigned long i;
@@ -314,11 +305,10 @@ START_TEST(a_crash_anywhere_forgets_no_failure)
 	}
 	ck_assert_uint_gt(i, 5);
 }
-END_TEST
 
 /* A later value of a foreign writer wins, as after any crash. Only values that
  * were not yet deferred may be lost. */
-START_TEST(what_came_after_a_failure_is_as_ever)
+TEST(what_came_after_a_failure_is_as_ever)
 {
 	prepare();
 	fail_to_sync();
@@ -332,9 +322,8 @@ START_TEST(what_came_after_a_failure_is_as_ever)
 	ck_assert_int_eq(world_ref(w, "y"), '0');
 	assert_all_is_there();
 }
-END_TEST
 
-START_TEST(a_start_whose_sync_fails_is_not_believed)
+TEST(a_start_whose_sync_fails_is_not_believed)
 {
 	prepare();
 	wr_power_loss(MEMFS_DATA_NONE, 0);
@@ -347,7 +336,6 @@ START_TEST(a_start_whose_sync_fails_is_not_believed)
 	ck_assert_int_eq(world_retry(w), 0);
 	assert_all_is_synced();
 }
-END_TEST
 
 /* ---- another mount ---- */
 
@@ -364,7 +352,7 @@ static struct repo *get_repo(void)
 	return repo;
 }
 
-START_TEST(what_came_back_as_another_mount_is_redone)
+TEST(what_came_back_as_another_mount_is_redone, .times = 2)
 {
 	struct repo *repo;
 
@@ -388,7 +376,6 @@ START_TEST(what_came_back_as_another_mount_is_redone)
 	world_tick(w);
 	ck_assert_int_eq(world_tick(w), 0);
 }
-END_TEST
 
 static uint64_t life;
 
@@ -402,7 +389,7 @@ static int same_life(const struct sys *sys, int fd, uint64_t *id)
 
 /* Subvolumes of a btrfs have several devices and one life. One of them failed,
  * and work goes on in the other one. */
-START_TEST(another_subvolume_defers_nothing_here)
+TEST(another_subvolume_defers_nothing_here)
 {
 	struct sys *sys = (struct sys *)(uintptr_t)w->sys;
 	struct repos *repos = &w->store.repos;
@@ -426,7 +413,6 @@ START_TEST(another_subvolume_defers_nothing_here)
 	ck_assert_int_eq(world_retry(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 }
-END_TEST
 
 static void remount(void)
 {
@@ -460,7 +446,7 @@ static void come_back_locked(void)
 /* A disk dies while a transaction is published. The refs are there, and some
  * log lines are missing. The missing lines are deferred before the records
  * are. */
-START_TEST(a_line_that_is_owed_hides_no_value)
+TEST(a_line_that_is_owed_hides_no_value, .times = 2)
 {
 	unsigned long n;
 	bool hit = true;
@@ -488,12 +474,11 @@ START_TEST(a_line_that_is_owed_hides_no_value)
 	}
 	ck_assert_uint_ge(owed, 3);
 }
-END_TEST
 
 /* An admission finds the new mount first and redoes the records. The checkpoint
  * that finds the dead mount later must not redo them: other writers may have
  * changed the refs since. */
-START_TEST(what_was_redone_is_not_redone_again)
+TEST(what_was_redone_is_not_redone_again, .times = 2)
 {
 	prepare();
 	come_back();
@@ -514,7 +499,6 @@ START_TEST(what_was_redone_is_not_redone_again)
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert_int_eq(world_ref(w, "gone"), '0');
 }
-END_TEST
 
 /* ---- locks ---- */
 
@@ -539,7 +523,7 @@ static void lock(struct repo *repo, const char *path)
 }
 
 /* The locks belong to a batch that left no record. The dead disk has them. */
-START_TEST(locks_that_come_back_with_the_disk_go)
+TEST(locks_that_come_back_with_the_disk_go)
 {
 	struct repo *repo = get_repo();
 
@@ -561,36 +545,4 @@ START_TEST(locks_that_come_back_with_the_disk_go)
 	ck_assert(!is_locked("packed-refs") && !is_locked("refs/heads/x"));
 	ck_assert(is_locked("refs/heads/y"));
 	wr_ok("x=1:0");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_fs");
-	TCase *tc = tcase_create("recover_fs");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, wr_setup_mounted, wr_teardown);
-	tcase_add_loop_test(tc, what_failed_to_sync_is_written_again, 0, 3);
-	tcase_add_test(tc, a_crash_forgets_no_failure);
-	tcase_add_test(tc, a_crash_right_after_it_forgets_no_failure);
-	tcase_add_loop_test(tc, a_failed_sync_of_a_start_is_not_forgotten, 0,
-	    6);
-	tcase_add_test(tc, a_failed_sync_after_half_a_recovery);
-	tcase_add_test(tc, an_equal_value_is_written_again);
-	tcase_add_test(tc, a_crash_undoes_no_deletion);
-	tcase_add_test(tc, a_crash_loses_nothing_that_was_packed);
-	tcase_add_test(tc, a_crashed_start_loses_nothing_that_was_packed);
-	tcase_add_test(tc, a_crash_undoes_no_packed_value);
-	tcase_add_test(tc, a_crash_anywhere_forgets_no_failure);
-	tcase_add_test(tc, what_came_after_a_failure_is_as_ever);
-	tcase_add_test(tc, a_start_whose_sync_fails_is_not_believed);
-	tcase_add_test(tc, another_subvolume_defers_nothing_here);
-	tcase_add_loop_test(tc, what_came_back_as_another_mount_is_redone, 0,
-	    2);
-	tcase_add_loop_test(tc, a_line_that_is_owed_hides_no_value, 0, 2);
-	tcase_add_loop_test(tc, what_was_redone_is_not_redone_again, 0, 2);
-	tcase_add_test(tc, locks_that_come_back_with_the_disk_go);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

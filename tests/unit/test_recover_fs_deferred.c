@@ -4,7 +4,6 @@
  * are not. So a later attempt undoes no foreign deletion, and still writes a
  * value that the disk lacks.
  */
-#include <check.h>
 #include <errno.h>
 #include <string.h>
 
@@ -48,7 +47,9 @@ static void defer_x(void)
 	ck_assert_uint_eq(w->deferred, 1);
 }
 
-START_TEST(a_deletion_before_the_crash_stays)
+CASE(.setup = wr_setup_mounted, .teardown = wr_teardown, .seconds = 60);
+
+TEST(a_deletion_before_the_crash_stays, .times = 2)
 {
 	wr_ok("x=1");
 	fail_to_sync();
@@ -59,10 +60,9 @@ START_TEST(a_deletion_before_the_crash_stays)
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert(!world_has_log(w, "x"));
 }
-END_TEST
 
 /* The lock belongs to the deletion. Several starts may find the lock. */
-START_TEST(a_deletion_after_the_crash_stays)
+TEST(a_deletion_after_the_crash_stays, .times = 4)
 {
 	wr_ok("x=1");
 	fail_to_sync();
@@ -75,9 +75,8 @@ START_TEST(a_deletion_after_the_crash_stays)
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert(!world_has_log(w, "x"));
 }
-END_TEST
 
-START_TEST(a_missing_repository_undoes_no_deletion)
+TEST(a_missing_repository_undoes_no_deletion, .times = 2)
 {
 	struct record_member m =
 	    scripted_member(RECORD_WRITE, "refs/heads/z", '0', '1');
@@ -97,7 +96,6 @@ START_TEST(a_missing_repository_undoes_no_deletion)
 	ck_assert_int_eq(world_ref(w, "z"), '1');
 	wr_expect_locks("");
 }
-END_TEST
 
 static int keep_cache(const struct sys *sys, int fd)
 {
@@ -107,7 +105,7 @@ static int keep_cache(const struct sys *sys, int fd)
 }
 
 /* The disk lacks the value. The memory has the value and may keep it. */
-START_TEST(a_value_is_written_again)
+TEST(a_value_is_written_again, .times = 4)
 {
 	wr_ok("x=1");
 	fail_to_sync();
@@ -123,10 +121,9 @@ START_TEST(a_value_is_written_again)
 	if (_i < 2)
 		ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
 }
-END_TEST
 
 /* After a power loss the names are not exact either. */
-START_TEST(a_power_loss_redoes_the_value)
+TEST(a_power_loss_redoes_the_value)
 {
 	wr_ok("x=1");
 	fail_to_sync();
@@ -138,11 +135,10 @@ START_TEST(a_power_loss_redoes_the_value)
 	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
 /* The start removes our lock, and with the lock the evidence that the deletion
  * was not published. The start may crash at every change. */
-START_TEST(a_deletion_under_our_lock_is_redone)
+TEST(a_deletion_under_our_lock_is_redone, .times = 2)
 {
 	struct record_member m =
 	    scripted_member(RECORD_DELETE, "refs/heads/x", '1', '0');
@@ -174,22 +170,4 @@ START_TEST(a_deletion_under_our_lock_is_redone)
 		wr_expect_locks("");
 	}
 	ck_assert_uint_gt(n, 20);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_fs_deferred");
-	TCase *tc = tcase_create("recover_fs_deferred");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, wr_setup_mounted, wr_teardown);
-	tcase_add_loop_test(tc, a_deletion_before_the_crash_stays, 0, 2);
-	tcase_add_loop_test(tc, a_deletion_after_the_crash_stays, 0, 4);
-	tcase_add_loop_test(tc, a_missing_repository_undoes_no_deletion, 0, 2);
-	tcase_add_loop_test(tc, a_value_is_written_again, 0, 4);
-	tcase_add_test(tc, a_power_loss_redoes_the_value);
-	tcase_add_loop_test(tc, a_deletion_under_our_lock_is_redone, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

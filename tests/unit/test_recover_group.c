@@ -7,7 +7,6 @@
  * Ordinary recovery works as on a single machine. A log line that can't be
  * written makes no repository wait.
  */
-#include <check.h>
 #include <errno.h>
 #include <string.h>
 
@@ -21,16 +20,17 @@
 #define AWAY  "/srv/away.git"
 #define TWOS  "2222222222222222222222222222222222222222\n"
 
-START_TEST(a_lost_value_is_redone)
+CASE(.setup = lack_setup, .teardown = wr_teardown);
+
+TEST(a_lost_value_is_redone)
 {
 	wr_ok("x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
 	lack_starts();
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
 }
-END_TEST
 
-START_TEST(a_later_foreign_write)
+TEST(a_later_foreign_write)
 {
 	wr_ok("x=1");
 	wr_ok("y=1");
@@ -42,9 +42,8 @@ START_TEST(a_later_foreign_write)
 	lack_starts();
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 }
-END_TEST
 
-START_TEST(a_foreign_lock)
+TEST(a_foreign_lock)
 {
 	wr_ok("x=1");
 	memfs_write(w->fs, REF ".lock", "");
@@ -54,10 +53,9 @@ START_TEST(a_foreign_lock)
 	wr_unlink(REF ".lock");
 	lack_starts();
 }
-END_TEST
 
 /* No abort record is written, and the locks stay. */
-START_TEST(a_name_that_was_taken_before_a_crash)
+TEST(a_name_that_was_taken_before_a_crash)
 {
 	struct record_member m =
 	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
@@ -73,7 +71,6 @@ START_TEST(a_name_that_was_taken_before_a_crash)
 	lack_starts();
 	ck_assert_int_eq(scripted_status(&h, 0), REFD_OK);
 }
-END_TEST
 
 static int commit_then_die(void *arg, struct journal_row *rows, size_t nr,
     bool flush)
@@ -86,7 +83,7 @@ static int commit_then_die(void *arg, struct journal_row *rows, size_t nr,
 	return r;
 }
 
-START_TEST(an_atomic_transaction_whose_name_was_taken)
+TEST(an_atomic_transaction_whose_name_was_taken)
 {
 	w->store.pipeline->applier.commit = commit_then_die;
 	world_done(w, world_apply(w, "x=1;y=1", true));
@@ -96,7 +93,6 @@ START_TEST(an_atomic_transaction_whose_name_was_taken)
 	lack_starts();
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 }
-END_TEST
 
 static int import_then_die(void *arg, struct journal_row *rows, size_t nr,
     bool flush)
@@ -108,7 +104,7 @@ static int import_then_die(void *arg, struct journal_row *rows, size_t nr,
 }
 
 /* The row of an import has no old values, and its refs were there before. */
-START_TEST(an_import_whose_name_was_taken)
+TEST(an_import_whose_name_was_taken)
 {
 	w->store.pipeline->applier.commit = import_then_die;
 	world_done(w, world_apply(w, "x=1;y=1", true));
@@ -116,7 +112,6 @@ START_TEST(an_import_whose_name_was_taken)
 	lack_waits(STORE_DROPPED, "refs/heads/x");
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 }
-END_TEST
 
 /* ---- log lines: each node has logs of its own ---- */
 
@@ -154,7 +149,7 @@ static void keeps_line(const char *locks)
 }
 
 /* The quota of its owner is full. */
-START_TEST(a_log_without_room)
+TEST(a_log_without_room)
 {
 	lose_log();
 	memfs_set_room(w->fs, wr_home, 0, -1);
@@ -164,19 +159,17 @@ START_TEST(a_log_without_room)
 	lack_starts();
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 1);
 }
-END_TEST
 
-START_TEST(a_log_whose_name_was_taken)
+TEST(a_log_whose_name_was_taken)
 {
 	lose_log();
 	memfs_write(w->fs, LOG "/z", "");
 	lack_starts();
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 }
-END_TEST
 
 /* The line of HEAD follows from the update of x. */
-START_TEST(a_foreign_lock_on_a_log)
+TEST(a_foreign_lock_on_a_log)
 {
 	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '0',
 					 '1'),
@@ -192,13 +185,12 @@ START_TEST(a_foreign_lock_on_a_log)
 	ck_assert_int_eq(
 	    scripted_log_lines(w, WORLD_REPO "/logs/HEAD", '0', '1'), 1);
 }
-END_TEST
 
 /* ---- repositories ---- */
 
 /* A program may have removed or renamed it. Nobody sees its refs before the
  * redo. */
-START_TEST(a_missing_repository)
+TEST(a_missing_repository)
 {
 	wr_ok("x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
@@ -216,10 +208,9 @@ START_TEST(a_missing_repository)
 	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
 /* As before, and the start after that is on time. */
-START_TEST(a_missing_repository_comes_back)
+TEST(a_missing_repository_comes_back, .times = 2)
 {
 	wr_ok("x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
@@ -235,10 +226,9 @@ START_TEST(a_missing_repository_comes_back)
 	}
 	lack_starts();
 }
-END_TEST
 
 /* Each repository waits for its own cause, or is redone. */
-START_TEST(all_repositories)
+TEST(all_repositories, .times = 2)
 {
 	struct record_member m =
 	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
@@ -260,11 +250,10 @@ START_TEST(all_repositories)
 	lack_starts();
 	ck_assert(memfs_exists(w->fs, OTHER "/refs/heads/x"));
 }
-END_TEST
 
 /* The other nodes have the object. A node that waited for it would not
  * lead. */
-START_TEST(a_damaged_object)
+TEST(a_damaged_object)
 {
 	wr_ok("x=1");
 	wr_ok("x=p:1");
@@ -277,9 +266,8 @@ START_TEST(a_damaged_object)
 	ck_assert_int_eq(world_ref(w, "y"), '1');
 	wr_expect_locks("");
 }
-END_TEST
 
-START_TEST(an_object_pruned_since)
+TEST(an_object_pruned_since)
 {
 	wr_ok("x=p");
 	wr_ok("-x");
@@ -288,10 +276,9 @@ START_TEST(an_object_pruned_since)
 	lack_starts();
 	ck_assert_uint_eq(w->found[STORE_OBJECT_LACKING], 0);
 }
-END_TEST
 
 /* The file stays, so that the next start meets it as well. */
-START_TEST(a_malformed_packed_refs)
+TEST(a_malformed_packed_refs)
 {
 	wr_ok("x=1");
 	memfs_write(w->fs, WORLD_REPO "/packed-refs", "torn");
@@ -302,10 +289,9 @@ START_TEST(a_malformed_packed_refs)
 	wr_unlink(WORLD_REPO "/packed-refs");
 	lack_starts();
 }
-END_TEST
 
 /* One that was deferred before the node joined its group. */
-START_TEST(a_deferred_record)
+TEST(a_deferred_record)
 {
 	world_free(w);
 	wr_setup_apart();
@@ -320,10 +306,9 @@ START_TEST(a_deferred_record)
 	wr_unlink(REF ".lock");
 	lack_starts();
 }
-END_TEST
 
 /* No update awaits the redo there, so the node lacks none. */
-START_TEST(a_repository_that_can_not_be_opened)
+TEST(a_repository_that_can_not_be_opened)
 {
 	struct record_member m =
 	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
@@ -343,12 +328,11 @@ START_TEST(a_repository_that_can_not_be_opened)
 	lack_starts();
 	ck_assert_uint_eq(w->found[STORE_FAILED], 1);
 }
-END_TEST
 
 /* ---- what stops the start ---- */
 
 /* The machine is short of memory, and no repository is to blame. */
-START_TEST(no_memory)
+TEST(no_memory)
 {
 	wr_ok("x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
@@ -358,9 +342,8 @@ START_TEST(no_memory)
 	memfs_fail_none(w->fs);
 	lack_starts();
 }
-END_TEST
 
-START_TEST(a_failed_sync)
+TEST(a_failed_sync)
 {
 	wr_ok("x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
@@ -371,10 +354,9 @@ START_TEST(a_failed_sync)
 	memfs_fail_none(w->fs);
 	lack_starts();
 }
-END_TEST
 
 /* Neither does the running store write such rows. */
-START_TEST(no_row_defers_or_aborts)
+TEST(no_row_defers_or_aborts)
 {
 	struct record_member m =
 	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
@@ -402,35 +384,4 @@ START_TEST(no_row_defers_or_aborts)
 		recover_notes_done(&notes);
 	}
 	ck_assert_uint_eq(journal_last_lsn(w->store.journal), last);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_group");
-	TCase *tc = tcase_create("recover_group");
-
-	tcase_add_checked_fixture(tc, lack_setup, wr_teardown);
-	tcase_add_test(tc, a_lost_value_is_redone);
-	tcase_add_test(tc, a_later_foreign_write);
-	tcase_add_test(tc, a_foreign_lock);
-	tcase_add_test(tc, a_name_that_was_taken_before_a_crash);
-	tcase_add_test(tc, an_atomic_transaction_whose_name_was_taken);
-	tcase_add_test(tc, an_import_whose_name_was_taken);
-	tcase_add_test(tc, a_log_without_room);
-	tcase_add_test(tc, a_log_whose_name_was_taken);
-	tcase_add_test(tc, a_foreign_lock_on_a_log);
-	tcase_add_test(tc, a_missing_repository);
-	tcase_add_loop_test(tc, a_missing_repository_comes_back, 0, 2);
-	tcase_add_loop_test(tc, all_repositories, 0, 2);
-	tcase_add_test(tc, a_damaged_object);
-	tcase_add_test(tc, an_object_pruned_since);
-	tcase_add_test(tc, a_repository_that_can_not_be_opened);
-	tcase_add_test(tc, a_malformed_packed_refs);
-	tcase_add_test(tc, a_deferred_record);
-	tcase_add_test(tc, no_memory);
-	tcase_add_test(tc, a_failed_sync);
-	tcase_add_test(tc, no_row_defers_or_aborts);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * lines of HEAD and of symbolic refs on the way, alone, and before and after
  * values of the same file. An update whose name was taken leaves no line.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -55,8 +54,10 @@ static void one(struct record_member m)
 
 /* ---- lines that follow from other updates ---- */
 
+CASE(.setup = setup, .teardown = wr_teardown, .seconds = 60);
+
 /* The ref now belongs to git, and its log is the deleted log. */
-START_TEST(power_loss_undoes_the_deletion_of_a_log_alone)
+TEST(power_loss_undoes_the_deletion_of_a_log_alone)
 {
 	char *log;
 
@@ -74,12 +75,11 @@ START_TEST(power_loss_undoes_the_deletion_of_a_log_alone)
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 	ck_assert(!memfs_exists(w->fs, MAIN_LOG));
 }
-END_TEST
 
 /* The ref belongs to git by now, and the power loss took two lines of ours, and
  * not only the last one. 1: it took none, and git has moved the ref back to the
  * value before both. */
-START_TEST(power_loss_loses_lines_below_a_later_value)
+TEST(power_loss_loses_lines_below_a_later_value, .times = 2)
 {
 	char *log;
 
@@ -100,10 +100,9 @@ START_TEST(power_loss_loses_lines_below_a_later_value)
 	ck_assert_int_eq(scripted_log_lines(w, MAIN_LOG, '2', '3'), 1);
 	ck_assert_int_eq(scripted_log_lines(w, MAIN_LOG, '3', '4'), 1);
 }
-END_TEST
 
 /* As above, but git wrote a log of its own. */
-START_TEST(a_log_since_a_deletion_is_left)
+TEST(a_log_since_a_deletion_is_left)
 {
 	static const char line[] = "0000000000000000000000000000000000000000 "
 				   "3333333333333333333333333333333333333333 "
@@ -120,10 +119,9 @@ START_TEST(a_log_since_a_deletion_is_left)
 	ck_assert_int_eq(world_ref(w, "main"), '3');
 	wr_expect_file(MAIN_LOG, line);
 }
-END_TEST
 
 /* A record detached HEAD, then git made HEAD point to a branch again. */
-START_TEST(power_loss_of_a_head_that_was_written_and_then_followed)
+TEST(power_loss_of_a_head_that_was_written_and_then_followed)
 {
 	one(scripted_member(RECORD_WRITE, "HEAD", '1', '2'));
 	scripted_git_writes(w, HEAD, TO_MAIN);
@@ -138,12 +136,11 @@ START_TEST(power_loss_of_a_head_that_was_written_and_then_followed)
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '3'), 1);
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 1);
 }
-END_TEST
 
 /* git wrote a line and never synced. A record that only confirms git's value
  * needs no line of its own, but the next line must not follow half of git's
  * line. */
-START_TEST(power_loss_tears_a_line_that_is_not_ours)
+TEST(power_loss_tears_a_line_that_is_not_ours)
 {
 	struct record_member m =
 	    scripted_member(RECORD_WRITE, "refs/heads/main", '1', '1');
@@ -155,9 +152,8 @@ START_TEST(power_loss_tears_a_line_that_is_not_ours)
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(MAIN_LOG, "whole\n");
 }
-END_TEST
 
-START_TEST(a_symref_that_is_gone_gets_no_log)
+TEST(a_symref_that_is_gone_gets_no_log)
 {
 	struct record_member m[] = { scripted_member(RECORD_LOG,
 					 "refs/remotes/o/HEAD", '1', '2'),
@@ -169,12 +165,11 @@ START_TEST(a_symref_that_is_gone_gets_no_log)
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/logs/refs/remotes/o/HEAD"));
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/remotes/o"));
 }
-END_TEST
 
 /* HEAD's log has lacked a line since a power loss. Then a crash stops the next
  * update before its line, or git empties the log after that line. Every line is
  * added by the rule of its own record. */
-START_TEST(each_line_keeps_the_rule_of_its_record)
+TEST(each_line_keeps_the_rule_of_its_record, .times = 2)
 {
 	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '2',
 					 '3'),
@@ -197,13 +192,12 @@ START_TEST(each_line_keeps_the_rule_of_its_record)
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '2', '3'), 1 - _i);
 	wr_expect_locks("");
 }
-END_TEST
 
 /* ---- names that another writer takes ---- */
 
 /* The daemon is killed with the line written and the value missing. Then the
  * name is taken. */
-START_TEST(crash_takes_back_the_lines_of_a_name_that_was_taken)
+TEST(crash_takes_back_the_lines_of_a_name_that_was_taken, .times = 2)
 {
 	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '0',
 					 '2'),
@@ -250,13 +244,12 @@ START_TEST(crash_takes_back_the_lines_of_a_name_that_was_taken)
 	}
 	ck_assert_uint_gt(n, 10);
 }
-END_TEST
 
 /* HEAD's log has an earlier, identical line: the branch was made, deleted and
  * made again within a second. The power loss took the second line, and a
  * foreign branch took the name. Recovery cannot tell the lines apart, and
  * removes none. */
-START_TEST(power_loss_takes_back_no_line)
+TEST(power_loss_takes_back_no_line)
 {
 	static const char new_ref[] = WORLD_REPO "/refs/heads/new";
 	struct record_member m[] = { scripted_member(RECORD_LOG, "HEAD", '0',
@@ -280,9 +273,8 @@ START_TEST(power_loss_takes_back_no_line)
 	ck_assert_int_eq(scripted_status(&h, 0), REFD_CONFLICT);
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '0', '2'), 1);
 }
-END_TEST
 
-START_TEST(a_deletion_below_a_file_is_done)
+TEST(a_deletion_below_a_file_is_done)
 {
 	struct record_member m[] = { scripted_member(RECORD_DELETE,
 	    "refs/heads/a/b", '1', '0') };
@@ -305,11 +297,10 @@ START_TEST(a_deletion_below_a_file_is_done)
 	ck_assert_int_eq(world_ref(w, "a/b"), '0');
 	ck_assert_int_eq(world_ref(w, "a"), '1');
 }
-END_TEST
 
 /* A log of the new ref, or a directory on the way to that log, now has the name
  * of the deleted ref's log. */
-START_TEST(a_deleted_log_leaves_its_name_to_another)
+TEST(a_deleted_log_leaves_its_name_to_another, .times = 2)
 {
 	static const char *const specs[][3] = { { "d/x=1", "-d/x", "d=2" },
 		{ "d=1", "-d", "d/x=2" } };
@@ -326,10 +317,9 @@ START_TEST(a_deleted_log_leaves_its_name_to_another)
 	ck_assert_int_eq(world_log_count(w, name, '0', '2'), 1);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 0);
 }
-END_TEST
 
 /* Repositories are copied with cp -al: then a file has two names. */
-START_TEST(what_is_taken_back_is_ours)
+TEST(what_is_taken_back_is_ours)
 {
 	struct record_member m[] = { scripted_member(RECORD_WRITE,
 					 "refs/heads/main", '1', '2'),
@@ -351,31 +341,4 @@ START_TEST(what_is_taken_back_is_ours)
 	ck_assert_int_eq(world_ref(w, "main"), '1');
 	ck_assert_int_eq(scripted_status(&h, 0), REFD_ABORTED);
 	ck_assert_int_eq(scripted_status(&h, 1), REFD_CONFLICT);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_lines");
-	TCase *tc = tcase_create("recover_lines");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, wr_teardown);
-	tcase_add_test(tc, power_loss_undoes_the_deletion_of_a_log_alone);
-	tcase_add_loop_test(tc, power_loss_loses_lines_below_a_later_value, 0,
-	    2);
-	tcase_add_test(tc, a_log_since_a_deletion_is_left);
-	tcase_add_test(tc,
-	    power_loss_of_a_head_that_was_written_and_then_followed);
-	tcase_add_test(tc, power_loss_tears_a_line_that_is_not_ours);
-	tcase_add_test(tc, a_symref_that_is_gone_gets_no_log);
-	tcase_add_loop_test(tc, each_line_keeps_the_rule_of_its_record, 0, 2);
-	tcase_add_loop_test(tc,
-	    crash_takes_back_the_lines_of_a_name_that_was_taken, 0, 2);
-	tcase_add_test(tc, power_loss_takes_back_no_line);
-	tcase_add_test(tc, a_deletion_below_a_file_is_done);
-	tcase_add_loop_test(tc, a_deleted_log_leaves_its_name_to_another, 0, 2);
-	tcase_add_test(tc, what_is_taken_back_is_ours);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

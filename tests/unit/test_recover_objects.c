@@ -5,7 +5,6 @@
  * different form may be replaced, and nothing is restored after a crash. The
  * journal keeps the objects as long as a replay may need them, and no longer.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -100,8 +99,10 @@ static void objects_are_there(void)
 static const enum memfs_data kinds[] = { MEMFS_DATA_NONE, MEMFS_DATA_ALL,
 	MEMFS_DATA_NULS, MEMFS_DATA_TORN, MEMFS_DATA_MIXED };
 
+CASE(.setup = setup, .teardown = teardown, .seconds = 120);
+
 /* The disk keeps any number of names, and any data. */
-START_TEST(every_cut)
+TEST(every_cut, .times = 5)
 {
 	size_t pending = 1, keep;
 	unsigned restored = 0;
@@ -124,10 +125,9 @@ START_TEST(every_cut)
 	ck_assert_uint_gt(pending, 5);
 	ck_assert_uint_gt(restored, 1);
 }
-END_TEST
 
 /* The power fails again at each change that recovery makes. */
-START_TEST(cuts_of_recovery)
+TEST(cuts_of_recovery, .times = 5)
 {
 	struct memfs_choice nothing = { .data = kinds[_i] };
 	unsigned long n;
@@ -151,11 +151,10 @@ START_TEST(cuts_of_recovery)
 	}
 	ck_assert_uint_gt(n, 20);
 }
-END_TEST
 
 /* A call of recovery fails. The records wait, or the start fails, and the next
  * start does the rest. Nothing is lost meanwhile. */
-START_TEST(failures_of_recovery)
+TEST(failures_of_recovery, .times = 2)
 {
 	const int err = _i == 0 ? -EIO : -ENOSPC;
 	unsigned long n;
@@ -178,10 +177,9 @@ START_TEST(failures_of_recovery)
 	}
 	ck_assert_uint_gt(n, 50);
 }
-END_TEST
 
 /* As git made file and directory, whoever sends the update. */
-START_TEST(modes)
+TEST(modes)
 {
 	const struct sys *sys = memfs_other(w->fs);
 	struct sys_stat st;
@@ -203,7 +201,6 @@ START_TEST(modes)
 	SYS(sys, lstatat, AT_FDCWD, two.path, &st);
 	ck_assert_uint_eq(st.mode & 07777, 0444);
 }
-END_TEST
 
 /* ---- files that are there ---- */
 
@@ -215,7 +212,7 @@ static uint64_t ino_of(const char *path)
 	return st.ino;
 }
 
-START_TEST(only_what_differs_is_written)
+TEST(only_what_differs_is_written)
 {
 	struct loose_help other = loose_help_make(OBJECTS, "blob", "one", 3, 0);
 	uint64_t ino;
@@ -231,10 +228,9 @@ START_TEST(only_what_differs_is_written)
 	ck_assert_uint_eq(w->found[STORE_OBJECTS_RESTORED], 1);
 	loose_help_done(&other);
 }
-END_TEST
 
 /* The page cache is exact: an absent object was packed. */
-START_TEST(a_crash_restores_nothing)
+TEST(a_crash_restores_nothing)
 {
 	push("x=1");
 	wr_unlink(one.path);
@@ -244,10 +240,9 @@ START_TEST(a_crash_restores_nothing)
 	ck_assert(!memfs_exists(w->fs, one.path));
 	ck_assert_uint_eq(w->found[STORE_OBJECTS_RESTORED], 0);
 }
-END_TEST
 
 /* The disk of a running daemon comes back without the objects. */
-START_TEST(a_disk_that_comes_back)
+TEST(a_disk_that_comes_back)
 {
 	push("x=1");
 	wr_remount();
@@ -258,7 +253,6 @@ START_TEST(a_disk_that_comes_back)
 	objects_are_there();
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
 /* ---- pruned history ---- */
 
@@ -278,7 +272,7 @@ static struct loose_help commit_on(const char *parent)
 /* The ref was deleted later and its history pruned, or the repository is an
  * older backup. A commit without its parent would break the repository. In a
  * group the ref gets its value, and the record may have the only copy. */
-START_TEST(a_value_without_its_history)
+TEST(a_value_without_its_history, .times = 4)
 {
 	struct txn *txn = world_begin(w, _i == 3 ? "x=1;y=1" : "x=1", false);
 	struct refd_update *ask;
@@ -308,12 +302,11 @@ START_TEST(a_value_without_its_history)
 	ck_assert(loose_help_holds(w->fs, &two));
 	ck_assert_uint_eq(w->deferred, 0);
 }
-END_TEST
 
 /* ---- deferred ---- */
 
 /* The record waits for another writer's lock, and keeps its objects. */
-START_TEST(objects_of_a_deferred_row)
+TEST(objects_of_a_deferred_row)
 {
 	uint64_t lsn = push("x=1");
 
@@ -342,11 +335,10 @@ START_TEST(objects_of_a_deferred_row)
 	ck_assert_int_eq(world_checkpoint(w), 0);
 	ck_assert(!journal_has(lsn));
 }
-END_TEST
 
 /* An object cannot be restored: no room, or something is in the place of the
  * directory. All records of the repository wait. */
-START_TEST(what_can_not_be_restored)
+TEST(what_can_not_be_restored, .times = 3)
 {
 	const struct sys *sys = memfs_other(w->fs);
 
@@ -379,11 +371,10 @@ START_TEST(what_can_not_be_restored)
 	objects_are_there();
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
 /* ---- the journal ---- */
 
-START_TEST(forgotten_with_the_row)
+TEST(forgotten_with_the_row)
 {
 	uint64_t lsn = push("x=1"), flushes;
 	struct journal_stats stats;
@@ -406,38 +397,13 @@ START_TEST(forgotten_with_the_row)
 	ck_assert_uint_eq(w->found[STORE_OBJECTS_RESTORED], 0);
 	objects_are_there();
 }
-END_TEST
 
 /* A transaction without a new value needs no objects. */
-START_TEST(rows_without_a_value)
+TEST(rows_without_a_value)
 {
 	uint64_t lsn;
 
 	wr_ok("x=1");
 	lsn = push("-x");
 	ck_assert(!journal_has(lsn));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_objects");
-	TCase *tc = tcase_create("recover_objects");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, every_cut, 0, 5);
-	tcase_add_loop_test(tc, cuts_of_recovery, 0, 5);
-	tcase_add_loop_test(tc, failures_of_recovery, 0, 2);
-	tcase_add_test(tc, modes);
-	tcase_add_test(tc, only_what_differs_is_written);
-	tcase_add_test(tc, a_crash_restores_nothing);
-	tcase_add_test(tc, a_disk_that_comes_back);
-	tcase_add_loop_test(tc, a_value_without_its_history, 0, 4);
-	tcase_add_test(tc, objects_of_a_deferred_row);
-	tcase_add_loop_test(tc, what_can_not_be_restored, 0, 3);
-	tcase_add_test(tc, forgotten_with_the_row);
-	tcase_add_test(tc, rows_without_a_value);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

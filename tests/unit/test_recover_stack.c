@@ -4,7 +4,6 @@
  * power losses. test_recover_stack_locks.c has locks, formats and damage, and
  * test_recover_stack_sweep.c has failures at every point.
  */
-#include <check.h>
 #include <errno.h>
 
 #include "tests/lib/lack_rig.h"
@@ -16,7 +15,9 @@
 
 /* ---- a power loss ---- */
 
-START_TEST(the_lost_rename)
+CASE(.setup = stx_setup, .teardown = wr_teardown, .seconds = 120);
+
+TEST(the_lost_rename)
 {
 	stx_change(MAIN, '2');
 	stx_lose_power();
@@ -30,12 +31,11 @@ START_TEST(the_lost_rename)
 	stx_expect_status(REFD_OK);
 	stx_expect_rest();
 }
-END_TEST
 
 /* The ref has the value of the lost row all the same, and the row has no log
  * line. So no table is made, and the stack stays below the index of the row. A
  * node of a group takes this for no older copy. */
-START_TEST(the_lost_value_was_there_before)
+TEST(the_lost_value_was_there_before)
 {
 	struct record_member m = stack_txn_member(0, "", MAIN, '1');
 
@@ -50,11 +50,10 @@ START_TEST(the_lost_value_was_there_before)
 	stx_expect(X, '2');
 	stx_expect_rest();
 }
-END_TEST
 
 /* Git deleted the ref, and merged the deletion away. The line of the other ref
  * proves that the table was there. */
-START_TEST(git_merged_the_deletion)
+TEST(git_merged_the_deletion, .times = 2)
 {
 	struct record_member m[] = { stack_txn_member(0, "", MAIN, '2'),
 		stack_txn_member(1, "", "refs/heads/new", '2') };
@@ -70,11 +69,10 @@ START_TEST(git_merged_the_deletion)
 	ck_assert_uint_eq(w->found[_i == 0 ? STORE_LEFT : STORE_REDONE], 1);
 	stx_expect_rest();
 }
-END_TEST
 
 /* Git's update is in memory alone. The base of a row is durable before the row,
  * so the row can be redone. */
-START_TEST(a_base_by_git)
+TEST(a_base_by_git, .times = 2)
 {
 	const struct record_member m[] = { stack_txn_member(0, "", MAIN, '3'),
 		stack_txn_member(1, "", X, '3') };
@@ -95,12 +93,11 @@ START_TEST(a_base_by_git)
 	stx_expect_status(REFD_OK);
 	stx_expect_rest();
 }
-END_TEST
 
 /* JGit counted on from an older list. Its table has the index of a table of
  * refd, and stands behind it: another writer changed X later. Git counts on
  * from JGit's table, so its record does not look later either. */
-START_TEST(jgit_wrote_later)
+TEST(jgit_wrote_later, .times = 2)
 {
 	stx_change(MAIN, '2');
 	stx_change(X, '2');
@@ -116,10 +113,9 @@ START_TEST(jgit_wrote_later)
 	stx_expect_status(REFD_OK);
 	stx_expect_rest();
 }
-END_TEST
 
 /* The table of JGit was there before the update, whose rename is lost. */
-START_TEST(jgit_wrote_before)
+TEST(jgit_wrote_before, .times = 2)
 {
 	stx_change(MAIN, '2');
 	stack_txn_jgit_ref(w, 2, X, '1', '4');
@@ -134,11 +130,10 @@ START_TEST(jgit_wrote_before)
 	stx_expect_status(REFD_OK);
 	stx_expect_rest();
 }
-END_TEST
 
 /* After the first loss refd redoes with a new index; a later batch may not get
  * an index of a row. */
-START_TEST(two_power_losses)
+TEST(two_power_losses)
 {
 	stx_change(MAIN, '2');
 	stx_lose_power();
@@ -155,12 +150,11 @@ START_TEST(two_power_losses)
 	stx_expect_log(MAIN, "2>3@4 1>2@2 0>1@1 ");
 	stx_expect_rest();
 }
-END_TEST
 
 /* ---- log lines ---- */
 
 /* The log of a ref which git deleted and made again is another log. */
-START_TEST(a_line_of_an_earlier_life)
+TEST(a_line_of_an_earlier_life)
 {
 	struct reftable_record git[] = { rh_deleted(X, 0),
 		rh_log(X, 2, 0, 0, ""), rh_log(X, 1, 0, 0, "") };
@@ -177,11 +171,11 @@ START_TEST(a_line_of_an_earlier_life)
 	stx_expect_log(X, "0>5@4 ");
 	stx_expect_rest();
 }
-END_TEST
 
 /* ---- a crash ---- */
 
-START_TEST(a_crash_under_the_lock)
+TEST(a_crash_under_the_lock, .from = STACK_TXN_STAGED,
+    .times = STACK_TXN_DONE - STACK_TXN_STAGED)
 {
 	const struct record_member m = stack_txn_member(0, "", MAIN, '2');
 
@@ -194,26 +188,4 @@ START_TEST(a_crash_under_the_lock)
 	    _i == STACK_TXN_LOGGED || _i == STACK_TXN_SYNCED);
 	ck_assert_ptr_null(stack_txn_litter(w));
 	stx_expect_rest();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_stack");
-	TCase *tc = tcase_create("recover_stack");
-
-	tcase_add_checked_fixture(tc, stx_setup, wr_teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, the_lost_rename);
-	tcase_add_test(tc, the_lost_value_was_there_before);
-	tcase_add_loop_test(tc, git_merged_the_deletion, 0, 2);
-	tcase_add_loop_test(tc, a_base_by_git, 0, 2);
-	tcase_add_loop_test(tc, jgit_wrote_later, 0, 2);
-	tcase_add_loop_test(tc, jgit_wrote_before, 0, 2);
-	tcase_add_test(tc, two_power_losses);
-	tcase_add_test(tc, a_line_of_an_earlier_life);
-	tcase_add_loop_test(tc, a_crash_under_the_lock, STACK_TXN_STAGED,
-	    STACK_TXN_DONE);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -6,7 +6,6 @@
  * change of the disk, and the disk dies at every call. After the next start
  * journal and refs agree, and every answer `ok` is true.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,7 +126,9 @@ static struct sweep sweep_of(int atomic)
 		.choices = 5 };
 }
 
-START_TEST(crash_anywhere)
+CASE(.name = "batch", .seconds = 600);
+
+TEST(crash_anywhere, .times = 2)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
@@ -135,9 +136,8 @@ START_TEST(crash_anywhere)
 	ck_assert_msg(sweep_crash(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 20);
 }
-END_TEST
 
-START_TEST(power_loss_anywhere)
+TEST(power_loss_anywhere, .times = 2)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
@@ -145,9 +145,8 @@ START_TEST(power_loss_anywhere)
 	ck_assert_msg(sweep_power_loss(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 40);
 }
-END_TEST
 
-START_TEST(disk_dies_anywhere)
+TEST(disk_dies_anywhere, .times = 2)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
@@ -155,13 +154,14 @@ START_TEST(disk_dies_anywhere)
 	ck_assert_msg(sweep_dead(&s, -EIO, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 100);
 }
-END_TEST
 
 /* Git deletes a ref; refd deletes it again, confirms it, or makes a different
  * ref. After `ok`, no power loss brings back the ref as it was before git. */
 static const char *const on_git[] = { "-a", "b=1;-a", "b=2" };
 
-START_TEST(deleted_by_git_before)
+CASE(.name = "alone", .setup = tbl_setup, .teardown = tbl_teardown);
+
+TEST(deleted_by_git_before, .times = sizeof(on_git) / sizeof(*on_git))
 {
 	wr_ok("a=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
@@ -169,23 +169,4 @@ START_TEST(deleted_by_git_before)
 	wr_ok(on_git[_i]);
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_int_eq(stack_txn_value(w, "", "refs/heads/a", NULL), '0');
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_stack_batch");
-	TCase *tc = tcase_create("batch");
-	TCase *alone = tcase_create("alone");
-
-	tcase_set_timeout(tc, 600);
-	tcase_add_loop_test(tc, crash_anywhere, 0, 2);
-	tcase_add_loop_test(tc, power_loss_anywhere, 0, 2);
-	tcase_add_loop_test(tc, disk_dies_anywhere, 0, 2);
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(alone, tbl_setup, tbl_teardown);
-	tcase_add_loop_test(alone, deleted_by_git_before, 0,
-	    (int)(sizeof(on_git) / sizeof(*on_git)));
-	suite_add_tcase(suite, alone);
-	return suite_run(suite);
 }

@@ -2,7 +2,6 @@
  * Proves the recovery of repositories with reftables under locks, with rows of
  * the other format, with damaged lists and tables, and after a failed sync.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,9 @@
 
 /* ---- locks ---- */
 
-START_TEST(a_foreign_lock_defers_everything)
+CASE(.setup = stx_setup, .teardown = wr_teardown, .seconds = 120);
+
+TEST(a_foreign_lock_defers_everything, .times = 2)
 {
 	const struct record_member m[] = { stack_txn_member(0, "", MAIN, '2'),
 		stack_txn_member(1, "wt", "HEAD", '2') };
@@ -42,7 +43,6 @@ START_TEST(a_foreign_lock_defers_everything)
 	ck_assert_int_eq(stack_txn_value(w, "wt", "HEAD", NULL), '2');
 	stx_expect_rest();
 }
-END_TEST
 
 /* Git died with the machine, and with the lock of one stack. */
 static void die_with_lock(bool of_worktree)
@@ -70,18 +70,17 @@ static void expect_both(void)
 	stx_expect_rest();
 }
 
-START_TEST(a_dead_lock_goes)
+TEST(a_dead_lock_goes, .times = 2)
 {
 	die_with_lock(_i == 1);
 	wr_start();
 	ck_assert_uint_eq(w->found[STORE_UNLOCKED], 1);
 	expect_both();
 }
-END_TEST
 
 /* Recovery is killed, or loses power again, at each change. The last outcome is
  * the kill. */
-START_TEST(stopped_beside_a_dead_lock)
+TEST(stopped_beside_a_dead_lock, .times = 2)
 {
 	unsigned long n;
 	bool hit = true;
@@ -108,10 +107,9 @@ START_TEST(stopped_beside_a_dead_lock)
 		}
 	ck_assert_uint_gt(n, 10);
 }
-END_TEST
 
 /* The lock survived, and its token did not. Git's lock has another mode. */
-START_TEST(a_lock_without_its_token)
+TEST(a_lock_without_its_token)
 {
 	const struct record_member m = stack_txn_member(0, "", MAIN, '2');
 
@@ -130,10 +128,9 @@ START_TEST(a_lock_without_its_token)
 	wr_expect_locks(WORLD_REPO "/worktrees/wt/reftable/tables.list.lock\n");
 	stx_expect(MAIN, '1');
 }
-END_TEST
 
 /* A batch at work has the lock: nothing is taken away, and the retry waits. */
-START_TEST(beside_a_batch)
+TEST(beside_a_batch)
 {
 	const struct record_member m = stack_txn_member(0, "", X, '2');
 
@@ -155,12 +152,11 @@ START_TEST(beside_a_batch)
 	stx_expect(X, '1');
 	stx_expect_rest();
 }
-END_TEST
 
 /* ---- formats ---- */
 
 /* The rows are of files, and the repository was migrated by hand. */
-START_TEST(rows_of_files)
+TEST(rows_of_files)
 {
 	world_free(w);
 	w = world_new(memfs_new(), true);
@@ -175,9 +171,8 @@ START_TEST(rows_of_files)
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/heads/x"));
 	wr_expect_file(STX_LIST, "");
 }
-END_TEST
 
-START_TEST(rows_of_reftables)
+TEST(rows_of_reftables)
 {
 	stx_change("refs/heads/new", '2');
 	stx_lose_power();
@@ -195,7 +190,6 @@ START_TEST(rows_of_reftables)
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/heads/new"));
 	stx_expect_rest();
 }
-END_TEST
 
 /* ---- damage ---- */
 
@@ -211,7 +205,7 @@ static char *first_table(void)
 	return path;
 }
 
-START_TEST(damage)
+TEST(damage, .times = 6)
 {
 	char *path, *was, *list;
 	size_t len;
@@ -243,10 +237,9 @@ START_TEST(damage)
 	free(was);
 	free(list);
 }
-END_TEST
 
 /* The lock of a crash stays: git would begin a new stack. */
-START_TEST(damage_after_a_crash)
+TEST(damage_after_a_crash)
 {
 	const struct record_member m = stack_txn_member(0, "", MAIN, '2');
 
@@ -262,9 +255,8 @@ START_TEST(damage_after_a_crash)
 	stx_expect(MAIN, '2');
 	stx_expect_rest();
 }
-END_TEST
 
-START_TEST(a_worktree_that_is_gone)
+TEST(a_worktree_that_is_gone)
 {
 	const struct record_member m[] = { stack_txn_member(0, "", MAIN, '2'),
 		stack_txn_member(1, "wt", "HEAD", '2') };
@@ -278,13 +270,12 @@ START_TEST(a_worktree_that_is_gone)
 	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/worktrees/wt"));
 }
-END_TEST
 
 /* ---- a failed sync ---- */
 
 /* Contents in memory alone are not trusted. refd's own tables are on the disk;
  * git's table is not, and the stack is damaged. */
-START_TEST(a_failed_sync)
+TEST(a_failed_sync, .times = 2)
 {
 	struct reftable_record git = rh_ref(X, 0, '5');
 
@@ -302,27 +293,4 @@ START_TEST(a_failed_sync)
 	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
 	if (_i == 0)
 		stx_expect(MAIN, '2');
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_stack_locks");
-	TCase *tc = tcase_create("recover_stack_locks");
-
-	tcase_add_checked_fixture(tc, stx_setup, wr_teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, a_foreign_lock_defers_everything, 0, 2);
-	tcase_add_loop_test(tc, a_dead_lock_goes, 0, 2);
-	tcase_add_loop_test(tc, stopped_beside_a_dead_lock, 0, 2);
-	tcase_add_test(tc, a_lock_without_its_token);
-	tcase_add_test(tc, beside_a_batch);
-	tcase_add_test(tc, rows_of_files);
-	tcase_add_test(tc, rows_of_reftables);
-	tcase_add_loop_test(tc, damage, 0, 6);
-	tcase_add_test(tc, damage_after_a_crash);
-	tcase_add_test(tc, a_worktree_that_is_gone);
-	tcase_add_loop_test(tc, a_failed_sync, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -6,7 +6,6 @@
  * at every point of the mending leaves a stack that the next start mends.
  * Proves also that an empty list is served only if no table is there.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -83,7 +82,9 @@ static void git_ref_alone(const char *name, char value)
 
 /* ---- footers ---- */
 
-START_TEST(a_lost_footer)
+CASE(.setup = stx_setup, .teardown = wr_teardown, .seconds = 300);
+
+TEST(a_lost_footer, .times = LOSSES)
 {
 	char was[400];
 
@@ -103,10 +104,9 @@ START_TEST(a_lost_footer)
 	ck_assert(!memfs_exists(w->fs, was));
 	stx_expect_rest();
 }
-END_TEST
 
 /* Without a log, only the sync of git proves that all refs are there. */
-START_TEST(refs_alone)
+TEST(refs_alone, .times = 4)
 {
 	static const char *const settings[] = { "reference", "objects",
 		"reference\n\tfsyncMethod = writeout-only",
@@ -125,9 +125,8 @@ START_TEST(refs_alone)
 	if (_i == 0)
 		stx_expect_rest();
 }
-END_TEST
 
-START_TEST(several_tables)
+TEST(several_tables)
 {
 	const struct record_member m[] = { stack_txn_member(0, "", MAIN, '2'),
 		stack_txn_member(1, "wt", "HEAD", '2') };
@@ -149,10 +148,9 @@ START_TEST(several_tables)
 	ck_assert_int_eq(stack_txn_value(w, "wt", "HEAD", NULL), '2');
 	stx_expect_rest();
 }
-END_TEST
 
 /* The log has no row of the repository. */
-START_TEST(without_a_row)
+TEST(without_a_row, .times = 2)
 {
 	configure("reference");
 	stx_change(MAIN, '2');
@@ -166,12 +164,11 @@ START_TEST(without_a_row)
 	ck_assert_int_eq(stack_txn_value(w, "wt", "HEAD", NULL), '1');
 	stx_expect_rest();
 }
-END_TEST
 
 /* The log has no row of the repository, and the daemon lives. The next opening
  * finds the damage, and the admission mends it before a batch reads the
  * stack. */
-START_TEST(in_a_living_daemon)
+TEST(in_a_living_daemon, .times = 3)
 {
 	enum refd_status status;
 	struct repo *repo;
@@ -196,9 +193,8 @@ START_TEST(in_a_living_daemon)
 	stx_expect(MAIN, '2');
 	ck_assert_int_eq(stack_txn_value(w, "wt", "HEAD", NULL), '1');
 }
-END_TEST
 
-START_TEST(a_foreign_lock)
+TEST(a_foreign_lock, .times = 2)
 {
 	configure("reference");
 	stx_change(MAIN, '2');
@@ -221,10 +217,9 @@ START_TEST(a_foreign_lock)
 	stx_expect(MAIN, '2');
 	stx_expect_rest();
 }
-END_TEST
 
 /* Git died with the machine, and left a torn table and its lock. */
-START_TEST(a_dead_lock)
+TEST(a_dead_lock)
 {
 	configure("reference");
 	stx_change(MAIN, '2');
@@ -241,10 +236,9 @@ START_TEST(a_dead_lock)
 	stx_expect(MAIN, '2');
 	stx_expect_rest();
 }
-END_TEST
 
 /* Nothing is written: a wrong block, a missing block, a table of zeroes. */
-START_TEST(other_damage)
+TEST(other_damage, .times = 3)
 {
 	char path[400], *data, *list;
 	size_t len;
@@ -272,10 +266,9 @@ START_TEST(other_damage)
 	free(list);
 	free(data);
 }
-END_TEST
 
 /* The lines behind a NUL are lost, and so are their refs. */
-START_TEST(nul_bytes_in_the_list)
+TEST(nul_bytes_in_the_list)
 {
 	char text[300];
 	char *list;
@@ -294,11 +287,10 @@ START_TEST(nul_bytes_in_the_list)
 	ck_assert_uint_eq(w->deferred, 1);
 	free(list);
 }
-END_TEST
 
 /* A worktree that the power loss took before it had refs stops no other
  * stack. */
-START_TEST(beside_a_damaged_worktree)
+TEST(beside_a_damaged_worktree)
 {
 	configure("reference");
 	stx_change(MAIN, '2');
@@ -313,7 +305,6 @@ START_TEST(beside_a_damaged_worktree)
 	ck_assert_uint_eq(w->found[STORE_TABLE_MENDED], 1);
 	stx_expect(MAIN, '2');
 }
-END_TEST
 
 /* ---- failures at every point ---- */
 
@@ -354,7 +345,7 @@ static void start_again(const char *at)
 	expect_mended(at);
 }
 
-START_TEST(killed_anywhere)
+TEST(killed_anywhere)
 {
 	char at[200];
 	unsigned long n;
@@ -370,11 +361,10 @@ START_TEST(killed_anywhere)
 	}
 	ck_assert_uint_gt(n, 20);
 }
-END_TEST
 
 /* Behind change N, only synced data and names survive, or a part of the
  * names. */
-START_TEST(power_lost_anywhere)
+TEST(power_lost_anywhere, .times = 2)
 {
 	char at[200];
 	unsigned long n;
@@ -392,7 +382,6 @@ START_TEST(power_lost_anywhere)
 		expect_mended(at);
 	}
 }
-END_TEST
 
 /* The armed fault meets a start. A retry, or the next start, then has all. AT
  * gets the place of the fault, number N. False: nothing met the fault. */
@@ -413,7 +402,7 @@ static bool start_beside_fault(unsigned long n, char at[200])
 	return hit;
 }
 
-START_TEST(every_call_fails_once)
+TEST(every_call_fails_once, .times = 3)
 {
 	static const int errs[] = { -EIO, -ENOSPC, -ENOMEM };
 	char at[200];
@@ -428,11 +417,10 @@ START_TEST(every_call_fails_once)
 	}
 	ck_assert_uint_gt(n, 50);
 }
-END_TEST
 
 /* A rename may take effect and fail. The list then names the new file, which
  * the failed mending must not remove: the old file has no footer. */
-START_TEST(a_failed_rename_has_happened)
+TEST(a_failed_rename_has_happened)
 {
 	char at[200];
 	unsigned long n;
@@ -447,7 +435,6 @@ START_TEST(a_failed_rename_has_happened)
 	}
 	ck_assert_uint_gt(n, 3);
 }
-END_TEST
 
 /* ---- an empty list ---- */
 
@@ -464,7 +451,7 @@ static void empty(void)
 	scripted_sync(w);
 }
 
-START_TEST(an_empty_list)
+TEST(an_empty_list, .times = 2)
 {
 	empty();
 	stx_change("refs/heads/new", '2');
@@ -477,10 +464,10 @@ START_TEST(an_empty_list)
 	stx_change("refs/heads/new", '3');
 	stx_expect("refs/heads/new", '3');
 }
-END_TEST
 
 /* The table of a crashed batch is no table of the list. */
-START_TEST(a_crash_beside_an_empty_list)
+TEST(a_crash_beside_an_empty_list, .from = STACK_TXN_STAGED,
+    .times = STACK_TXN_DONE - STACK_TXN_STAGED)
 {
 	const struct record_member m = stack_txn_member(0, "", MAIN, '2');
 
@@ -493,10 +480,9 @@ START_TEST(a_crash_beside_an_empty_list)
 	stx_expect(MAIN, _i == STACK_TXN_STAGED ? '0' : '2');
 	stx_expect_rest();
 }
-END_TEST
 
 /* A power loss emptied the list. */
-START_TEST(an_emptied_list)
+TEST(an_emptied_list)
 {
 	char *list = memfs_read(w->fs, STX_LIST, NULL);
 
@@ -511,34 +497,4 @@ START_TEST(an_emptied_list)
 	ck_assert_int_eq(world_retry(w), 0);
 	stx_expect(MAIN, '2');
 	free(list);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_stack_mend");
-	TCase *tc = tcase_create("recover_stack_mend");
-
-	tcase_add_checked_fixture(tc, stx_setup, wr_teardown);
-	tcase_set_timeout(tc, 300);
-	tcase_add_loop_test(tc, a_lost_footer, 0, LOSSES);
-	tcase_add_loop_test(tc, refs_alone, 0, 4);
-	tcase_add_test(tc, several_tables);
-	tcase_add_loop_test(tc, without_a_row, 0, 2);
-	tcase_add_loop_test(tc, in_a_living_daemon, 0, 3);
-	tcase_add_loop_test(tc, a_foreign_lock, 0, 2);
-	tcase_add_test(tc, a_dead_lock);
-	tcase_add_loop_test(tc, other_damage, 0, 3);
-	tcase_add_test(tc, nul_bytes_in_the_list);
-	tcase_add_test(tc, beside_a_damaged_worktree);
-	tcase_add_test(tc, killed_anywhere);
-	tcase_add_loop_test(tc, power_lost_anywhere, 0, 2);
-	tcase_add_loop_test(tc, every_call_fails_once, 0, 3);
-	tcase_add_test(tc, a_failed_rename_has_happened);
-	tcase_add_loop_test(tc, an_empty_list, 0, 2);
-	tcase_add_loop_test(tc, a_crash_beside_an_empty_list, STACK_TXN_STAGED,
-	    STACK_TXN_DONE);
-	tcase_add_test(tc, an_emptied_list);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -7,7 +7,6 @@
  * or not at all, every line once, without a lock, a staged file or a table
  * without a list.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +114,9 @@ static struct sweep sweep_of(int atomic)
 		.choices = 5 };
 }
 
-START_TEST(crash_anywhere)
+CASE(.seconds = 600);
+
+TEST(crash_anywhere, .times = 2)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
@@ -123,9 +124,8 @@ START_TEST(crash_anywhere)
 	ck_assert_msg(sweep_crash(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 20);
 }
-END_TEST
 
-START_TEST(power_loss_anywhere)
+TEST(power_loss_anywhere, .times = 2)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
@@ -133,9 +133,8 @@ START_TEST(power_loss_anywhere)
 	ck_assert_msg(sweep_power_loss(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 40);
 }
-END_TEST
 
-START_TEST(power_loss_anywhere_and_in_recovery)
+TEST(power_loss_anywhere_and_in_recovery)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(0);
@@ -144,9 +143,8 @@ START_TEST(power_loss_anywhere_and_in_recovery)
 	s.second_cuts = 1;
 	ck_assert_msg(sweep_power_loss(&s, &report), "%s", report.text);
 }
-END_TEST
 
-START_TEST(disk_dies_anywhere)
+TEST(disk_dies_anywhere, .times = 2)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
@@ -154,7 +152,6 @@ START_TEST(disk_dies_anywhere)
 	ck_assert_msg(sweep_dead(&s, -EIO, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 100);
 }
-END_TEST
 
 /* ---- a replay that fails, or is killed ---- */
 
@@ -218,7 +215,7 @@ static bool start_beside_fault(struct swept *s, unsigned long n, char at[200])
 
 /* A start fails, or defers everything. Then a retry or the next start redoes
  * everything. */
-START_TEST(every_call_fails_once)
+TEST(every_call_fails_once, .times = 6)
 {
 	static const int errs[] = { -EIO, -ENOSPC, -ENOMEM };
 	char at[200];
@@ -235,11 +232,10 @@ START_TEST(every_call_fails_once)
 	}
 	ck_assert_uint_gt(n, 100);
 }
-END_TEST
 
 /* A rename may take effect and fail. The new list then names the new table, so
  * the failed start must not remove this table. */
-START_TEST(a_failed_rename_has_happened)
+TEST(a_failed_rename_has_happened, .times = 2)
 {
 	char at[200];
 	struct swept *s;
@@ -256,9 +252,8 @@ START_TEST(a_failed_rename_has_happened)
 	}
 	ck_assert_uint_gt(n, 2);
 }
-END_TEST
 
-START_TEST(killed_anywhere)
+TEST(killed_anywhere, .times = 2)
 {
 	char at[200];
 	struct swept *s;
@@ -279,22 +274,4 @@ START_TEST(killed_anywhere)
 		tear_down(s);
 	}
 	ck_assert_uint_gt(n, 10);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_stack_sweep");
-	TCase *tc = tcase_create("sweep");
-
-	tcase_set_timeout(tc, 600);
-	tcase_add_loop_test(tc, crash_anywhere, 0, 2);
-	tcase_add_loop_test(tc, power_loss_anywhere, 0, 2);
-	tcase_add_test(tc, power_loss_anywhere_and_in_recovery);
-	tcase_add_loop_test(tc, disk_dies_anywhere, 0, 2);
-	tcase_add_loop_test(tc, every_call_fails_once, 0, 6);
-	tcase_add_loop_test(tc, a_failed_rename_has_happened, 0, 2);
-	tcase_add_loop_test(tc, killed_anywhere, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

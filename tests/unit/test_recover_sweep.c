@@ -6,7 +6,6 @@
  * start that stopped at an error has lost nothing. Directories in refd/stage/,
  * as e2fsck makes them, are no hindrance.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,7 +198,9 @@ static struct sweep sweep_of(int i)
 		.choices = 5 };
 }
 
-START_TEST(crash_anywhere)
+CASE(.seconds = 300);
+
+TEST(crash_anywhere, .times = NR_VARIANTS)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
@@ -207,7 +208,6 @@ START_TEST(crash_anywhere)
 	ck_assert_msg(sweep_crash(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 30);
 }
-END_TEST
 
 /* The first and the last variant: by hand, and by the applier. */
 static int every_other(int i)
@@ -215,7 +215,7 @@ static int every_other(int i)
 	return i == 0 ? 0 : NR_VARIANTS - 1;
 }
 
-START_TEST(power_loss_anywhere)
+TEST(power_loss_anywhere, .times = 2)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(every_other(_i));
@@ -223,9 +223,8 @@ START_TEST(power_loss_anywhere)
 	ck_assert_msg(sweep_power_loss(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 60);
 }
-END_TEST
 
-START_TEST(disk_dies_anywhere)
+TEST(disk_dies_anywhere, .times = 2)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(every_other(_i));
@@ -233,11 +232,10 @@ START_TEST(disk_dies_anywhere)
 	s.may_sync_again = true;
 	ck_assert_msg(sweep_dead(&s, -EIO, &report), "%s", report.text);
 }
-END_TEST
 
 /* Everything was answered. A power loss comes, and a second one at every change
  * of recovery. */
-START_TEST(power_loss_and_again_in_recovery)
+TEST(power_loss_and_again_in_recovery)
 {
 	const struct variant *v = &variants[NR_VARIANTS - 1];
 	struct sweep_now now = { .when = SWEEP_AFTER_CUT };
@@ -267,7 +265,6 @@ START_TEST(power_loss_and_again_in_recovery)
 		}
 	ck_assert_uint_gt(k, 20);
 }
-END_TEST
 
 /* ---- failing starts ---- */
 
@@ -290,7 +287,7 @@ static struct recovered_state *stopped(bool by_cut)
 	return s;
 }
 
-START_TEST(a_start_that_fails_loses_nothing)
+TEST(a_start_that_fails_loses_nothing, .times = 2)
 {
 	struct sweep_now now = { .when = SWEEP_AFTER_KILL };
 	static const int errs[] = { -EIO, -ENOSPC, -EMFILE };
@@ -320,20 +317,4 @@ START_TEST(a_start_that_fails_loses_nothing)
 			tear_down(s);
 		}
 	ck_assert_uint_gt(k, 50);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_sweep");
-	TCase *tc = tcase_create("recover_sweep");
-
-	tcase_set_timeout(tc, 300);
-	tcase_add_loop_test(tc, crash_anywhere, 0, NR_VARIANTS);
-	tcase_add_loop_test(tc, power_loss_anywhere, 0, 2);
-	tcase_add_test(tc, power_loss_and_again_in_recovery);
-	tcase_add_loop_test(tc, disk_dies_anywhere, 0, 2);
-	tcase_add_loop_test(tc, a_start_that_fails_loses_nothing, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * directory: symbolic refs by their target, torn symbolic refs, later writes of
  * others, and the refs of linked worktrees, with a HEAD in every worktree.
  */
-#include <check.h>
 #include <fcntl.h>
 
 #include "tests/lib/scripted_txn.h"
@@ -37,9 +36,11 @@ static void one(struct record_member m)
 
 /* ---- symbolic refs ---- */
 
+CASE(.setup = setup, .teardown = wr_teardown, .seconds = 60);
+
 /* An earlier recovery wrote a file that is younger than our lock and may be
  * torn, too. The file does not count as a later foreign write. */
-START_TEST(power_loss_tears_a_symref)
+TEST(power_loss_tears_a_symref, .times = 3)
 {
 	static const enum memfs_data data[] = { MEMFS_DATA_NONE,
 		MEMFS_DATA_NULS, MEMFS_DATA_TORN };
@@ -51,9 +52,8 @@ START_TEST(power_loss_tears_a_symref)
 	wr_power_loss_and_start(data[_i], 1000);
 	wr_expect_file(HEAD, TO_TOPIC);
 }
-END_TEST
 
-START_TEST(power_loss_leaves_a_later_link)
+TEST(power_loss_leaves_a_later_link)
 {
 	struct record_member m =
 	    scripted_symref("refs/remotes/o/HEAD", "refs/heads/x");
@@ -68,9 +68,8 @@ START_TEST(power_loss_leaves_a_later_link)
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
 }
-END_TEST
 
-START_TEST(power_loss_loses_their_symref_too)
+TEST(power_loss_loses_their_symref_too)
 {
 	scripted_git_writes(w, HEAD, "ref: refs/heads/other\n");
 	one(scripted_symref("HEAD", "refs/heads/topic"));
@@ -78,13 +77,12 @@ START_TEST(power_loss_loses_their_symref_too)
 	wr_power_loss_and_start(MEMFS_DATA_NONE, 0);
 	wr_expect_file(HEAD, TO_TOPIC);
 }
-END_TEST
 
 /* ---- worktrees ---- */
 
 /* Both HEADs are in one batch, and the daemon is killed after the first. The
  * lock of the second HEAD says nothing about the first. */
-START_TEST(crash_tells_one_head_from_another)
+TEST(crash_tells_one_head_from_another, .times = 2)
 {
 	struct record_member m[] = {
 		scripted_member(RECORD_LOG, "HEAD", '1', '2'),
@@ -108,9 +106,8 @@ START_TEST(crash_tells_one_head_from_another)
 	ck_assert_uint_eq(w->found[STORE_LOG_REPAIRED], 1);
 	wr_expect_locks("");
 }
-END_TEST
 
-START_TEST(crash_finds_every_lock_of_a_worktree)
+TEST(crash_finds_every_lock_of_a_worktree)
 {
 	struct record_member m[] = { scripted_in("wt",
 					 scripted_member(RECORD_WRITE,
@@ -131,9 +128,8 @@ START_TEST(crash_finds_every_lock_of_a_worktree)
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/bisect"));
 	wr_expect_file(HEAD, TO_MAIN);
 }
-END_TEST
 
-START_TEST(a_worktree_that_is_gone_is_not_made_again)
+TEST(a_worktree_that_is_gone_is_not_made_again)
 {
 	struct record_member m[] = {
 		scripted_in("wt", scripted_symref("HEAD", "refs/heads/main")),
@@ -153,9 +149,8 @@ START_TEST(a_worktree_that_is_gone_is_not_made_again)
 	ck_assert_uint_eq(w->found[STORE_DROPPED], 2);
 	ck_assert_int_eq(world_ref(w, "main"), '2');
 }
-END_TEST
 
-START_TEST(a_foreign_lock_in_a_worktree_defers)
+TEST(a_foreign_lock_in_a_worktree_defers)
 {
 	struct record_member m[] = {
 		scripted_in("wt",
@@ -176,23 +171,4 @@ START_TEST(a_foreign_lock_in_a_worktree_defers)
 	ck_assert_uint_eq(w->deferred, 1);
 	ck_assert_int_eq(scripted_log_lines(w, WT "/logs/HEAD", '1', '2'), 1);
 	ck_assert_int_eq(scripted_log_lines(w, HEAD_LOG, '1', '2'), 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_symrefs");
-	TCase *tc = tcase_create("recover_symrefs");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, wr_teardown);
-	tcase_add_loop_test(tc, power_loss_tears_a_symref, 0, 3);
-	tcase_add_test(tc, power_loss_leaves_a_later_link);
-	tcase_add_test(tc, power_loss_loses_their_symref_too);
-	tcase_add_loop_test(tc, crash_tells_one_head_from_another, 0, 2);
-	tcase_add_test(tc, crash_finds_every_lock_of_a_worktree);
-	tcase_add_test(tc, a_worktree_that_is_gone_is_not_made_again);
-	tcase_add_test(tc, a_foreign_lock_in_a_worktree_defers);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * before the daemon came back, as git's message suggests. Every update that is
  * `ok` by its id is there, and no value that git wrote meanwhile is lost.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,8 +84,11 @@ static bool crash_at(struct scripted_txn *h, int kind, bool atomic,
 	return hit;
 }
 
+CASE(.name = "recover_unlocked", .setup = wr_setup_apart,
+    .teardown = wr_teardown, .seconds = 60);
+
 /* Nobody wrote meanwhile: each recorded update is redone. */
-START_TEST(removed_locks)
+TEST(removed_locks, .times = 4 * NR_KINDS)
 {
 	const int kind = _i / 4;
 	struct scripted_txn h = { .w = NULL };
@@ -116,11 +118,10 @@ START_TEST(removed_locks)
 	ck_assert_uint_gt(n, 10);
 	ck_assert_uint_gt(nr_redone, 0);
 }
-END_TEST
 
 /* Git wrote meanwhile, so its value stays. The update is ok only if it was
  * published before. */
-START_TEST(removed_locks_and_a_write)
+TEST(removed_locks_and_a_write, .times = 4 * NR_KINDS)
 {
 	const int kind = _i / 4;
 	struct scripted_txn h = { .w = NULL };
@@ -147,12 +148,11 @@ START_TEST(removed_locks_and_a_write)
 	ck_assert_uint_gt(n, 10);
 	ck_assert_uint_gt(nr_aborted, 0);
 }
-END_TEST
 
 /* Somebody removes packed-refs.new too, so that git can pack again. Then a line
  * of packed-refs is only ok if it stands, or if nobody wrote packed-refs since
  * and recovery redoes the line. */
-START_TEST(removed_new_packed_refs)
+TEST(removed_new_packed_refs, .times = 6)
 {
 	enum { NOBODY_WRITES, GIT_REWRITES, GIT_WRITES_X, NR_WRITERS };
 	const int writer = _i % NR_WRITERS;
@@ -191,10 +191,9 @@ START_TEST(removed_new_packed_refs)
 	ck_assert_uint_gt(nr[REFD_OK], 0);
 	ck_assert((nr[REFD_CONFLICT] > 0) == (writer != NOBODY_WRITES));
 }
-END_TEST
 
 /* A published update stays ok, whatever git made of the ref since. */
-START_TEST(published_updates)
+TEST(published_updates, .times = 2)
 {
 	struct scripted_txn h = { .w = NULL };
 	unsigned long n = 0;
@@ -217,10 +216,9 @@ START_TEST(published_updates)
 	}
 	ck_assert_uint_gt(n, 0);
 }
-END_TEST
 
 /* If a start is killed, the next start must decide the same. */
-START_TEST(a_killed_start)
+TEST(a_killed_start, .times = NR_KINDS)
 {
 	struct scripted_txn h = { .w = NULL };
 	unsigned long n = 0, at;
@@ -246,7 +244,6 @@ START_TEST(a_killed_start)
 	}
 	ck_assert_uint_gt(at, 10);
 }
-END_TEST
 
 /* ---- something else stands on the way ---- */
 
@@ -265,7 +262,7 @@ static void replace(const char *dir, bool by_link)
 
 /* The update of a ref below is given up. No other work waits. Git can put a ref
  * there too, once the locks are gone. */
-START_TEST(the_ref_s_directory_is_replaced)
+TEST(the_ref_s_directory_is_replaced, .times = 2)
 {
 	const struct record_member m =
 	    scripted_member(RECORD_WRITE, "refs/heads/d/x", '1', '2');
@@ -283,11 +280,10 @@ START_TEST(the_ref_s_directory_is_replaced)
 	ck_assert_str_eq(litter(), "");
 	wr_ok("y=1");
 }
-END_TEST
 
 /* The update of another ref would add a line to the symbolic ref's log. The
  * line is lost, and the update is redone. */
-START_TEST(the_symref_s_directory_is_replaced)
+TEST(the_symref_s_directory_is_replaced, .times = 2)
 {
 	struct record_member m[] = {
 		scripted_member(RECORD_WRITE, "refs/heads/x", '0', '2'),
@@ -309,7 +305,6 @@ START_TEST(the_symref_s_directory_is_replaced)
 	ck_assert_str_eq(litter(), "");
 	wr_ok("y=1");
 }
-END_TEST
 
 /* ---- reftables ---- */
 
@@ -355,9 +350,12 @@ static void start_tables(enum tables_writer writer, uint64_t seed, char was)
 
 #define TABLES_CUTS 8
 
+CASE(.name = "tables", .setup = stx_setup, .teardown = wr_teardown,
+    .seconds = 300);
+
 /* After a power loss nobody can tell a value that was never published from a
  * value that git replaced, so there git writes another ref only. */
-START_TEST(removed_locks_of_tables)
+TEST(removed_locks_of_tables, .times = TABLES_WRITERS)
 {
 	const enum tables_writer writer = _i;
 	const uint64_t cuts = writer == WRITES_MAIN ? 0 : TABLES_CUTS;
@@ -391,12 +389,11 @@ START_TEST(removed_locks_of_tables)
 	ck_assert_uint_gt(nr[REFD_OK], 0);
 	ck_assert((nr[REFD_CONFLICT] > 0) == (writer == WRITES_MAIN));
 }
-END_TEST
 
 /* Without a log, nothing in the stack tells that git has replaced or deleted a
  * value of refd. A merge takes git's tombstone away, too. Nobody removes a
  * lock, and no power is lost. */
-START_TEST(published_updates_of_tables)
+TEST(published_updates_of_tables, .times = 2)
 {
 	const bool deletes = _i == 1;
 	const struct reftable_record rec = { .section = REFTABLE_REFS,
@@ -426,29 +423,4 @@ START_TEST(published_updates_of_tables)
 		nr += hit;
 	}
 	ck_assert_uint_gt(nr, 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_unlocked");
-	TCase *tc = tcase_create("recover_unlocked");
-
-	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, removed_locks, 0, 4 * NR_KINDS);
-	tcase_add_loop_test(tc, removed_locks_and_a_write, 0, 4 * NR_KINDS);
-	tcase_add_loop_test(tc, removed_new_packed_refs, 0, 6);
-	tcase_add_loop_test(tc, published_updates, 0, 2);
-	tcase_add_loop_test(tc, a_killed_start, 0, NR_KINDS);
-	tcase_add_loop_test(tc, the_ref_s_directory_is_replaced, 0, 2);
-	tcase_add_loop_test(tc, the_symref_s_directory_is_replaced, 0, 2);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("tables");
-	tcase_add_checked_fixture(tc, stx_setup, wr_teardown);
-	tcase_set_timeout(tc, 300);
-	tcase_add_loop_test(tc, removed_locks_of_tables, 0, TABLES_WRITERS);
-	tcase_add_loop_test(tc, published_updates_of_tables, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -6,7 +6,6 @@
  * an older copy, but an older copy in its place is noticed. The owner of one
  * repository can't make refd believe that all repositories are an older copy.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -39,9 +38,11 @@ static void wait_for_lock(void)
 	ck_assert_uint_eq(lack_nr(), 1);
 }
 
+CASE(.setup = lack_setup, .teardown = wr_teardown, .seconds = 60);
+
 /* Retries after a checkpoint, and before a write, find the end of the cause.
  * Before, they leave most of the time to others. */
-START_TEST(a_retry_ends_the_waiting)
+TEST(a_retry_ends_the_waiting)
 {
 	static struct txn txn;
 	struct journal_repo next;
@@ -72,11 +73,10 @@ START_TEST(a_retry_ends_the_waiting)
 	wr_expect_locks("");
 	repo_put(&w->store.repos, repo);
 }
-END_TEST
 
 /* The missing repository has come back, and counts as lacking refs from the
  * first failed retry on. */
-START_TEST(a_repository_that_came_back_and_waits)
+TEST(a_repository_that_came_back_and_waits)
 {
 	struct repo *repo;
 
@@ -97,10 +97,9 @@ START_TEST(a_repository_that_came_back_and_waits)
 	ck_assert_uint_eq(lack_nr(), 0);
 	repo_put(&w->store.repos, repo);
 }
-END_TEST
 
 /* The node would count as whole, and its owner would get old refs. */
-START_TEST(nobody_gives_the_updates_up)
+TEST(nobody_gives_the_updates_up)
 {
 	char *uuids = NULL;
 	uint8_t uuid[16];
@@ -120,7 +119,6 @@ START_TEST(nobody_gives_the_updates_up)
 	ck_assert_int_eq(store_forget(&w->store, id, &nr), 0);
 	ck_assert_uint_eq(nr, 1);
 }
-END_TEST
 
 /* A daemon that is killed has committed NAME, and not published it. */
 static void commit_only(const char *name, char old, char new_c)
@@ -148,7 +146,7 @@ static unsigned nr_staged(void)
 
 /* Somebody has removed the lock of x, as git tells people to, so each retry
  * takes it again. */
-START_TEST(retries_leave_no_more_files)
+TEST(retries_leave_no_more_files)
 {
 	unsigned nr;
 	int i;
@@ -173,7 +171,6 @@ START_TEST(retries_leave_no_more_files)
 	wr_expect_locks("");
 	ck_assert_uint_eq(nr_staged(), 0);
 }
-END_TEST
 
 static void expect_findings(unsigned nr)
 {
@@ -182,7 +179,7 @@ static void expect_findings(unsigned nr)
 }
 
 /* The log of x has no place, and its object is missing. */
-START_TEST(a_retry_tells_once_what_no_redo_changes)
+TEST(a_retry_tells_once_what_no_redo_changes)
 {
 	wr_ok("x=p");
 	wr_ok("y=1");
@@ -200,7 +197,6 @@ START_TEST(a_retry_tells_once_what_no_redo_changes)
 	ck_assert_int_eq(world_retry(w), 0);
 	expect_findings(1);
 }
-END_TEST
 
 /* ---- a kill, or a power loss ---- */
 
@@ -245,7 +241,7 @@ static bool stop_at(unsigned long n, int how)
 }
 
 /* The repository waits until the cause is gone, and nothing is lost. */
-START_TEST(stopped_at_any_change)
+TEST(stopped_at_any_change, .times = NR_STOPS)
 {
 	bool is_hit = true;
 	unsigned long n;
@@ -266,7 +262,6 @@ START_TEST(stopped_at_any_change)
 	}
 	ck_assert_uint_gt(n, 2);
 }
-END_TEST
 
 /* ---- older copies ---- */
 
@@ -286,7 +281,7 @@ static void expect_older_copy(void)
 
 /* The refs are older than their rows, and one owner has all repositories. Both
  * are signs of an older copy, but the repository waits and is none. */
-START_TEST(a_waiting_repository_is_no_older_copy)
+TEST(a_waiting_repository_is_no_older_copy)
 {
 	wr_ok("x=1");
 	ck_assert_int_eq(world_stop(w), 0);
@@ -301,10 +296,9 @@ START_TEST(a_waiting_repository_is_no_older_copy)
 	ck_assert_uint_eq(lack_nr(), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 }
-END_TEST
 
 /* No row of the ref waits. */
-START_TEST(a_waiting_repository_is_an_older_copy)
+TEST(a_waiting_repository_is_an_older_copy)
 {
 	wr_ok("y=1");
 	wr_ok("y=2");
@@ -316,11 +310,10 @@ START_TEST(a_waiting_repository_is_an_older_copy)
 	put_older(Y);
 	expect_older_copy();
 }
-END_TEST
 
 /* An administrator puts a backup in the place of a repository that waits, or is
  * missing. No lock and no token tells of the row any more. */
-START_TEST(a_backup_of_a_waiting_repository)
+TEST(a_backup_of_a_waiting_repository, .times = 2)
 {
 	wr_ok("x=1");
 	ck_assert_int_eq(world_stop(w), 0);
@@ -343,11 +336,10 @@ START_TEST(a_backup_of_a_waiting_repository)
 	expect_older_copy();
 	expect_older_copy();
 }
-END_TEST
 
 /* Its update is redone, by a retry or a start. Then another program writes an
  * earlier value, which is mended later. */
-START_TEST(an_earlier_value_after_the_redo)
+TEST(an_earlier_value_after_the_redo, .times = 2)
 {
 	wr_ok("x=1");
 	ck_assert_int_eq(world_stop(w), 0);
@@ -371,7 +363,6 @@ START_TEST(an_earlier_value_after_the_redo)
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
 static void lose_time(struct memfs *fs, void *arg)
 {
@@ -386,7 +377,7 @@ static void ignore(void *arg, const struct store_found *found)
 }
 
 /* The journal hangs before the look reads the first row. */
-START_TEST(a_look_has_its_time)
+TEST(a_look_has_its_time)
 {
 	const struct store_report report = { .found = ignore };
 	bool skipped, is_lost = false;
@@ -405,12 +396,11 @@ START_TEST(a_look_has_its_time)
 	ck_assert(!skipped);
 	free(why);
 }
-END_TEST
 
 /* This node lags, and publishes a row of the ref after another node has
  * published the next one. So the file in a copy of that node is older than the
  * lock of the row, and the note in the copy is of another journal. */
-START_TEST(a_newer_copy_of_another_node)
+TEST(a_newer_copy_of_another_node)
 {
 	wr_ok("x=1");
 	wr_ok("x=2");
@@ -422,12 +412,11 @@ START_TEST(a_newer_copy_of_another_node)
 	wr_start();
 	ck_assert_uint_eq(lack_nr(), 0);
 }
-END_TEST
 
 /* An older value of an older time, while the other repository is right. If it
  * has the same owner, the repositories are an older copy. Otherwise its owner
  * may have written both, and stops no node. */
-START_TEST(an_owner_alone_stops_no_node)
+TEST(an_owner_alone_stops_no_node, .times = 2)
 {
 	struct record_member m =
 	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
@@ -450,29 +439,4 @@ START_TEST(an_owner_alone_stops_no_node)
 		ck_assert_int_eq(seteuid(getuid()), 0);
 	}
 	ck_assert_uint_eq(w->found[STORE_LEFT], 1);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("recover_waiting");
-	TCase *tc = tcase_create("recover_waiting");
-
-	tcase_add_checked_fixture(tc, lack_setup, wr_teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, a_retry_ends_the_waiting);
-	tcase_add_test(tc, a_repository_that_came_back_and_waits);
-	tcase_add_test(tc, nobody_gives_the_updates_up);
-	tcase_add_test(tc, retries_leave_no_more_files);
-	tcase_add_test(tc, a_retry_tells_once_what_no_redo_changes);
-	tcase_add_loop_test(tc, stopped_at_any_change, 0, NR_STOPS);
-	tcase_add_test(tc, a_waiting_repository_is_no_older_copy);
-	tcase_add_test(tc, a_waiting_repository_is_an_older_copy);
-	tcase_add_loop_test(tc, a_backup_of_a_waiting_repository, 0, 2);
-	tcase_add_loop_test(tc, an_earlier_value_after_the_redo, 0, 2);
-	tcase_add_test(tc, a_look_has_its_time);
-	tcase_add_test(tc, a_newer_copy_of_another_node);
-	tcase_add_loop_test(tc, an_owner_alone_stops_no_node, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -2,7 +2,6 @@
  * Proves that reflogs equal git's byte for byte: lines, messages, policies,
  * created files and refusals. A failed append leaves nothing.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -93,13 +92,14 @@ static void line_is_gits(const char *given)
 	free(git);
 }
 
-START_TEST(a_line_is_what_git_writes)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown);
+
+TEST(a_line_is_what_git_writes, .times = COUNT(messages))
 {
 	line_is_gits(messages[_i]);
 }
-END_TEST
 
-START_TEST(a_line_of_sha256)
+TEST(a_line_of_sha256)
 {
 	struct refd_oid from, to;
 	struct reflog_file log;
@@ -118,9 +118,8 @@ START_TEST(a_line_of_sha256)
 	ck_assert_int_eq(reflog_last(&log, &from, &to), 0);
 	free(hex);
 }
-END_TEST
 
-START_TEST(a_line_can_not_be_forged)
+TEST(a_line_can_not_be_forged)
 {
 	struct refd_oid o = { { 0 } };
 	size_t len;
@@ -130,9 +129,8 @@ START_TEST(a_line_can_not_be_forged)
 	ck_assert_ptr_null(reflog_line(&o, &o, REFD_FORMAT_SHA1,
 	    "A <a> 1 +0000", "x\ny", &len));
 }
-END_TEST
 
-START_TEST(a_policy_is_parsed_as_git_parses_it)
+TEST(a_policy_is_parsed_as_git_parses_it)
 {
 	static const char *const values[] = {
 		"true",
@@ -193,10 +191,9 @@ START_TEST(a_policy_is_parsed_as_git_parses_it)
 	ck_assert_int_eq(policy, REFLOG_NORMAL);
 	ck_assert_int_eq(reflog_policy_parse("k", false, &policy), -1);
 }
-END_TEST
 
 /* For each name: does git create the log without a request? */
-START_TEST(a_policy_creates_what_git_creates)
+TEST(a_policy_creates_what_git_creates)
 {
 	static const char *const names[] = {
 		"refs/heads/x",
@@ -230,7 +227,6 @@ START_TEST(a_policy_creates_what_git_creates)
 	ck_assert(reflog_policy_creates(REFLOG_NORMAL, "HEAD"));
 	ck_assert(!reflog_policy_creates(REFLOG_NEVER, "HEAD"));
 }
-END_TEST
 
 static int prepare(const char *path, bool create, bool *will_log)
 {
@@ -244,7 +240,7 @@ static int prepare(const char *path, bool create, bool *will_log)
 	return reflog_prepare(&log, will_log, &made, &made_dirs);
 }
 
-START_TEST(preparing_makes_file_and_directories)
+TEST(preparing_makes_file_and_directories)
 {
 	bool will_log = false;
 
@@ -257,7 +253,6 @@ START_TEST(preparing_makes_file_and_directories)
 	ck_assert_int_eq(prepare(LOG, true, &will_log), 0);
 	ck_assert(will_log);
 }
-END_TEST
 
 /* Another process makes each directory just before refd. */
 static int mkdir_too_late(const struct sys *on, int dirfd, const char *path,
@@ -267,7 +262,7 @@ static int mkdir_too_late(const struct sys *on, int dirfd, const char *path,
 	return SYS(sys, mkdirat, dirfd, path, mode) == 0 ? -EEXIST : -ENOENT;
 }
 
-START_TEST(directories_may_be_made_by_others_meanwhile)
+TEST(directories_may_be_made_by_others_meanwhile)
 {
 	struct reflog_file log = log_at(tmp_fd, LOG);
 	struct sys beside = *sys;
@@ -281,9 +276,8 @@ START_TEST(directories_may_be_made_by_others_meanwhile)
 	ck_assert(made && tmp_exists(LOG));
 	ck_assert_uint_eq(made_dirs, 3);
 }
-END_TEST
 
-START_TEST(without_create_only_an_existing_log_is_used)
+TEST(without_create_only_an_existing_log_is_used)
 {
 	bool will_log = true;
 
@@ -298,9 +292,8 @@ START_TEST(without_create_only_an_existing_log_is_used)
 	ck_assert(!will_log);
 	ck_assert(tmp_exists("logs/refs/heads/d"));
 }
-END_TEST
 
-START_TEST(what_is_in_the_way)
+TEST(what_is_in_the_way)
 {
 	bool will_log = false;
 
@@ -322,11 +315,10 @@ START_TEST(what_is_in_the_way)
 	ck_assert_int_eq(prepare("logs/refs/heads/fifo", true, &will_log),
 	    -EINVAL);
 }
-END_TEST
 
 /* git reads the appended lines, also after its own expire has replaced the log
  * by a new file. */
-START_TEST(git_reads_what_was_appended)
+TEST(git_reads_what_was_appended)
 {
 	char *hex, *line, *out;
 	struct refd_oid o;
@@ -357,10 +349,9 @@ START_TEST(git_reads_what_was_appended)
 	free(hex);
 	close(repo);
 }
-END_TEST
 
 /* A line that git never synced may end early, or in NULs as on ext4. */
-START_TEST(git_reads_what_was_appended_to_a_torn_end)
+TEST(git_reads_what_was_appended_to_a_torn_end)
 {
 	static const char *const ends[] = { "0000", "\\0\\0\\0" };
 	char *git, *nr, *line;
@@ -386,9 +377,8 @@ START_TEST(git_reads_what_was_appended_to_a_torn_end)
 	free(nr);
 	free(line);
 }
-END_TEST
 
-START_TEST(appending_to_nothing_is_enoent)
+TEST(appending_to_nothing_is_enoent)
 {
 	ck_assert_int_eq(append(sys, tmp_fd, LOG, "x\n", 2), -ENOENT);
 	tmp_mkdir(LOG);
@@ -397,7 +387,6 @@ START_TEST(appending_to_nothing_is_enoent)
 	tmp_run("ln -s target link");
 	ck_assert_int_eq(append(sys, tmp_fd, "link", "x\n", 2), -ELOOP);
 }
-END_TEST
 
 static int no_space(const struct sys *s, int fd, const void *buf, size_t len)
 {
@@ -405,7 +394,7 @@ static int no_space(const struct sys *s, int fd, const void *buf, size_t len)
 	return -ENOSPC;
 }
 
-START_TEST(a_failed_append_leaves_nothing)
+TEST(a_failed_append_leaves_nothing)
 {
 	struct sys faulty = sys_kernel;
 	char *text;
@@ -417,10 +406,9 @@ START_TEST(a_failed_append_leaves_nothing)
 	ck_assert_str_eq(text, "first\n");
 	free(text);
 }
-END_TEST
 
 /* The second name may be any file of the daemon's account. */
-START_TEST(a_log_with_a_second_name_is_left_alone)
+TEST(a_log_with_a_second_name_is_left_alone)
 {
 	const char *const lines[] = { "line\n" };
 	struct reflog_file log = log_at(tmp_fd, LOG);
@@ -445,7 +433,6 @@ START_TEST(a_log_with_a_second_name_is_left_alone)
 	ck_assert_int_eq(unlinkat(tmp_fd, "secret", 0), 0);
 	ck_assert_int_eq(append(sys, tmp_fd, LOG, "x\n", 2), 0);
 }
-END_TEST
 
 static void check_retract(const char *before, const char *line,
     const char *after)
@@ -459,7 +446,7 @@ static void check_retract(const char *before, const char *line,
 	free(text);
 }
 
-START_TEST(only_the_last_line_is_taken_back)
+TEST(only_the_last_line_is_taken_back)
 {
 	check_retract("a\nb\n", "b\n", "a\n");
 	check_retract("b\n", "b\n", "");
@@ -469,7 +456,6 @@ START_TEST(only_the_last_line_is_taken_back)
 	check_retract("", "b\n", "");
 	ck_assert_int_eq(retract(tmp_fd, "logs/no", "b\n"), 0);
 }
-END_TEST
 
 static int delete_log(const char *path)
 {
@@ -478,7 +464,7 @@ static int delete_log(const char *path)
 	return reflog_delete(&log);
 }
 
-START_TEST(deleting_prunes_down_to_the_kind_of_ref)
+TEST(deleting_prunes_down_to_the_kind_of_ref)
 {
 	tmp_put("logs/refs/heads/a/b/c", "");
 	tmp_put("logs/refs/heads/a/d", "");
@@ -494,32 +480,4 @@ START_TEST(deleting_prunes_down_to_the_kind_of_ref)
 	tmp_put("worktrees/logs/logs/refs/bisect/bad", "");
 	ck_assert_int_eq(delete_log("worktrees/logs/logs/refs/bisect/bad"), 0);
 	ck_assert(tmp_exists("worktrees/logs/logs/refs/bisect"));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("reflog");
-	TCase *tc = tcase_create("reflog");
-
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_loop_test(tc, a_line_is_what_git_writes, 0,
-	    (int)COUNT(messages));
-	tcase_add_test(tc, a_line_of_sha256);
-	tcase_add_test(tc, a_line_can_not_be_forged);
-	tcase_add_test(tc, a_policy_is_parsed_as_git_parses_it);
-	tcase_add_test(tc, a_policy_creates_what_git_creates);
-	tcase_add_test(tc, preparing_makes_file_and_directories);
-	tcase_add_test(tc, directories_may_be_made_by_others_meanwhile);
-	tcase_add_test(tc, without_create_only_an_existing_log_is_used);
-	tcase_add_test(tc, what_is_in_the_way);
-	tcase_add_test(tc, git_reads_what_was_appended);
-	tcase_add_test(tc, git_reads_what_was_appended_to_a_torn_end);
-	tcase_add_test(tc, appending_to_nothing_is_enoent);
-	tcase_add_test(tc, a_failed_append_leaves_nothing);
-	tcase_add_test(tc, a_log_with_a_second_name_is_left_alone);
-	tcase_add_test(tc, only_the_last_line_is_taken_back);
-	tcase_add_test(tc, deleting_prunes_down_to_the_kind_of_ref);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

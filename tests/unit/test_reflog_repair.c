@@ -3,7 +3,6 @@
  * lines go, later lines of other writers stay, missing lines come back once and
  * in order, and git reads the result. A failed repair can be repeated.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +82,9 @@ static int repair(const struct sys *table, const char *const *lines, size_t nr,
 	return reflog_repair(&log, lines, nr, 0, added, cut);
 }
 
-START_TEST(damage_is_repaired)
+CASE(.setup = tmp_setup, .teardown = tmp_teardown, .seconds = 60);
+
+TEST(damage_is_repaired, .times = COUNT(damages))
 {
 	const struct damage *d = &damages[_i];
 	size_t added = 99, cut = 99;
@@ -100,10 +101,9 @@ START_TEST(damage_is_repaired)
 	ck_assert_uint_eq(added, 0);
 	ck_assert_uint_eq(cut, 0);
 }
-END_TEST
 
 /* The line behind NULs is a line in its own object format alone. */
-START_TEST(lines_of_sha256)
+TEST(lines_of_sha256)
 {
 #define OID256     OID "012345678901234567890123"
 #define LINE256(n) OID256 " " OID256 " A <a@b> 1700000000 +0000\t" n "\n"
@@ -126,7 +126,6 @@ START_TEST(lines_of_sha256)
 	ck_assert_str_eq(text, LINE256("1") LINE256("2"));
 	free(text);
 }
-END_TEST
 
 static unsigned nr_writes;
 static size_t write_limit; /* bytes until the disk is full */
@@ -144,7 +143,7 @@ static ssize_t limited_pwrite(const struct sys *s, int fd, const void *buf,
 }
 
 /* However far a failed repair came, the next repair completes it. */
-START_TEST(a_failed_repair_can_be_repeated)
+TEST(a_failed_repair_can_be_repeated, .times = COUNT(damages))
 {
 	const struct damage *d = &damages[_i];
 	struct sys faulty = sys_kernel;
@@ -169,9 +168,8 @@ START_TEST(a_failed_repair_can_be_repeated)
 		free(text);
 	}
 }
-END_TEST
 
-START_TEST(a_whole_log_is_not_written_to)
+TEST(a_whole_log_is_not_written_to)
 {
 	struct sys faulty = sys_kernel;
 	size_t added, cut;
@@ -182,9 +180,8 @@ START_TEST(a_whole_log_is_not_written_to)
 	ck_assert_int_eq(repair(&faulty, wanted, 3, false, &added, &cut), 0);
 	ck_assert_uint_eq(nr_writes, 0);
 }
-END_TEST
 
-START_TEST(equal_lines_are_counted)
+TEST(equal_lines_are_counted)
 {
 	static const char *const twice[] = { L1, L2, L1, L1 };
 	size_t added, cut;
@@ -197,10 +194,9 @@ START_TEST(equal_lines_are_counted)
 	ck_assert_str_eq(text, L1 L1 L2 L1);
 	free(text);
 }
-END_TEST
 
 /* The first line is of a forgotten record, and was durable. */
-START_TEST(a_known_line_counts_and_is_not_added)
+TEST(a_known_line_counts_and_is_not_added, .times = 3)
 {
 	static const struct {
 		const char *before, *after;
@@ -216,9 +212,8 @@ START_TEST(a_known_line_counts_and_is_not_added)
 	ck_assert_str_eq(text, logs[_i].after);
 	free(text);
 }
-END_TEST
 
-START_TEST(an_absent_log_is_made_only_when_asked)
+TEST(an_absent_log_is_made_only_when_asked)
 {
 	size_t added = 9, cut = 9;
 	char *text;
@@ -235,9 +230,8 @@ START_TEST(an_absent_log_is_made_only_when_asked)
 	ck_assert_str_eq(text, L1 L2 L3);
 	free(text);
 }
-END_TEST
 
-START_TEST(no_lines_only_cut)
+TEST(no_lines_only_cut)
 {
 	size_t added, cut;
 	char *text;
@@ -250,10 +244,9 @@ START_TEST(no_lines_only_cut)
 	ck_assert_str_eq(text, L1);
 	free(text);
 }
-END_TEST
 
 /* As after a power loss on ext4: git sees no line behind NULs. */
-START_TEST(git_reads_the_repaired_log)
+TEST(git_reads_the_repaired_log)
 {
 	const struct reflog_file log = log_at("r/" LOG);
 	char *hex, *out, *lines[3];
@@ -286,9 +279,8 @@ START_TEST(git_reads_the_repaired_log)
 		free(lines[i]);
 	free(hex);
 }
-END_TEST
 
-START_TEST(many_lines_are_quick)
+TEST(many_lines_are_quick)
 {
 	enum { MANY = 20000 };
 	char **lines = calloc(MANY, sizeof(*lines));
@@ -310,7 +302,6 @@ START_TEST(many_lines_are_quick)
 		free(lines[i]);
 	free(lines);
 }
-END_TEST
 
 static size_t nr_bytes;
 
@@ -325,7 +316,7 @@ static ssize_t counting_pread(const struct sys *table, int fd, void *buf,
 
 /* Only the end is repaired, and an added line begins on a new line. The log is
  * searched for missing lines, but a sparse log is not searched in full. */
-START_TEST(of_a_large_log_the_end_is_repaired)
+TEST(of_a_large_log_the_end_is_repaired, .times = 2)
 {
 	static const char *const makes[] = {
 		"yes '" OID " " OID " A <a@b> 1700000000 +0000' | "
@@ -359,11 +350,10 @@ START_TEST(of_a_large_log_the_end_is_repaired)
 	ck_assert_uint_eq(cut, 0);
 	ck_assert_uint_le(nr_bytes, 2 * (REFLOG_TAIL_MAX + 4096));
 }
-END_TEST
 
 /* Foreign lines after ours are longer than a read. refd finds our lines all the
  * same, wherever a piece begins, and adds only the missing line. */
-START_TEST(lines_before_a_long_end_are_found)
+TEST(lines_before_a_long_end_are_found, .times = 4)
 {
 	static const char *const fills[] = {
 		"yes '" OID " " OID " A <a@b> 1700000000 +0000' | "
@@ -396,29 +386,4 @@ START_TEST(lines_before_a_long_end_are_found)
 		    0);
 		ck_assert_uint_eq(added, 0);
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("reflog_repair");
-	TCase *tc = tcase_create("reflog_repair");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, tmp_setup, tmp_teardown);
-	tcase_add_loop_test(tc, damage_is_repaired, 0, (int)COUNT(damages));
-	tcase_add_test(tc, lines_of_sha256);
-	tcase_add_loop_test(tc, a_failed_repair_can_be_repeated, 0,
-	    (int)COUNT(damages));
-	tcase_add_test(tc, a_whole_log_is_not_written_to);
-	tcase_add_test(tc, equal_lines_are_counted);
-	tcase_add_loop_test(tc, a_known_line_counts_and_is_not_added, 0, 3);
-	tcase_add_test(tc, an_absent_log_is_made_only_when_asked);
-	tcase_add_test(tc, no_lines_only_cut);
-	tcase_add_test(tc, git_reads_the_repaired_log);
-	tcase_add_test(tc, many_lines_are_quick);
-	tcase_add_loop_test(tc, of_a_large_log_the_end_is_repaired, 0, 2);
-	tcase_add_loop_test(tc, lines_before_a_long_end_are_found, 0, 4);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

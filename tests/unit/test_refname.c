@@ -4,7 +4,6 @@
  * critical pieces. (check-ref-format for the format and for pushed names,
  * update-ref -d for deletions.)
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +32,17 @@ static const char *const bad[] = { "", "@", "/", "//", "a/", "/a", "a//b", ".",
 	"a\x1f", "\x7f", "a\x7fz", "@{", "a@{b", "a@{0}", "refs/heads/@{u}",
 	"refs/heads/..", "refs/heads/\r" };
 
-START_TEST(test_format)
+/* For git, which some tests ask. */
+static void setup(void)
+{
+	setenv("GIT_CONFIG_NOSYSTEM", "1", 1);
+	setenv("HOME", "/nonexistent", 1);
+	setenv("LC_ALL", "C", 1);
+}
+
+CASE(.setup = setup, .seconds = 120);
+
+TEST(test_format)
 {
 	size_t i;
 
@@ -42,9 +51,8 @@ START_TEST(test_format)
 	for (i = 0; i < COUNT(bad); i++)
 		ck_assert_msg(!refd_refname_format_ok(bad[i]), "%s", bad[i]);
 }
-END_TEST
 
-START_TEST(test_every_byte)
+TEST(test_every_byte)
 {
 	char name[] = "refs/heads/a?b";
 	bool ok;
@@ -56,9 +64,8 @@ START_TEST(test_every_byte)
 		ck_assert_msg(refd_refname_format_ok(name) == ok, "%d", c);
 	}
 }
-END_TEST
 
-START_TEST(test_place)
+TEST(test_place)
 {
 	const char *id = NULL, *bare;
 	size_t len = 0;
@@ -82,9 +89,8 @@ START_TEST(test_place)
 			     &len, &bare),
 	    REFD_PLACE_COMMON);
 }
-END_TEST
 
-START_TEST(test_may_write)
+TEST(test_may_write)
 {
 	static const char *const yes[] = { "refs/heads/main", "refs/stash",
 		"refs/a/b", "HEAD", "ORIG_HEAD", "AUTO_MERGE",
@@ -113,11 +119,10 @@ START_TEST(test_may_write)
 	}
 	ck_assert(refd_refname_may_write("HEAD"));
 }
-END_TEST
 
 /* Of all files that git itself puts into a git directory, only names of root
  * refs may be written. */
-START_TEST(test_root)
+TEST(test_root)
 {
 	static const char *const yes[] = { "HEAD", "ORIG_HEAD", "MY-OWN_HEAD",
 		"AUTO_MERGE", "BISECT_EXPECTED_REV" };
@@ -130,9 +135,8 @@ START_TEST(test_root)
 	for (i = 0; i < sizeof(no) / sizeof(no[0]); i++)
 		ck_assert_msg(!refd_refname_is_root(no[i]), "%s", no[i]);
 }
-END_TEST
 
-START_TEST(test_reserved)
+TEST(test_reserved)
 {
 	static const char *const kept[] = { "config", "config.worktree",
 		"description", "index", "index.bak", "packed-refs",
@@ -153,7 +157,6 @@ START_TEST(test_reserved)
 	ck_assert(!refd_refname_is_reserved("foo"));
 	ck_assert(!refd_refname_is_reserved(""));
 }
-END_TEST
 
 /* Makes a name of "refs/" and components of COMPONENT bytes, LEN long. */
 static void make_long(char *name, size_t len, size_t component)
@@ -176,7 +179,7 @@ static void expect_too_long(size_t len, size_t component, bool too_long)
 	ck_assert_int_eq(refd_refname_may_delete(name), !too_long);
 }
 
-START_TEST(test_lengths)
+TEST(test_lengths)
 {
 	expect_too_long(REFD_REFNAME_MAX, 100, false);
 	expect_too_long(REFD_REFNAME_MAX + 1, 100, true);
@@ -188,9 +191,8 @@ START_TEST(test_lengths)
 	expect_too_long(5 + REFD_COMPONENT_MAX, REFD_REFNAME_MAX, false);
 	expect_too_long(5 + REFD_COMPONENT_MAX + 1, REFD_REFNAME_MAX, true);
 }
-END_TEST
 
-START_TEST(test_may_delete)
+TEST(test_may_delete)
 {
 	static const char *const yes[] = { "refs/heads/main", "refs/heads/a..b",
 		"refs/heads/a b", "refs/heads/~", "refs/x", "refs/heads/@{",
@@ -209,9 +211,8 @@ START_TEST(test_may_delete)
 		ck_assert(!refd_refname_is_too_long(no[i]));
 	}
 }
-END_TEST
 
-START_TEST(test_may_push)
+TEST(test_may_push)
 {
 	static const char *const yes[] = { "refs/heads/main", "refs/a/b",
 		"refs/for/main/topic", "refs/@/a" };
@@ -226,9 +227,8 @@ START_TEST(test_may_push)
 	for (i = 0; i < COUNT(no); i++)
 		ck_assert_msg(!refd_refname_may_push(no[i]), "%s", no[i]);
 }
-END_TEST
 
-START_TEST(test_may_push_deletion)
+TEST(test_may_push_deletion)
 {
 	static const char *const yes[] = { "refs/heads/main", "refs/x",
 		"refs/heads" };
@@ -243,9 +243,8 @@ START_TEST(test_may_push_deletion)
 		ck_assert_msg(!refd_refname_may_push_deletion(no[i]), "%s",
 		    no[i]);
 }
-END_TEST
 
-START_TEST(test_per_worktree)
+TEST(test_per_worktree)
 {
 	static const char *const yes[] = { "HEAD", "ORIG_HEAD", "AUTO_MERGE",
 		"refs/bisect/bad", "refs/worktree/a", "refs/rewritten/a" };
@@ -261,7 +260,6 @@ START_TEST(test_per_worktree)
 		ck_assert_msg(!refd_refname_is_per_worktree(no[i]), "%s",
 		    no[i]);
 }
-END_TEST
 
 /* ---- against git ---- */
 
@@ -338,7 +336,7 @@ static void random_name(struct gen *g, char *name)
 		name[0] = '_';
 }
 
-START_TEST(test_format_like_git)
+TEST(test_format_like_git)
 {
 	struct gen g = { 20260801 };
 	char name[128];
@@ -361,9 +359,8 @@ START_TEST(test_format_like_git)
 	for (i = 0; i < (int)COUNT(bad); i++)
 		ck_assert_msg(!git_format_ok(bad[i], true), "'%s'", bad[i]);
 }
-END_TEST
 
-START_TEST(test_push_like_git)
+TEST(test_push_like_git)
 {
 	struct gen g = { 77 };
 	char name[160] = "refs/";
@@ -376,7 +373,6 @@ START_TEST(test_push_like_git)
 		    "'%s'", name);
 	}
 }
-END_TEST
 
 /* Differences on purpose, and cases without a message of git. */
 static bool delete_differs(const char *name)
@@ -387,7 +383,7 @@ static bool delete_differs(const char *name)
 	    strcmp(name, "FETCH_HEAD") == 0 || strcmp(name, "MERGE_HEAD") == 0;
 }
 
-START_TEST(test_delete_like_git)
+TEST(test_delete_like_git)
 {
 	static const char *const more[] = { "HEAD2", "FOO", "FOO_BAR", "A-B",
 		"config", "refs/heads/a b", "refs/../x", "refs/a/../b",
@@ -420,32 +416,4 @@ START_TEST(test_delete_like_git)
 		    "'%s': %s", name, said);
 	}
 	ck_assert_int_eq(run(rm, said, sizeof(said)), 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("refname");
-	TCase *tc = tcase_create("refname");
-
-	setenv("GIT_CONFIG_NOSYSTEM", "1", 1);
-	setenv("HOME", "/nonexistent", 1);
-	setenv("LC_ALL", "C", 1);
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, test_format);
-	tcase_add_test(tc, test_every_byte);
-	tcase_add_test(tc, test_may_write);
-	tcase_add_test(tc, test_place);
-	tcase_add_test(tc, test_root);
-	tcase_add_test(tc, test_reserved);
-	tcase_add_test(tc, test_lengths);
-	tcase_add_test(tc, test_may_delete);
-	tcase_add_test(tc, test_may_push);
-	tcase_add_test(tc, test_may_push_deletion);
-	tcase_add_test(tc, test_per_worktree);
-	tcase_add_test(tc, test_format_like_git);
-	tcase_add_test(tc, test_push_like_git);
-	tcase_add_test(tc, test_delete_like_git);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

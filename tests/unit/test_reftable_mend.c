@@ -5,7 +5,6 @@
  * wrong byte in the footer; a table that perhaps had more refs; a table that
  * decodes to more than 256 MiB.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +84,15 @@ static void make(enum refd_object_format format, unsigned nr, bool with_logs)
 	footer = format == REFD_FORMAT_SHA1 ? 68 : 72;
 }
 
-START_TEST(lost_footers)
+static void teardown(void)
+{
+	rh_free(&whole);
+	rr_teardown();
+}
+
+CASE(.setup = rr_setup, .teardown = teardown, .seconds = 120);
+
+TEST(lost_footers)
 {
 	static const unsigned sizes[] = { 0, 1, 100, 300, 1000, 5000 };
 	unsigned i, logs;
@@ -97,10 +104,9 @@ START_TEST(lost_footers)
 			lose_footer(true);
 		}
 }
-END_TEST
 
 /* With refs at the end, more refs may have been there. */
-START_TEST(without_the_sync)
+TEST(without_the_sync)
 {
 	size_t end;
 
@@ -118,10 +124,9 @@ START_TEST(without_the_sync)
 	for (end = 4096; end < whole.len - footer; end += 4096)
 		refused(whole.data, end, false, NULL);
 }
-END_TEST
 
 /* No prefix of a table is taken for the table, unless it has all refs. */
-START_TEST(every_cut)
+TEST(every_cut, .times = 4)
 {
 	const bool git_syncs = _i % 2 == 1, with_logs = _i / 2 == 1;
 	struct reftable_layout layout;
@@ -152,10 +157,9 @@ START_TEST(every_cut)
 	ck_assert_uint_lt(nr_mended, 250);
 	reftable_table_close(&table);
 }
-END_TEST
 
 /* Blocks whose pages were lost are zero. */
-START_TEST(lost_pages)
+TEST(lost_pages)
 {
 	uint8_t *data;
 	size_t at, len;
@@ -173,9 +177,8 @@ START_TEST(lost_pages)
 	}
 	free(data);
 }
-END_TEST
 
-START_TEST(a_wrong_byte)
+TEST(a_wrong_byte)
 {
 	uint8_t *data;
 	size_t i, end;
@@ -198,10 +201,9 @@ START_TEST(a_wrong_byte)
 	refused(data, whole.len + 1, true, NULL);
 	free(data);
 }
-END_TEST
 
 /* A section which is too long for a table without an index. */
-START_TEST(a_lost_index)
+TEST(a_lost_index)
 {
 	static const char why[] = "the footer and an index are lost";
 	unsigned nr = 0;
@@ -214,11 +216,10 @@ START_TEST(a_lost_index)
 	}
 	ck_assert_uint_ge(nr, 2);
 }
-END_TEST
 
 /* Reads at most 256 MiB of blocks. Each entry of the log takes a block of 4096
  * bytes. */
-START_TEST(a_bomb)
+TEST(a_bomb, .times = 2)
 {
 	const size_t nr = _i == 0 ? 32768 : 65600;
 	struct reftable_record *records = calloc(nr, sizeof(*records));
@@ -238,29 +239,4 @@ START_TEST(a_bomb)
 		ck_assert_int_eq(look(whole.data, whole.len - footer, true),
 		    -EFBIG);
 	free(records);
-}
-END_TEST
-
-static void teardown(void)
-{
-	rh_free(&whole);
-	rr_teardown();
-}
-
-int main(void)
-{
-	Suite *suite = suite_create("reftable_mend");
-	TCase *tc = tcase_create("reftable_mend");
-
-	tcase_add_checked_fixture(tc, rr_setup, teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, lost_footers);
-	tcase_add_test(tc, without_the_sync);
-	tcase_add_loop_test(tc, every_cut, 0, 4);
-	tcase_add_test(tc, lost_pages);
-	tcase_add_test(tc, a_wrong_byte);
-	tcase_add_test(tc, a_lost_index);
-	tcase_add_loop_test(tc, a_bomb, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

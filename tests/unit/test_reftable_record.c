@@ -2,7 +2,6 @@
  * Proves that numbers and records of reftables keep their value when they are
  * written and read, and that no cut-off or wrong record is accepted.
  */
-#include <check.h>
 #include <errno.h>
 #include <string.h>
 
@@ -50,7 +49,7 @@ static void round_trip(struct reftable_record rec, struct reftable_record *out)
 	decode(&rec, key, key_len, (size_t)len, out);
 }
 
-START_TEST(numbers)
+TEST(numbers)
 {
 	const uint64_t values[] = { 0, 1, 127, 128, 255, 16511, 16512, 1 << 24,
 		UINT32_MAX, UINT64_C(1) << 62, UINT64_MAX - 1, UINT64_MAX };
@@ -78,9 +77,8 @@ START_TEST(numbers)
 	reftable_record_put(p, 8, UINT64_C(0x0102030405060708));
 	ck_assert_uint_eq(reftable_record_get(p, 3), 0x010203);
 }
-END_TEST
 
-START_TEST(records)
+TEST(records)
 {
 	struct reftable_record rec = rh_ref("refs/heads/a", 7, 0xab), out;
 
@@ -106,7 +104,6 @@ START_TEST(records)
 	rec.is_deletion = true;
 	round_trip(rec, &out);
 }
-END_TEST
 
 static int decode_as(enum reftable_section section, const char *key,
     size_t key_len, unsigned type, const char *value, size_t len)
@@ -119,7 +116,7 @@ static int decode_as(enum reftable_section section, const char *key,
 	return reftable_record_decode(&context, &raw, &out, &why);
 }
 
-START_TEST(wrong_records)
+TEST(wrong_records)
 {
 	const char *const largest = "\x80\xfe\xfe\xfe\xfe\xfe\xfe\xfe\xfe\x7f";
 
@@ -151,17 +148,4 @@ START_TEST(wrong_records)
 	    3);
 	ck_assert_int_eq(decode_as(REFTABLE_OBJECTS, "a", 1, 0, largest, 10),
 	    -EBADMSG);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("reftable_record");
-	TCase *tc = tcase_create("reftable_record");
-
-	tcase_add_test(tc, numbers);
-	tcase_add_test(tc, records);
-	tcase_add_test(tc, wrong_records);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -4,7 +4,6 @@
  * with indices of tables before, and refuses a stack whose tables are missing
  * or do not fit.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +69,9 @@ static int find(const char *name)
 	return id;
 }
 
-START_TEST(the_newest_wins)
+CASE(.setup = rr_setup, .teardown = rr_teardown);
+
+TEST(the_newest_wins)
 {
 	add_three();
 	ck_assert_int_eq(open_stack(), 0);
@@ -90,11 +91,10 @@ START_TEST(the_newest_wins)
 	ck_assert_int_eq(find(""), 0);
 	reftable_stack_close(&stack);
 }
-END_TEST
 
 /* A writer that counted on from an older list used index 2 again. As in git,
  * the place in the list decides, for refs and for entries with the same key. */
-START_TEST(indices_that_overlap)
+TEST(indices_that_overlap)
 {
 	const struct reftable_record late[] = { rh_ref("refs/heads/a", 2, 9),
 		rh_log("refs/heads/a", 2, 3, 9, "late\n"),
@@ -124,9 +124,8 @@ START_TEST(indices_that_overlap)
 	rh_free(&bytes);
 	reftable_stack_close(&stack);
 }
-END_TEST
 
-START_TEST(iteration_from_a_name)
+TEST(iteration_from_a_name)
 {
 	const struct reftable_record *rec;
 	struct reftable_merged *merged;
@@ -145,10 +144,9 @@ START_TEST(iteration_from_a_name)
 	reftable_merged_free(merged);
 	reftable_stack_close(&stack);
 }
-END_TEST
 
 /* A bound of the work. Every record counts with its key. */
-START_TEST(a_limit)
+TEST(a_limit)
 {
 	enum { NR = 2000 };
 	struct reftable_record *records = calloc(NR, sizeof(*records));
@@ -185,9 +183,8 @@ START_TEST(a_limit)
 	free(names);
 	free(records);
 }
-END_TEST
 
-START_TEST(an_empty_stack)
+TEST(an_empty_stack)
 {
 	refused(-ENOENT, "tables.list: No such file");
 	put_list("");
@@ -197,9 +194,8 @@ START_TEST(an_empty_stack)
 	ck_assert_str_eq(rr_list(&stack, REFTABLE_REFS, true), "");
 	reftable_stack_close(&stack);
 }
-END_TEST
 
-START_TEST(wrong_lists)
+TEST(wrong_lists)
 {
 	char list[3 * (REFTABLE_TABLES_MAX + 2)] = "";
 	size_t i;
@@ -225,9 +221,8 @@ START_TEST(wrong_lists)
 	SYS(rr_sys, mkdirat, rr_dir, REFTABLE_LIST, 0777);
 	refused(-EBADMSG, "not a regular file");
 }
-END_TEST
 
-START_TEST(tables_that_do_not_fit)
+TEST(tables_that_do_not_fit)
 {
 	const struct reftable_record rec = rh_ref("refs/heads/a", 2, 1);
 	struct rh_bytes other = rh_table(REFD_FORMAT_SHA256, 9, 9, NULL, 0);
@@ -243,7 +238,6 @@ START_TEST(tables_that_do_not_fit)
 	refused(-EBADMSG, "00000001.ref: the ids have another object format");
 	rh_free(&other);
 }
-END_TEST
 
 /* ---- git merges tables meanwhile ---- */
 
@@ -264,7 +258,7 @@ static void sleep_while_git_merges(const struct sys *sys, int64_t ns)
 		"0x000000000001-0x000000000001-00000001.ref\n");
 }
 
-START_TEST(tables_that_vanish)
+TEST(tables_that_vanish)
 {
 	const struct reftable_record rec = rh_ref("refs/heads/a", 1, 7);
 
@@ -289,23 +283,4 @@ START_TEST(tables_that_vanish)
 	ck_assert_int_eq(reftable_stack_open(&racing, rr_dir, REFD_FORMAT_SHA1,
 			     NULL, &stack, &rr_fault),
 	    -EBADMSG);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("reftable_stack");
-	TCase *tc = tcase_create("reftable_stack");
-
-	tcase_add_checked_fixture(tc, rr_setup, rr_teardown);
-	tcase_add_test(tc, the_newest_wins);
-	tcase_add_test(tc, indices_that_overlap);
-	tcase_add_test(tc, iteration_from_a_name);
-	tcase_add_test(tc, a_limit);
-	tcase_add_test(tc, an_empty_stack);
-	tcase_add_test(tc, wrong_lists);
-	tcase_add_test(tc, tables_that_do_not_fit);
-	tcase_add_test(tc, tables_that_vanish);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -3,7 +3,6 @@
  * a damaged table never harms the reader: damage is found by the check, and
  * otherwise changes values at most.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +63,9 @@ static void check_all(enum refd_object_format format, unsigned nr,
 	rh_free(&bytes);
 }
 
-START_TEST(sizes)
+CASE(.setup = rr_setup, .teardown = rr_teardown, .seconds = 120);
+
+TEST(sizes)
 {
 	check_all(REFD_FORMAT_SHA1, 0, false);
 	check_all(REFD_FORMAT_SHA1, 1, false);
@@ -75,9 +76,8 @@ START_TEST(sizes)
 	check_all(REFD_FORMAT_SHA1, 5000, false);
 	ck_assert_uint_ne(table.ref_index, 0);
 }
-END_TEST
 
-START_TEST(an_index_of_several_levels)
+TEST(an_index_of_several_levels)
 {
 	struct rh_bytes bytes = rr_many(REFD_FORMAT_SHA1, 40000, false);
 	struct reftable_block block = { 0 };
@@ -97,9 +97,8 @@ START_TEST(an_index_of_several_levels)
 	rh_free(&bytes);
 	check_all(REFD_FORMAT_SHA1, 40000, true);
 }
-END_TEST
 
-START_TEST(logs_alone)
+TEST(logs_alone)
 {
 	struct rh_bytes bytes = { 0 };
 	struct reftable_writer *w =
@@ -126,7 +125,6 @@ START_TEST(logs_alone)
 	reftable_table_close(&table);
 	rh_free(&bytes);
 }
-END_TEST
 
 /* ---- damage ---- */
 
@@ -137,7 +135,7 @@ static void refused(struct rh_bytes *bytes, const char *why)
 	ck_assert_str_eq(rr_fault.table, "t");
 }
 
-START_TEST(wrong_ends)
+TEST(wrong_ends)
 {
 	struct rh_bytes bytes = rr_many(REFD_FORMAT_SHA1, 3, false);
 	uint8_t *footer = bytes.data + bytes.len - FOOTER_1;
@@ -183,9 +181,8 @@ START_TEST(wrong_ends)
 	ck_assert_str_eq(rr_fault.why, "not a regular file");
 	rh_free(&bytes);
 }
-END_TEST
 
-START_TEST(wrong_restart_points)
+TEST(wrong_restart_points)
 {
 	struct rh_bytes bytes = rr_many(REFD_FORMAT_SHA1, 20, false);
 	size_t end = (size_t)reftable_record_get(bytes.data + 25, 3);
@@ -209,11 +206,10 @@ START_TEST(wrong_restart_points)
 	reftable_table_close(&table);
 	rh_free(&bytes);
 }
-END_TEST
 
 /* The check takes time in proportion to the size of a block, even if all
  * records follow a single restart point. */
-START_TEST(one_restart_point)
+TEST(one_restart_point)
 {
 	struct rh_bytes bytes = rh_one_block(0, 150000);
 
@@ -222,10 +218,9 @@ START_TEST(one_restart_point)
 	reftable_table_close(&table);
 	rh_free(&bytes);
 }
-END_TEST
 
 /* The refs of a table do not vanish if the first block looks like a log. */
-START_TEST(a_first_block_of_another_type)
+TEST(a_first_block_of_another_type)
 {
 	struct rh_bytes bytes = rr_many(REFD_FORMAT_SHA1, 3, true);
 
@@ -235,7 +230,6 @@ START_TEST(a_first_block_of_another_type)
 	refused(&bytes, "the first block has a wrong type");
 	rh_free(&bytes);
 }
-END_TEST
 
 /* Reads everything; counts the refs. */
 static unsigned read_all(void)
@@ -252,7 +246,7 @@ static unsigned read_all(void)
 }
 
 /* Flips a bit of every seventh byte of a table with all sections. */
-START_TEST(wrong_bits)
+TEST(wrong_bits)
 {
 	struct rh_bytes bytes = rr_many(REFD_FORMAT_SHA1, 250, true);
 	size_t at, unnoticed = 0, tried = 0;
@@ -278,9 +272,8 @@ START_TEST(wrong_bits)
 	ck_assert_uint_lt(unnoticed, tried * 9 / 10);
 	rh_free(&bytes);
 }
-END_TEST
 
-START_TEST(an_index_that_leads_forward)
+TEST(an_index_that_leads_forward)
 {
 	struct rh_bytes bytes = rr_many(REFD_FORMAT_SHA1, 5000, false);
 	const uint8_t forward[] = { 0, 4 << 3, 'z', 'z', 'z', 'z', 0x80, 0x80,
@@ -297,10 +290,9 @@ START_TEST(an_index_that_leads_forward)
 	reftable_table_close(&table);
 	rh_free(&bytes);
 }
-END_TEST
 
 /* The file becomes shorter after it was opened. */
-START_TEST(cut_meanwhile)
+TEST(cut_meanwhile)
 {
 	struct rh_bytes bytes = rr_many(REFD_FORMAT_SHA1, 650, true);
 	int fd;
@@ -317,10 +309,9 @@ START_TEST(cut_meanwhile)
 	reftable_table_close(&table);
 	rh_free(&bytes);
 }
-END_TEST
 
 /* A log block claims 16 MiB; its data inflates to less. */
-START_TEST(a_log_of_a_wrong_length)
+TEST(a_log_of_a_wrong_length)
 {
 	struct rh_bytes bytes = rr_many(REFD_FORMAT_SHA1, 1, true);
 	struct reftable_budget memory = { .memory = 65536, .work = SIZE_MAX };
@@ -342,27 +333,4 @@ START_TEST(a_log_of_a_wrong_length)
 	reftable_block_done(&block);
 	reftable_table_close(&table);
 	rh_free(&bytes);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("reftable_table");
-	TCase *tc = tcase_create("reftable_table");
-
-	tcase_add_checked_fixture(tc, rr_setup, rr_teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, sizes);
-	tcase_add_test(tc, an_index_of_several_levels);
-	tcase_add_test(tc, logs_alone);
-	tcase_add_test(tc, wrong_ends);
-	tcase_add_test(tc, wrong_restart_points);
-	tcase_add_test(tc, one_restart_point);
-	tcase_add_test(tc, a_first_block_of_another_type);
-	tcase_add_test(tc, wrong_bits);
-	tcase_add_test(tc, an_index_that_leads_forward);
-	tcase_add_test(tc, cut_meanwhile);
-	tcase_add_test(tc, a_log_of_a_wrong_length);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -3,7 +3,6 @@
  * is reported, that merging is planned as git plans it, and that merged tables
  * keep each deletion which hides a record of an earlier table.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,9 @@ static int add(struct reftable_record rec)
 	return reftable_writer_add(writer, &rec);
 }
 
-START_TEST(wrong_input)
+CASE(.setup = rr_setup, .teardown = rr_teardown);
+
+TEST(wrong_input)
 {
 	char long_name[REFTABLE_NAME_MAX + 2], message[REFTABLE_BLOCK_BYTES];
 
@@ -47,7 +48,6 @@ START_TEST(wrong_input)
 	reftable_writer_free(writer);
 	rh_free(&bytes);
 }
-END_TEST
 
 static unsigned writes_left;
 
@@ -56,7 +56,7 @@ static int fail_later(void *arg, const void *data, size_t len)
 	return writes_left-- > 0 ? rh_append(arg, data, len) : -ENOSPC;
 }
 
-START_TEST(every_failed_write)
+TEST(every_failed_write)
 {
 	struct reftable_record rec;
 	unsigned nr, i;
@@ -84,10 +84,9 @@ START_TEST(every_failed_write)
 	ck_assert_uint_gt(nr, 8);
 	rh_free(&bytes);
 }
-END_TEST
 
 /* Names that nearly fill a block leave no room for an index of blocks. */
-START_TEST(very_long_names)
+TEST(very_long_names)
 {
 	static char name[4001];
 	unsigned i;
@@ -104,7 +103,6 @@ START_TEST(very_long_names)
 	reftable_writer_free(writer);
 	rh_free(&bytes);
 }
-END_TEST
 
 /* ---- merging ---- */
 
@@ -119,7 +117,7 @@ END_TEST
 		ck_assert_uint_eq(e_, end_);                                   \
 	} while (0)
 
-START_TEST(the_plan)
+TEST(the_plan)
 {
 	size_t first, end;
 
@@ -136,7 +134,6 @@ START_TEST(the_plan)
 	PLAN(1, 5, 512, 64, 17, 16, 16, 2);
 	PLAN(0, 3, 1, 2, UINT64_MAX);
 }
-END_TEST
 
 static struct reftable_stack stack;
 
@@ -159,7 +156,7 @@ static const char *merge(size_t first, size_t end)
 	return list;
 }
 
-START_TEST(merged_deletions)
+TEST(merged_deletions)
 {
 	const struct reftable_record a[] = { rh_ref("a", 1, 1),
 		rh_ref("b", 1, 1) };
@@ -180,29 +177,11 @@ START_TEST(merged_deletions)
 	ck_assert_str_eq(merge(2, 3), "c- d>b ");
 	reftable_stack_close(&stack);
 }
-END_TEST
 
-START_TEST(names_of_tables)
+TEST(names_of_tables)
 {
 	char name[REFTABLE_WRITER_NAME];
 
 	ck_assert_str_eq(reftable_writer_name(1, 0x123456, 0xab, name),
 	    "0x000000000001-0x000000123456-000000ab.ref");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("reftable_writer");
-	TCase *tc = tcase_create("reftable_writer");
-
-	tcase_add_checked_fixture(tc, rr_setup, rr_teardown);
-	tcase_add_test(tc, wrong_input);
-	tcase_add_test(tc, every_failed_write);
-	tcase_add_test(tc, very_long_names);
-	tcase_add_test(tc, the_plan);
-	tcase_add_test(tc, merged_deletions);
-	tcase_add_test(tc, names_of_tables);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

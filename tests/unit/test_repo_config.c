@@ -4,7 +4,6 @@
  * else, and no file keeps the reader waiting (findings F3 and F4). The
  * repositories are made by git.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -63,7 +62,9 @@ static void must_open(const char *name)
 	ck_assert_msg(status == REFD_OK, "%s: %d, %s", name, (int)status, why);
 }
 
-START_TEST(what_git_makes_is_opened)
+CASE(.setup = setup, .teardown = teardown, .seconds = 60);
+
+TEST(what_git_makes_is_opened)
 {
 	tmp_run("git init -q --bare b.git && git init -q work && git init -q "
 		"--bare none && rm none/config");
@@ -77,9 +78,8 @@ START_TEST(what_git_makes_is_opened)
 	must_open("none");
 	ck_assert(config.bare);
 }
-END_TEST
 
-START_TEST(what_is_none_is_not)
+TEST(what_is_none_is_not)
 {
 	tmp_mkdir("empty/below");
 	tmp_put("file", "");
@@ -97,7 +97,6 @@ START_TEST(what_is_none_is_not)
 	ck_assert_int_eq(open_repo("work/.git/worktrees/linked"), REFD_NOREPO);
 	must_open("work/.git");
 }
-END_TEST
 
 struct format {
 	const char *config;
@@ -139,7 +138,7 @@ static const struct format formats[] = {
 	    true },
 };
 
-START_TEST(a_format_is_taken_or_named)
+TEST(a_format_is_taken_or_named, .times = COUNT(formats))
 {
 	const struct format *f = &formats[_i];
 	enum refd_status status;
@@ -157,10 +156,9 @@ START_TEST(a_format_is_taken_or_named)
 		ck_assert(f->ok ==
 		    !tmp_status("git -C r hash-object -w --stdin </dev/null"));
 }
-END_TEST
 
 /* The last value counts, as in git. */
-START_TEST(reftables_are_known)
+TEST(reftables_are_known)
 {
 	tmp_run("git init -q --bare r");
 	tmp_put("r/config", V1 "refStorage=files\nrefStorage=reftable\n");
@@ -170,11 +168,10 @@ START_TEST(reftables_are_known)
 	must_open("r");
 	ck_assert(!config.is_reftable);
 }
-END_TEST
 
 /* The client need not be allowed to read the file. The only quoted word is the
  * name of an unknown extension. */
-START_TEST(no_message_quotes_the_file)
+TEST(no_message_quotes_the_file, .times = 12)
 {
 	static const char *const configs[] = {
 		"[core]\nsecret-word\n[extensions\n",
@@ -200,9 +197,8 @@ START_TEST(no_message_quotes_the_file)
 	ck_assert_int_ne(open_repo("r"), REFD_OK);
 	ck_assert_msg(strcasestr(why, "secret-word") == NULL, "%s", why);
 }
-END_TEST
 
-START_TEST(a_config_that_can_not_be_parsed_fails)
+TEST(a_config_that_can_not_be_parsed_fails)
 {
 	tmp_run("git init -q --bare r");
 	tmp_put("r/config", "[core\nnonsense");
@@ -213,10 +209,9 @@ START_TEST(a_config_that_can_not_be_parsed_fails)
 	tmp_put("r/config", "[core]\nrepositoryformatversion=x\n");
 	ck_assert_int_eq(open_repo("r"), REFD_IO);
 }
-END_TEST
 
 /* Compared with the mode of a ref written by git under umask 077. */
-START_TEST(sharing_is_read_as_git_reads_it)
+TEST(sharing_is_read_as_git_reads_it)
 {
 	static const char *const values[] = {
 		"=umask",
@@ -259,9 +254,8 @@ START_TEST(sharing_is_read_as_git_reads_it)
 		    mode, git_mode);
 	}
 }
-END_TEST
 
-START_TEST(settings_of_includes_and_of_the_main_worktree)
+TEST(settings_of_includes_and_of_the_main_worktree)
 {
 	tmp_run("git init -q work && cd work/.git && git config include.path "
 		"more && git config -f more core.logAllRefUpdates always");
@@ -288,10 +282,9 @@ START_TEST(settings_of_includes_and_of_the_main_worktree)
 	must_open("work/.git");
 	ck_assert(config.bare);
 }
-END_TEST
 
 /* Git is asked, because a different version could set other keys. */
-START_TEST(partial_clones_are_known)
+TEST(partial_clones_are_known)
 {
 	static const char *const yes[] = { "remote.origin.promisor true",
 		"remote.a.b.promisor 1", "remote.origin.partialCloneFilter x",
@@ -314,10 +307,9 @@ START_TEST(partial_clones_are_known)
 	must_open("r");
 	ck_assert(config.is_partial);
 }
-END_TEST
 
 /* The daemon's home and environment have no influence. */
-START_TEST(nobody_elses_settings_are_read)
+TEST(nobody_elses_settings_are_read)
 {
 	tmp_run("git init -q --bare r && git init -q --bare other && "
 		"git config --global core.logAllRefUpdates always");
@@ -327,16 +319,14 @@ START_TEST(nobody_elses_settings_are_read)
 	must_open("r");
 	ck_assert_ptr_null(config.log_all_ref_updates);
 }
-END_TEST
 
-START_TEST(another_owner_does_not_matter)
+TEST(another_owner_does_not_matter)
 {
 	if (!suite_is_root(__func__))
 		return;
 	tmp_run("git init -q --bare r && chown -R 12345 r");
 	must_open("r");
 }
-END_TEST
 
 /* ---- hostile files ---- */
 
@@ -352,7 +342,7 @@ static void put_includes(const char *name, const char *first,
 }
 
 /* F4: a tree of includes. Every file reads the next file twice. */
-START_TEST(includes_have_bounds)
+TEST(includes_have_bounds)
 {
 	char name[16], next[16];
 	int i;
@@ -380,11 +370,10 @@ START_TEST(includes_have_bounds)
 	tmp_run("rm r/config && truncate -s 64G r/config");
 	ck_assert_int_eq(open_repo("r"), REFD_UNSUPPORTED);
 }
-END_TEST
 
 /* Includes that may be read, and includes that only make the settings
  * unsure. */
-START_TEST(includes_lead_nowhere_else)
+TEST(includes_lead_nowhere_else)
 {
 	static const struct {
 		const char *include;
@@ -443,11 +432,10 @@ START_TEST(includes_lead_nowhere_else)
 	must_open("r");
 	ck_assert(!config.is_log_unsure);
 }
-END_TEST
 
 /* F3: no process ever writes to these FIFOs; waiting would time the test
  * out. */
-START_TEST(no_fifo_is_waited_for)
+TEST(no_fifo_is_waited_for)
 {
 	static const char *const names[] = { "config", "HEAD",
 		"config.worktree", "included" };
@@ -465,31 +453,4 @@ START_TEST(no_fifo_is_waited_for)
 	}
 	tmp_run("rm r/config && ln -s ../config r/config");
 	ck_assert_int_eq(open_repo("r"), REFD_UNSUPPORTED);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("repo_config");
-	TCase *tc = tcase_create("repo_config");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, what_git_makes_is_opened);
-	tcase_add_test(tc, what_is_none_is_not);
-	tcase_add_loop_test(tc, a_format_is_taken_or_named, 0,
-	    (int)COUNT(formats));
-	tcase_add_test(tc, reftables_are_known);
-	tcase_add_loop_test(tc, no_message_quotes_the_file, 0, 12);
-	tcase_add_test(tc, a_config_that_can_not_be_parsed_fails);
-	tcase_add_test(tc, sharing_is_read_as_git_reads_it);
-	tcase_add_test(tc, settings_of_includes_and_of_the_main_worktree);
-	tcase_add_test(tc, partial_clones_are_known);
-	tcase_add_test(tc, nobody_elses_settings_are_read);
-	tcase_add_test(tc, another_owner_does_not_matter);
-	tcase_add_test(tc, includes_have_bounds);
-	tcase_add_test(tc, includes_lead_nowhere_else);
-	tcase_add_test(tc, no_fifo_is_waited_for);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

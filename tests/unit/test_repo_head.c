@@ -3,7 +3,6 @@
  * that the machine cannot read does not count as missing. The repositories are
  * made by git.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,7 +36,9 @@ static enum refd_status look_at(const char *name)
 	return status;
 }
 
-START_TEST(a_head_is_as_git_has_it)
+CASE(.setup = tmp_setup, .teardown = teardown, .seconds = 60);
+
+TEST(a_head_is_as_git_has_it)
 {
 	static const struct {
 		const char *text;
@@ -67,7 +68,6 @@ START_TEST(a_head_is_as_git_has_it)
 	tmp_run("rm r/HEAD && ln -s ../elsewhere r/HEAD");
 	ck_assert_int_eq(look_at("r"), REFD_NOREPO);
 }
-END_TEST
 
 static int openat_without_room(const struct sys *sys, int dirfd,
     const char *path, int flags, mode_t mode)
@@ -80,7 +80,7 @@ static int openat_without_room(const struct sys *sys, int dirfd,
 	return -EMFILE;
 }
 
-START_TEST(a_head_that_cannot_be_read_is_not_missing)
+TEST(a_head_that_cannot_be_read_is_not_missing)
 {
 	struct sys sys = sys_kernel;
 	char words[128];
@@ -94,18 +94,4 @@ START_TEST(a_head_that_cannot_be_read_is_not_missing)
 	    "can't look at HEAD and objects/ of 'r': %s", strerror(EMFILE));
 	ck_assert_str_eq(why, words);
 	close(fd);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("repo_head");
-	TCase *tc = tcase_create("repo_head");
-
-	tcase_add_checked_fixture(tc, tmp_setup, teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, a_head_is_as_git_has_it);
-	tcase_add_test(tc, a_head_that_cannot_be_read_is_not_missing);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * repository there, and that a repository which refd-group made keeps its id
  * and gets the daemon's journal.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,8 +84,10 @@ static void make_repository(const char *git_dir)
 	memfs_write(w->fs, path, "ref: refs/heads/main\n");
 }
 
+CASE(.setup = setup, .teardown = teardown);
+
 /* A member of the repository's group wrote the id. */
-START_TEST(id_that_another_account_wrote)
+TEST(id_that_another_account_wrote)
 {
 	static const char id[] = WORLD_REPO "/refd/id";
 	uint8_t uuid[16];
@@ -106,11 +107,10 @@ START_TEST(id_that_another_account_wrote)
 	ck_assert_mem_ne(repo->uuid, uuid, sizeof(uuid));
 	repo_put(&w->store.repos, repo);
 }
-END_TEST
 
 /* After chmod -R g+w of a repository. Nobody can write to the file that
  * replaces the old one, not even with a descriptor. */
-START_TEST(id_that_others_may_write)
+TEST(id_that_others_may_write, .times = 2)
 {
 	static const char old[] = "/srv/old-id";
 	const struct sys *sys = memfs_other(w->fs);
@@ -131,11 +131,10 @@ START_TEST(id_that_others_may_write)
 	ck_assert_uint_ne(mode_of(old), 0644);
 	free(id);
 }
-END_TEST
 
 /* A ref that refd made belongs to the account of the daemon. A member of the
  * group writes the id of a repository that is away, and renames the ref. */
-START_TEST(id_of_a_repository_that_is_away)
+TEST(id_of_a_repository_that_is_away)
 {
 	uint8_t uuid[16], own[16], now[16];
 	char hex[33], journal[33], id[256];
@@ -157,11 +156,10 @@ START_TEST(id_of_a_repository_that_is_away)
 	learn(MOVED, now);
 	ck_assert_mem_eq(now, uuid, sizeof(uuid));
 }
-END_TEST
 
 /* The repository was moved after chmod -R g+w, so nothing confirms its id; or
  * somebody makes a double at its former path. */
-START_TEST(id_that_others_may_write_of_another_directory)
+TEST(id_that_others_may_write_of_another_directory, .times = 2)
 {
 	uint8_t uuid[16], now[16];
 	char *id;
@@ -184,10 +182,9 @@ START_TEST(id_that_others_may_write_of_another_directory)
 	learn(MOVED, now);
 	ck_assert_mem_eq(now, uuid, sizeof(uuid));
 }
-END_TEST
 
 /* Such an id is not taken over from the journal of another daemon. */
-START_TEST(id_that_others_may_write_of_another_journal)
+TEST(id_that_others_may_write_of_another_journal)
 {
 	static const char id[] =
 	    "uuid abcd0000000000000000000000000000\n"
@@ -206,11 +203,10 @@ START_TEST(id_that_others_may_write_of_another_journal)
 	ck_assert(memfs_holds(w->fs, ID, id));
 	free(why);
 }
-END_TEST
 
 /* Somebody who may write at the former path forges a double there: in a file of
  * another account, or in a ref of refd. */
-START_TEST(id_at_the_former_path_of_another_account)
+TEST(id_at_the_former_path_of_another_account, .times = 3)
 {
 	uint8_t uuid[16], now[16];
 	char *id;
@@ -228,10 +224,9 @@ START_TEST(id_at_the_former_path_of_another_account)
 	/* The daemon's account wrote both: MOVED is the copy. */
 	ck_assert_int_eq(memcmp(now, uuid, sizeof(uuid)) == 0, _i != 1);
 }
-END_TEST
 
 /* After chmod -R g+w, the original is still known in its place. */
-START_TEST(id_of_a_copy_of_what_others_may_write)
+TEST(id_of_a_copy_of_what_others_may_write)
 {
 	uint8_t uuid[16], now[16];
 	char *id;
@@ -249,11 +244,10 @@ START_TEST(id_of_a_copy_of_what_others_may_write)
 	learn(WORLD_REPO, now);
 	ck_assert_mem_eq(now, uuid, sizeof(uuid));
 }
-END_TEST
 
 /* refd-group made the repository. Of a different account, or of somebody: a
  * copy. */
-START_TEST(id_without_a_journal)
+TEST(id_without_a_journal, .times = 3)
 {
 	static const char id[] = WORLD_REPO "/refd/id";
 	static const uint8_t uuid[16] = { 0xab, 0xcd };
@@ -275,10 +269,9 @@ START_TEST(id_without_a_journal)
 	ck_assert_ptr_nonnull(strstr(text, "path " WORLD_REPO "\n"));
 	free(text);
 }
-END_TEST
 
 /* It came by a join, and was never opened, so the journal has no inode. */
-START_TEST(id_that_others_may_write_of_a_join)
+TEST(id_that_others_may_write_of_a_join)
 {
 	char path[] = WORLD_REPO;
 	struct journal_repo known = { .uuid = { 0xab, 0xcd }, .path = path };
@@ -293,7 +286,6 @@ START_TEST(id_that_others_may_write_of_a_join)
 	ck_assert_mem_eq(now, known.uuid, sizeof(now));
 	ck_assert_uint_eq(mode_of(ID), 0644);
 }
-END_TEST
 
 #define UUIDS                                                                  \
 	"uuid abcd0000000000000000000000000000\n"                              \
@@ -315,7 +307,7 @@ static const struct {
 
 /* A list of reftables, and the copy of a torn log, have lines of members in a
  * file that only the daemon may write. */
-START_TEST(text_that_is_no_id)
+TEST(text_that_is_no_id, .times = (int)NO_IDS)
 {
 	enum refd_status status;
 	struct repo *repo;
@@ -328,26 +320,4 @@ START_TEST(text_that_is_no_id)
 	ck_assert_int_eq(status, REFD_NOREPO);
 	ck_assert_ptr_nonnull(strstr(why, "is not what refd wrote there"));
 	free(why);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("repo_id");
-	TCase *tc = tcase_create("repo_id");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, id_that_another_account_wrote);
-	tcase_add_loop_test(tc, id_that_others_may_write, 0, 2);
-	tcase_add_test(tc, id_of_a_repository_that_is_away);
-	tcase_add_loop_test(tc, id_that_others_may_write_of_another_directory,
-	    0, 2);
-	tcase_add_test(tc, id_that_others_may_write_of_another_journal);
-	tcase_add_loop_test(tc, id_at_the_former_path_of_another_account, 0, 3);
-	tcase_add_test(tc, id_of_a_copy_of_what_others_may_write);
-	tcase_add_loop_test(tc, id_without_a_journal, 0, 3);
-	tcase_add_test(tc, id_that_others_may_write_of_a_join);
-	tcase_add_loop_test(tc, text_that_is_no_id, 0, (int)NO_IDS);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

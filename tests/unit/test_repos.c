@@ -3,7 +3,6 @@
  * move. A full table of repositories drops a doomed opening whose lock is about
  * to be shared. A worktree that is gone never turns into the main worktree.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -41,7 +40,9 @@ static struct repo *get(const char *git_dir)
 	return repo;
 }
 
-START_TEST(full_table_lets_go_of_a_doomed_one)
+CASE(.setup = setup, .teardown = teardown, .seconds = 300);
+
+TEST(full_table_lets_go_of_a_doomed_one)
 {
 	struct repo *repo;
 
@@ -53,7 +54,6 @@ START_TEST(full_table_lets_go_of_a_doomed_one)
 	ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);
 	repo_put(&w->store.repos, repo);
 }
-END_TEST
 
 /* Creates NAME, seen from GIT_DIR. */
 static enum refd_status create_at(const char *git_dir, const char *name,
@@ -103,14 +103,13 @@ static void remove_worktree(void)
 	ck_assert_int_eq(SYS(sys, rmdirat, AT_FDCWD, WORKTREE), 0);
 }
 
-START_TEST(worktree_that_is_gone)
+TEST(worktree_that_is_gone)
 {
 	make_worktree();
 	ck_assert_int_ne(create_at(WORKTREE, "refs/bisect/x", remove_worktree),
 	    REFD_OK);
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/bisect/x"));
 }
-END_TEST
 
 static void point_elsewhere(void)
 {
@@ -121,7 +120,7 @@ static void point_elsewhere(void)
 	memfs_symlink(w->fs, "/srv/other.git", "/srv/link");
 }
 
-START_TEST(path_that_leads_elsewhere_by_now)
+TEST(path_that_leads_elsewhere_by_now)
 {
 	make_worktree();
 	memfs_symlink(w->fs, WORKTREE, "/srv/link");
@@ -130,7 +129,6 @@ START_TEST(path_that_leads_elsewhere_by_now)
 	ck_assert(!memfs_exists(w->fs, "/srv/other.git/refs/bisect/x"));
 	ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/bisect/x"));
 }
-END_TEST
 
 /* The reason why WORKTREE is no git-dir. */
 static char *why_not(void)
@@ -145,7 +143,7 @@ static char *why_not(void)
 }
 
 /* The target has the content of a worktree's commondir. */
-START_TEST(commondir_that_is_a_link_is_not_read)
+TEST(commondir_that_is_a_link_is_not_read)
 {
 	const struct sys *sys = memfs_other(w->fs);
 
@@ -155,9 +153,8 @@ START_TEST(commondir_that_is_a_link_is_not_read)
 	memfs_symlink(w->fs, "/etc/secret", WORKTREE "/commondir");
 	free(why_not());
 }
-END_TEST
 
-START_TEST(commondir_is_never_quoted)
+TEST(commondir_is_never_quoted)
 {
 	static const char *const texts[] = { "/secret/place\n", "secret\n",
 		"../../../../secret\n" };
@@ -172,10 +169,9 @@ START_TEST(commondir_is_never_quoted)
 		free(why);
 	}
 }
-END_TEST
 
 /* An absolute path must lie below the roots as well. */
-START_TEST(commondir_outside_of_the_roots)
+TEST(commondir_outside_of_the_roots)
 {
 	make_worktree();
 	memfs_write(w->fs, WORKTREE "/commondir", "/elsewhere/r.git\n");
@@ -184,10 +180,9 @@ START_TEST(commondir_outside_of_the_roots)
 	memfs_mkdirs(w->fs, "/elsewhere/r.git/refs");
 	free(why_not());
 }
-END_TEST
 
 /* A git-dir whose common directory has a different owner. */
-START_TEST(commondir_of_another)
+TEST(commondir_of_another)
 {
 	struct repo_place place;
 	char *why;
@@ -209,7 +204,6 @@ START_TEST(commondir_of_another)
 	ck_assert_int_eq(seteuid(getuid()), 0);
 	prctl(PR_SET_DUMPABLE, 1);
 }
-END_TEST
 
 static int path_elsewhere(const struct sys *sys, int fd, char *path,
     size_t size)
@@ -222,7 +216,7 @@ static int path_elsewhere(const struct sys *sys, int fd, char *path,
 
 /* A link leads to the directory, which is moved out of the roots after the
  * opening. */
-START_TEST(one_that_is_moved_out_of_the_roots)
+TEST(one_that_is_moved_out_of_the_roots)
 {
 	struct sys sys = *w->store.repos.sys;
 	struct repos repos = w->store.repos;
@@ -238,11 +232,10 @@ START_TEST(one_that_is_moved_out_of_the_roots)
 	free(why);
 	ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);
 }
-END_TEST
 
 /* The kernel reports a failed write-back once. A failure that was found for
  * objects must count for a repository that is opened beside them later. */
-START_TEST(one_file_system_of_objects_and_refs)
+TEST(one_file_system_of_objects_and_refs)
 {
 	struct repos *repos = &w->store.repos;
 	struct repo *repo;
@@ -266,7 +259,6 @@ START_TEST(one_file_system_of_objects_and_refs)
 	repo_put(repos, repo);
 	ck_assert_uint_eq(memfs_bad_fds(w->fs), 0);
 }
-END_TEST
 
 static bool is_away;
 
@@ -306,7 +298,7 @@ static int commit_then_move(void *arg, struct journal_row *rows, size_t nr,
 }
 
 /* The repository moves while its locks are taken, or after the commit. */
-START_TEST(norepo_of_one_that_is_moved_away)
+TEST(norepo_of_one_that_is_moved_away, .times = 2)
 {
 	struct sys sys = *w->store.pipeline->applier.sys;
 
@@ -322,12 +314,11 @@ START_TEST(norepo_of_one_that_is_moved_away)
 	ck_assert(!memfs_exists(w->fs, "/away.git/refs/heads/x"));
 	memfs_fail_none(w->fs);
 }
-END_TEST
 
 /* Every call of an opening fails in turn. The opening then succeeds without the
  * call, or the answer permits a retry. The id stays, and so does the note that
  * shows an older copy of the journal or of the repository. */
-START_TEST(a_failed_call_says_nothing_of_the_repository)
+TEST(a_failed_call_says_nothing_of_the_repository, .times = 4)
 {
 	static const int errors[] = { -EMFILE, -ENFILE, -ENOMEM, -EIO };
 	static const char seen[] = WORLD_REPO "/refd/checkpoint";
@@ -365,7 +356,6 @@ START_TEST(a_failed_call_says_nothing_of_the_repository)
 	free(note);
 	free(id);
 }
-END_TEST
 
 static void cut_and_start(void)
 {
@@ -379,7 +369,7 @@ static void cut_and_start(void)
 }
 
 /* The client may spell the path in any way. */
-START_TEST(recovery_knows_the_worktree)
+TEST(recovery_knows_the_worktree)
 {
 	static const char *const spellings[] = { WORKTREE, WORKTREE "/",
 		WORKTREE "/.", "/srv/link" };
@@ -399,10 +389,9 @@ START_TEST(recovery_knows_the_worktree)
 		ck_assert(!memfs_exists(w->fs, WORLD_REPO "/refs/bisect/x"));
 	}
 }
-END_TEST
 
 /* The id was not yet synced, so no record names the id. */
-START_TEST(id_that_a_power_loss_left_empty)
+TEST(id_that_a_power_loss_left_empty, .times = 2)
 {
 	static const char zeroes[100];
 
@@ -413,10 +402,9 @@ START_TEST(id_that_a_power_loss_left_empty)
 	cut_and_start();
 	ck_assert(memfs_exists(w->fs, WORLD_REPO "/refs/heads/x"));
 }
-END_TEST
 
 /* A copy by hard links (cp -al) shares all files with the original. */
-START_TEST(a_copy_by_hard_links_has_a_lock_of_its_own)
+TEST(a_copy_by_hard_links_has_a_lock_of_its_own)
 {
 	const struct sys *sys = memfs_other(w->fs);
 	struct repo *repo;
@@ -436,7 +424,6 @@ START_TEST(a_copy_by_hard_links_has_a_lock_of_its_own)
 	SYS(sys, close, fd);
 	repo_put(&w->store.repos, repo);
 }
-END_TEST
 
 #define COPY "/srv/copy.git"
 
@@ -575,7 +562,7 @@ static void tear_down_both(void *state)
 	free(s);
 }
 
-START_TEST(a_copy_by_hard_links_stopped_anywhere)
+TEST(a_copy_by_hard_links_stopped_anywhere, .times = 6)
 {
 	static const int errs[] = { -EIO, 0 };
 	struct sweep_report report = { 0 };
@@ -594,7 +581,6 @@ START_TEST(a_copy_by_hard_links_stopped_anywhere)
 	ck_assert_msg(ok, "%s", report.text);
 	ck_assert_uint_gt(report.points, 40);
 }
-END_TEST
 
 /* Another daemon starts, replaces a lock file with two names, and keeps the new
  * one locked. */
@@ -616,7 +602,7 @@ static void another_starts(struct memfs *fs, void *arg)
 }
 
 /* The lock that was replaced has a single name afterwards, in the copy. */
-START_TEST(a_lock_that_another_daemon_replaces)
+TEST(a_lock_that_another_daemon_replaces)
 {
 	unsigned long n, nr_held = 0;
 	enum refd_status status;
@@ -647,10 +633,9 @@ START_TEST(a_lock_that_another_daemon_replaces)
 	}
 	ck_assert_uint_gt(nr_held, 5);
 }
-END_TEST
 
 /* The path looks like the path of a worktree. */
-START_TEST(repository_in_a_directory_called_worktrees)
+TEST(repository_in_a_directory_called_worktrees)
 {
 	static const char path[] = "/srv/worktrees/s.git";
 	char name[128];
@@ -664,45 +649,13 @@ START_TEST(repository_in_a_directory_called_worktrees)
 	snprintf(name, sizeof(name), "%s/refs/bisect/x", path);
 	ck_assert(memfs_exists(w->fs, name));
 }
-END_TEST
 
 /* A ref that is unreadable for the daemon would end the next recovery. */
-START_TEST(umask_takes_nothing_from_the_daemon)
+TEST(umask_takes_nothing_from_the_daemon)
 {
 	struct repo repo = { .shared_perm = 0 };
 
 	ck_assert_uint_eq(repo_file_mode(repo.shared_perm, 0777), 0600);
 	ck_assert_uint_eq(repo_dir_mode(repo.shared_perm, 0777), 0700);
 	ck_assert_uint_eq(repo_file_mode(repo.shared_perm, 0022), 0644);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("repos");
-	TCase *tc = tcase_create("repos");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 300);
-	tcase_add_test(tc, full_table_lets_go_of_a_doomed_one);
-	tcase_add_test(tc, worktree_that_is_gone);
-	tcase_add_test(tc, commondir_that_is_a_link_is_not_read);
-	tcase_add_test(tc, commondir_is_never_quoted);
-	tcase_add_test(tc, commondir_outside_of_the_roots);
-	tcase_add_test(tc, commondir_of_another);
-	tcase_add_test(tc, path_that_leads_elsewhere_by_now);
-	tcase_add_test(tc, one_that_is_moved_out_of_the_roots);
-	tcase_add_loop_test(tc, norepo_of_one_that_is_moved_away, 0, 2);
-	tcase_add_loop_test(tc, a_failed_call_says_nothing_of_the_repository, 0,
-	    4);
-	tcase_add_test(tc, one_file_system_of_objects_and_refs);
-	tcase_add_test(tc, recovery_knows_the_worktree);
-	tcase_add_loop_test(tc, id_that_a_power_loss_left_empty, 0, 2);
-	tcase_add_test(tc, a_copy_by_hard_links_has_a_lock_of_its_own);
-	tcase_add_loop_test(tc, a_copy_by_hard_links_stopped_anywhere, 0, 6);
-	tcase_add_test(tc, a_lock_that_another_daemon_replaces);
-	tcase_add_test(tc, repository_in_a_directory_called_worktrees);
-	tcase_add_test(tc, umask_takes_nothing_from_the_daemon);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

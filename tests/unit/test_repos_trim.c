@@ -3,7 +3,6 @@
  * repositories. The last close of a removed file may block on a frozen or
  * hanging file system, and the loop thread takes this mutex.
  */
-#include <check.h>
 #include <sys/stat.h>
 
 #include "daemon/base/mutex.h"
@@ -50,8 +49,10 @@ static void setup(void)
 	sr_setup();
 }
 
+CASE(.setup = setup, .teardown = sr_teardown, .seconds = 60);
+
 /* The deletion of a packed ref replaces packed-refs. */
-START_TEST(a_replaced_packed_refs)
+TEST(a_replaced_packed_refs)
 {
 	static const char none[] = "0000000000000000000000000000000000000000";
 	struct refd_txid id;
@@ -70,17 +71,4 @@ START_TEST(a_replaced_packed_refs)
 	repos_trim(&sr_store->repos, INT64_MAX / 2);
 	ck_assert_int_eq(nr_closed, 1);
 	ck_assert_int_eq(nr_closed_locked, 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("repos_trim");
-	TCase *tc = tcase_create("trim");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, sr_teardown);
-	tcase_add_test(tc, a_replaced_packed_refs);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -8,7 +8,6 @@
  *
  * And the search reads each record once, however many refs the records have.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,7 +231,9 @@ static void one_step(void)
 	}
 }
 
-START_TEST(schedules)
+CASE(.setup = wr_setup_apart, .teardown = wr_teardown, .seconds = 300);
+
+TEST(schedules)
 {
 	/* In fewer, a ref may never return. */
 	const uint64_t most = SCHEDULES / sweep_step(),
@@ -256,7 +257,6 @@ START_TEST(schedules)
 	}
 	ck_assert_uint_gt(nr_returned, nr / 4);
 }
-END_TEST
 
 #define MANY      300
 #define MANY_ROWS 20
@@ -292,7 +292,7 @@ static void put_many(uint64_t repo, char (*refs)[32], unsigned i)
 }
 
 /* No row tells of the packed values. */
-START_TEST(many_refs_in_many_rows)
+TEST(many_refs_in_many_rows)
 {
 	static char refs[MANY][32], text[MANY * 32 + 64];
 	struct repo *repo = world_repo(w, WORLD_REPO);
@@ -316,18 +316,4 @@ START_TEST(many_refs_in_many_rows)
 	if (CAN_FAIL)
 		ck_assert_uint_ge(allocations, MANY);
 	repo_put(&w->store.repos, repo);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("returned");
-	TCase *tc = tcase_create("returned");
-
-	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
-	tcase_set_timeout(tc, 300);
-	tcase_add_test(tc, schedules);
-	tcase_add_test(tc, many_refs_in_many_rows);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

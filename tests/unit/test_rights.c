@@ -4,7 +4,6 @@
  * directory. New settings replace all earlier settings. The weakest mode is the
  * weakest of all directories.
  */
-#include <check.h>
 #include <unistd.h>
 
 #include "daemon/store/repos/rights.h"
@@ -42,7 +41,7 @@ static bool may(struct rights *rights, const char *path, uint32_t uid,
 	return may;
 }
 
-START_TEST(the_longest_directory_has_the_word)
+TEST(the_longest_directory_has_the_word)
 {
 	const struct rights_rule list[] = {
 		/* Not in the order of length. */
@@ -91,15 +90,4 @@ START_TEST(the_longest_directory_has_the_word)
 	ck_assert(may(&rights, "/srv/git/closed/b", FRIEND, &least));
 	ck_assert_int_eq(least, REFD_DURABILITY_BATCH);
 	rights_done(&rights);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("rights");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_test(tc, the_longest_directory_has_the_word);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

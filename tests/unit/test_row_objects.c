@@ -3,13 +3,13 @@
  * memory of all rows has a bound, that a node notices objects that are missing
  * behind a row, and which old values a new value has behind it.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/row_objects_rig.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 /* Makes r with the commits a and b, and s with the objects of a. */
@@ -49,8 +49,16 @@ static int each(const void *bytes, size_t len, struct counted *counted)
 	return r;
 }
 
+static struct suite_case sha256 = { .name = "sha256",
+	.setup = odb_rig_setup_sha256,
+	.teardown = row_objects_rig_teardown,
+	.seconds = 120 };
+
+CASE(.name = "sha1", .setup = odb_rig_setup,
+    .teardown = row_objects_rig_teardown, .seconds = 120, .also = &sha256);
+
 /* A tag, an empty file, and a file of 258 bytes. */
-START_TEST(cut_bytes)
+TEST(cut_bytes)
 {
 	uint8_t bytes[5 + 3 + 5 + 5 + 258] = { 4, 3, 0, 0, 0, 't', 'a', 'g', 3,
 		0, 0, 0, 0, 3, 2, 1, 0, 0 };
@@ -77,9 +85,8 @@ START_TEST(cut_bytes)
 	counted.result = 0;
 	ck_assert_int_eq(each(bytes, sizeof(bytes), &counted), -EBADMSG);
 }
-END_TEST
 
-START_TEST(types)
+TEST(types)
 {
 	uint8_t bytes[5] = { 0 };
 	struct counted counted = { .nr = 0 };
@@ -91,7 +98,6 @@ START_TEST(types)
 		    type >= 1 && type <= 4 ? 0 : -EBADMSG);
 	}
 }
-END_TEST
 
 /* ---- memory ---- */
 
@@ -100,7 +106,7 @@ static struct row_objects *room(size_t len, size_t nr_rows)
 	return row_objects_new(len, nr_rows, 0, 0);
 }
 
-START_TEST(memory)
+TEST(memory)
 {
 	const size_t most = ROW_OBJECTS_HELD - sizeof(struct row_objects);
 	struct row_objects *large, *small;
@@ -131,10 +137,9 @@ START_TEST(memory)
 	ck_assert_ptr_nonnull(large);
 	row_objects_free(large);
 }
-END_TEST
 
 /* Each row of a divided transaction counts. */
-START_TEST(memory_of_a_collection)
+TEST(memory_of_a_collection)
 {
 	size_t len, rest;
 
@@ -152,7 +157,6 @@ START_TEST(memory_of_a_collection)
 	row_objects_rig_rows--;
 	row_objects_rig_has("b:f", "b:f");
 }
-END_TEST
 
 /* ---- ancestors ---- */
 
@@ -171,7 +175,7 @@ static bool is_behind(const char *tip, const char *old)
 	"2 && git commit -q --allow-empty -m side && git merge -q -m m 5 && "  \
 	"git tag m && git reset -q --hard m^1 && git tag of-5 -m x 5"
 
-START_TEST(ancestors)
+TEST(ancestors)
 {
 	tmp_run(COMMITS);
 	row_objects_rig_know("2");
@@ -199,9 +203,8 @@ START_TEST(ancestors)
 	ck_assert(!is_behind("5", "4"));
 	ck_assert(!is_behind("m", "m^{tree}"));
 }
-END_TEST
 
-START_TEST(ancestors_of_other_tips)
+TEST(ancestors_of_other_tips)
 {
 	tmp_run(COMMITS);
 	row_objects_rig_know("4 2");
@@ -216,10 +219,9 @@ START_TEST(ancestors_of_other_tips)
 	ck_assert(!is_behind("5", "3"));
 	ck_assert(is_behind("m^{tree}", "m^{tree}"));
 }
-END_TEST
 
 /* A row can have 64 tips. Each tip is a child of the tip before. */
-START_TEST(many_ancestors)
+TEST(many_ancestors)
 {
 	char tips[64 * 8];
 	size_t i, len = 0;
@@ -240,7 +242,6 @@ START_TEST(many_ancestors)
 	ck_assert(is_behind("t33", "t32"));
 	ck_assert(!is_behind("t32", "t33"));
 }
-END_TEST
 
 /* ---- the other node ---- */
 
@@ -266,7 +267,7 @@ static void lacks(const char *revision)
 #define FILE_IN_S                                                              \
 	"p=$(git -C r rev-parse %s) && f=s/objects/${p%%${p#??}}/${p#??} && "
 
-START_TEST(missing_objects)
+TEST(missing_objects)
 {
 	/* Old objects, and objects of the row. */
 	static const char *const revisions[] = { "a", "a:d/g", "b", "b^{tree}",
@@ -289,7 +290,6 @@ START_TEST(missing_objects)
 	tmp_run(FILE_IN_S "rm -f $f", "a:f");
 	ck_assert_int_eq(missing_in("s", &missing), 0);
 }
-END_TEST
 
 static int missing_behind(const void *bytes, size_t len)
 {
@@ -299,7 +299,7 @@ static int missing_behind(const void *bytes, size_t len)
 	    &missing);
 }
 
-START_TEST(malformed_objects)
+TEST(malformed_objects)
 {
 	odb_rig_make_objects();
 	odb_rig_open("r");
@@ -309,23 +309,4 @@ START_TEST(malformed_objects)
 	ck_assert_int_eq(missing_behind("\1\1\0\0\0x", 6), -EBADMSG);
 	ck_assert_int_eq(missing_behind("\4\1\0\0\0x", 6), -EBADMSG);
 	ck_assert_int_eq(missing_behind("\3\1\0\0\0x", 6), 0);
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_test(tc, cut_bytes);
-	tcase_add_test(tc, types);
-	tcase_add_test(tc, memory);
-	tcase_add_test(tc, memory_of_a_collection);
-	tcase_add_test(tc, ancestors);
-	tcase_add_test(tc, ancestors_of_other_tips);
-	tcase_add_test(tc, many_ancestors);
-	tcase_add_test(tc, missing_objects);
-	tcase_add_test(tc, malformed_objects);
-}
-
-int main(void)
-{
-	return row_objects_rig_run("row_objects", add_tests);
 }

@@ -3,11 +3,11 @@
  * lack, from repositories made by git, loose and packed, in both formats. In
  * every doubt, and beyond a bound, the row has nothing.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/lib/row_objects_rig.h"
+#include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
 /* ---- the repository ---- */
@@ -39,7 +39,15 @@ static void pack(void)
 
 /* ---- the walk ---- */
 
-START_TEST(commits)
+static struct suite_case sha256 = { .name = "sha256",
+	.setup = odb_rig_setup_sha256,
+	.teardown = row_objects_rig_teardown,
+	.seconds = 120 };
+
+CASE(.name = "sha1", .setup = odb_rig_setup,
+    .teardown = row_objects_rig_teardown, .seconds = 120, .also = &sha256);
+
+TEST(commits, .times = 2)
 {
 	make("git commit -q --allow-empty -m c && git tag c");
 	if (_i > 0)
@@ -62,9 +70,8 @@ START_TEST(commits)
 	    "b b^{tree} b:f a:dir a:dir/g "
 	    "a:dir/sub a:dir/sub/h");
 }
-END_TEST
 
-START_TEST(tags)
+TEST(tags, .times = 2)
 {
 	make("git tag -m x of-b b && git tag -m x of-tag of-b && git tag -m x "
 	     "of-tree b^{tree} && git tag -m x of-file b:f && : >f && git "
@@ -81,10 +88,9 @@ START_TEST(tags)
 	row_objects_rig_has("of-tree",
 	    "of-tree b^{tree} b:f b:dir b:dir/g b:dir/sub b:dir/sub/h");
 }
-END_TEST
 
 /* A tree is compared with the trees at the same path in the parents. */
-START_TEST(bases)
+TEST(bases, .times = 2)
 {
 	make("echo g2 >dir/sub/h && git commit -q -a -m deep && git tag deep "
 	     "&& git mv dir/sub moved && git commit -q -m moved && git tag "
@@ -115,10 +121,9 @@ START_TEST(bases)
 	row_objects_rig_know("kind");
 	row_objects_rig_has("dir", "dir dir^{tree} dir:f dir:f/y");
 }
-END_TEST
 
 /* The base has a directory of the same content with a different name. */
-START_TEST(a_copy)
+TEST(a_copy)
 {
 	make("cp -r dir/sub dir/copy && git add . && git commit -q -m copy && "
 	     "git tag copy && cp -r dir/copy top && git add . && git commit -q "
@@ -128,10 +133,9 @@ START_TEST(a_copy)
 	row_objects_rig_know("copy");
 	row_objects_rig_has("top", "top top^{tree} top:top b:dir/sub/h");
 }
-END_TEST
 
 /* Each entry of a merge is in one of the parents. */
-START_TEST(merges)
+TEST(merges, .times = 2)
 {
 	make("git checkout -q -b side a && echo k >k && echo g3 >dir/g && git "
 	     "add . && git commit -q -m side && git merge -q -m m b && git tag "
@@ -147,10 +151,9 @@ START_TEST(merges)
 	row_objects_rig_has("m",
 	    "m m^{tree} m^1 m^1^{tree} m^1:dir m^1:dir/g m^1:k b b^{tree} b:f");
 }
-END_TEST
 
 /* A tree that comes again does not hide what was new in between. */
-START_TEST(a_revert)
+TEST(a_revert)
 {
 	make(
 	    "echo e >e && echo f3 >f && git add . && git commit -q -m added && "
@@ -162,10 +165,9 @@ START_TEST(a_revert)
 	    "again changed changed^{tree} changed:f added added^{tree} added:e "
 	    "added:f");
 }
-END_TEST
 
 /* A second root: nothing to compare with. */
-START_TEST(no_parent)
+TEST(no_parent)
 {
 	make("git checkout -q --orphan top && echo f4 >f && git add . && git "
 	     "commit -q -m o && git tag root");
@@ -176,13 +178,12 @@ START_TEST(no_parent)
 	    "root root^{tree} root:f root:dir root:dir/g root:dir/sub "
 	    "root:dir/sub/h");
 }
-END_TEST
 
 /* ---- kinds ---- */
 
 /* The same id as a file and as a directory is not the same thing: other nodes
  * have not followed the id as a directory. */
-START_TEST(an_id_of_another_kind)
+TEST(an_id_of_another_kind)
 {
 	make("sub=b:dir/sub && (entry '100644 x' $sub) | raw tree file && "
 	     "(entry '40000 y' $sub) | raw tree dir && (entry '40000 x' $sub) "
@@ -202,19 +203,17 @@ START_TEST(an_id_of_another_kind)
 	row_objects_rig_refuses("c-no-dir");
 	row_objects_rig_has("c-dir", "c-dir dir b:dir/sub b:dir/sub/h");
 }
-END_TEST
 
-START_TEST(a_submodule)
+TEST(a_submodule)
 {
 	make("git update-index --add --cacheinfo 160000,$(git rev-parse "
 	     "b | tr 0-9 1-90),module && git commit -q -m s && git tag s");
 	row_objects_rig_know("b");
 	row_objects_rig_has("s", "s s^{tree}");
 }
-END_TEST
 
 /* Malformed objects, and references to objects of a wrong type. */
-START_TEST(malformed)
+TEST(malformed)
 {
 	static const char *const tips[] = { "no-tree", "file-tree", "tag-tree",
 		"tree-parent", "tag-parent", "file-parent", "bad-tag",
@@ -235,10 +234,9 @@ START_TEST(malformed)
 		row_objects_rig_refuses(tips[i]);
 	row_objects_rig_has("t b", "t");
 }
-END_TEST
 
 /* The base that a known parent names is malformed. */
-START_TEST(a_malformed_base)
+TEST(a_malformed_base)
 {
 	make("echo x | raw tree bad && printf 'tree %s\\n' $(git rev-parse "
 	     "bad) | raw commit p && printf 'tree %s\\n' $(git rev-parse b:f) "
@@ -248,12 +246,11 @@ START_TEST(a_malformed_base)
 	row_objects_rig_refuses("on-p");
 	row_objects_rig_refuses("on-q");
 }
-END_TEST
 
 /* ---- bounds ---- */
 
 /* Known commits with different trees: the most, and one more. */
-START_TEST(parents)
+TEST(parents)
 {
 	make(
 	    "for i in 1 2 3 4 5 6 7 8 9; do echo $i >n && git add n && t=$(git "
@@ -266,10 +263,9 @@ START_TEST(parents)
 	row_objects_rig_has("of8", "of8 a^{tree} a:f");
 	row_objects_rig_refuses("of9");
 }
-END_TEST
 
 /* A commit, a tree, and files. */
-START_TEST(objects)
+TEST(objects)
 {
 	make("for i in $(seq 62); do echo $i >$i; done; git add . && git "
 	     "commit -q -m fits && git tag fits && git reset -q --hard b && "
@@ -280,9 +276,8 @@ START_TEST(objects)
 	row_objects_rig_refuses("many");
 	row_objects_rig_refuses("fits a:f");
 }
-END_TEST
 
-START_TEST(contents)
+TEST(contents)
 {
 	make("seq 100000 | head -c 65536 >x && git tag fits $(git hash-object "
 	     "-w x) && echo >>x && git tag large $(git hash-object -w x) && "
@@ -296,10 +291,9 @@ START_TEST(contents)
 	row_objects_rig_refuses("one fits");
 	row_objects_rig_has("fits empty", "fits empty");
 }
-END_TEST
 
 /* A tree of 128 KiB and a tree with a byte more, in a known parent. */
-START_TEST(a_large_base)
+TEST(a_large_base)
 {
 	make("id=$(git rev-parse b:f) && s=$((12 + ${#id} / 2)) && n=$((131072 "
 	     "/ s)) && pad=$(printf %$((131072 % s))s | tr ' ' x) && for more "
@@ -313,10 +307,9 @@ START_TEST(a_large_base)
 	row_objects_rig_has("on", "on on^{tree}");
 	row_objects_rig_refuses("onx");
 }
-END_TEST
 
 /* Also entries that need no object take time: their names are compared. */
-START_TEST(late)
+TEST(late)
 {
 	make("id=$(git rev-parse b:dir/sub) && git tag many $(git commit-tree "
 	     "-m x -p b $(seq -f \"40000 tree $id\t%.0f\" 1200 | git mktree))");
@@ -330,12 +323,11 @@ START_TEST(late)
 	row_objects_rig_know("a");
 	row_objects_rig_refuses("b");
 }
-END_TEST
 
 /* ---- unreadable objects ---- */
 
 /* At each place of the walk an object is missing, cut, or a different one. */
-START_TEST(unreadable)
+TEST(unreadable)
 {
 	static const char *const places[] = { "c", "c^{tree}", "c:dir",
 		"c:dir/g", "b", "b^{tree}", "b:dir" };
@@ -357,31 +349,4 @@ START_TEST(unreadable)
 			tmp_run("rm -rf r && cp -r keep r");
 		}
 	row_objects_rig_has("c", "c c^{tree} c:dir c:dir/g");
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-	tcase_add_loop_test(tc, commits, 0, 2);
-	tcase_add_loop_test(tc, tags, 0, 2);
-	tcase_add_loop_test(tc, bases, 0, 2);
-	tcase_add_test(tc, a_copy);
-	tcase_add_loop_test(tc, merges, 0, 2);
-	tcase_add_test(tc, a_revert);
-	tcase_add_test(tc, no_parent);
-	tcase_add_test(tc, an_id_of_another_kind);
-	tcase_add_test(tc, a_submodule);
-	tcase_add_test(tc, malformed);
-	tcase_add_test(tc, a_malformed_base);
-	tcase_add_test(tc, parents);
-	tcase_add_test(tc, objects);
-	tcase_add_test(tc, contents);
-	tcase_add_test(tc, a_large_base);
-	tcase_add_test(tc, late);
-	tcase_add_test(tc, unreadable);
-}
-
-int main(void)
-{
-	return row_objects_rig_run("row_objects_collect", add_tests);
 }

@@ -4,7 +4,6 @@
  * same row writes all of them. An object that is there stays only if the
  * barrier knows that it is durable.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -98,14 +97,15 @@ static size_t nr_whole(void)
 	return nr;
 }
 
-START_TEST(the_repository_of_the_row)
+CASE(.setup = setup, .teardown = wr_teardown);
+
+TEST(the_repository_of_the_row)
 {
 	ck_assert_int_eq(write_all(), 0);
 	ck_assert_uint_eq(nr_whole(), NR);
 	row.objects.len = 0;
 	ck_assert_int_eq(write_at("/srv/none"), 0);
 }
-END_TEST
 
 /* The file of the object NTH. */
 static const char *file_of(size_t nth)
@@ -133,7 +133,7 @@ static void inodes(uint64_t ino[NR])
 }
 
 /* So its directory counts as synced. But git removes old objects. */
-START_TEST(a_young_object_stays)
+TEST(a_young_object_stays)
 {
 	uint64_t before[NR], after[NR];
 
@@ -148,7 +148,6 @@ START_TEST(a_young_object_stays)
 	ck_assert_uint_ne(before[0], after[0]);
 	ck_assert_uint_eq(nr_whole(), NR);
 }
-END_TEST
 
 static void mark_suspect(void)
 {
@@ -164,7 +163,7 @@ static void mark_suspect(void)
 
 /* Its content was written in place, or a sync has failed. The barrier does not
  * see the first, and the second left the content in memory only. */
-START_TEST(an_object_in_memory_is_replaced)
+TEST(an_object_in_memory_is_replaced, .times = 2)
 {
 	uint64_t before[NR], after[NR];
 	size_t len;
@@ -186,10 +185,9 @@ START_TEST(an_object_in_memory_is_replaced)
 	ck_assert_uint_ne(before[1], after[1]);
 	ck_assert_uint_eq(nr_whole(), NR);
 }
-END_TEST
 
 /* A crash may leave a file without its content. */
-START_TEST(a_torn_object)
+TEST(a_torn_object, .times = 2)
 {
 	size_t i;
 
@@ -199,10 +197,9 @@ START_TEST(a_torn_object)
 	ck_assert_int_eq(write_all(), 0);
 	ck_assert_uint_eq(nr_whole(), NR);
 }
-END_TEST
 
 /* The repository of the row before is at another path. */
-START_TEST(another_row_before)
+TEST(another_row_before)
 {
 	struct repos *repos = &w->store.repos;
 	struct repo *repo = NULL, *first;
@@ -217,9 +214,8 @@ START_TEST(another_row_before)
 	    row_objects_write(repos, &repo, "/srv/none", &row, &rec), 1);
 	ck_assert_ptr_null(repo);
 }
-END_TEST
 
-START_TEST(a_different_repository)
+TEST(a_different_repository, .times = 2)
 {
 	row.repo[_i * 15] ^= 1;
 	ck_assert_int_eq(write_all(), 1);
@@ -233,10 +229,9 @@ START_TEST(a_different_repository)
 	rec.object_format = world_format();
 	ck_assert_uint_eq(nr_whole(), 0);
 }
-END_TEST
 
 /* ROOM blocks or inodes are left. */
-START_TEST(a_full_disk)
+TEST(a_full_disk, .times = 2)
 {
 	int64_t room;
 	int r = -ENOSPC;
@@ -253,10 +248,9 @@ START_TEST(a_full_disk)
 	}
 	ck_assert_int_gt(room, 2);
 }
-END_TEST
 
 /* And any call fails once. */
-START_TEST(a_failing_call)
+TEST(a_failing_call, .times = 2)
 {
 	static const int errs[] = { -EIO, -ENOSPC };
 	unsigned long n;
@@ -274,23 +268,4 @@ START_TEST(a_failing_call)
 		ck_assert_uint_eq(nr_whole(), NR);
 	}
 	ck_assert_uint_gt(n, 5);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("row_objects_write");
-	TCase *tc = tcase_create("row_objects_write");
-
-	tcase_add_checked_fixture(tc, setup, wr_teardown);
-	tcase_add_test(tc, the_repository_of_the_row);
-	tcase_add_test(tc, another_row_before);
-	tcase_add_test(tc, a_young_object_stays);
-	tcase_add_loop_test(tc, an_object_in_memory_is_replaced, 0, 2);
-	tcase_add_loop_test(tc, a_torn_object, 0, 2);
-	tcase_add_loop_test(tc, a_different_repository, 0, 2);
-	tcase_add_loop_test(tc, a_full_disk, 0, 2);
-	tcase_add_loop_test(tc, a_failing_call, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

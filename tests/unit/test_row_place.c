@@ -8,7 +8,6 @@
  * repository that a row has moved away with its directory does. A search takes
  * no directory for the repository because of an id that others may write.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -175,8 +174,10 @@ static const char *look(void *arg, const struct sweep_now *now)
 /* Where refd-group makes it; and elsewhere. */
 static char *const from[] = { ASIDE UUID, FAR };
 
+CASE(.seconds = 120);
+
 /* The moves are durable before the journal has the new path. */
-START_TEST(power_loss_behind_the_moves)
+TEST(power_loss_behind_the_moves, .times = 2)
 {
 	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
 	struct state *s = set_up(memfs_new(), from[_i]);
@@ -188,9 +189,8 @@ START_TEST(power_loss_behind_the_moves)
 	ck_assert(is_former_aside(s));
 	tear_down(s);
 }
-END_TEST
 
-START_TEST(link_in_the_place)
+TEST(link_in_the_place)
 {
 	struct memfs *fs = memfs_new();
 	struct state *s = set_up(fs, ASIDE UUID);
@@ -205,11 +205,10 @@ START_TEST(link_in_the_place)
 	ck_assert(!memfs_exists(fs, "/srv/.refd-way-0"));
 	tear_down(s);
 }
-END_TEST
 
 /* refd group join has replaced the copy, so its refs are those of a former
  * time. */
-START_TEST(old_copy_out_of_the_way)
+TEST(old_copy_out_of_the_way)
 {
 	static char old[] = "/srv/team/.refd-way-" UUID "-1";
 	struct memfs *fs = memfs_new();
@@ -220,10 +219,9 @@ START_TEST(old_copy_out_of_the_way)
 	ck_assert(!is_in_place(fs));
 	tear_down(s);
 }
-END_TEST
 
 /* A row of another repository has moved the directory around this one. */
-START_TEST(repository_in_a_directory_out_of_the_way)
+TEST(repository_in_a_directory_out_of_the_way)
 {
 	static char moved[] = "/srv/.refd-way-17/x.git";
 	struct memfs *fs = memfs_new();
@@ -233,7 +231,6 @@ START_TEST(repository_in_a_directory_out_of_the_way)
 	ck_assert(is_in_place(fs));
 	tear_down(s);
 }
-END_TEST
 
 static unsigned mode_of(struct world *w, const char *path)
 {
@@ -245,7 +242,7 @@ static unsigned mode_of(struct world *w, const char *path)
 
 /* The id is forged in a ref of refd, or it is right, after chmod -R g+w. The
  * directory is anywhere, or aside. */
-START_TEST(an_id_that_others_may_write)
+TEST(an_id_that_others_may_write, .times = 2)
 {
 	char path[] = "/srv/b/forged.git", aside[] = ASIDE UUID;
 	char *const place = _i == 0 ? path : aside;
@@ -263,10 +260,9 @@ START_TEST(an_id_that_others_may_write)
 	ck_assert(!memfs_exists(fs, id));
 	tear_down(s);
 }
-END_TEST
 
 /* After chmod -R g+w, both repositories keep their ids, although they move. */
-START_TEST(ids_that_others_may_write_are_settled)
+TEST(ids_that_others_may_write_are_settled)
 {
 	struct memfs *fs = memfs_new();
 	struct state *s = set_up(fs, FAR);
@@ -284,11 +280,10 @@ START_TEST(ids_that_others_may_write_are_settled)
 	ck_assert_uint_eq(mode_of(s->w, id), 0644);
 	tear_down(s);
 }
-END_TEST
 
 /* refd migrate holds the repository in the place, so it cannot be opened, and
  * its uuid can be forged. It does not get the name aside of this uuid. */
-START_TEST(an_id_that_cannot_be_settled)
+TEST(an_id_that_cannot_be_settled)
 {
 	struct memfs *fs = memfs_new();
 	struct state *s = set_up(fs, ASIDE UUID);
@@ -309,7 +304,6 @@ START_TEST(an_id_that_cannot_be_settled)
 	SYS(sys, close, fd);
 	tear_down(s);
 }
-END_TEST
 
 static struct sweep sweep_of(int i)
 {
@@ -323,7 +317,7 @@ static struct sweep sweep_of(int i)
 		.choices = 3 };
 }
 
-START_TEST(failure_anywhere)
+TEST(failure_anywhere, .times = 2)
 {
 	static const int errs[] = { -EIO, -ENOSPC, 0 };
 	struct sweep_report report = { 0 };
@@ -332,9 +326,8 @@ START_TEST(failure_anywhere)
 	ck_assert_msg(sweep_errno(&s, errs, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 5);
 }
-END_TEST
 
-START_TEST(crash_anywhere)
+TEST(crash_anywhere, .times = 2)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
@@ -342,34 +335,12 @@ START_TEST(crash_anywhere)
 	ck_assert_msg(sweep_crash(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 5);
 }
-END_TEST
 
-START_TEST(power_loss_anywhere)
+TEST(power_loss_anywhere, .times = 2)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
 
 	ck_assert_msg(sweep_power_loss(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 5);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("row_place");
-	TCase *tc = tcase_create("row_place");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, power_loss_behind_the_moves, 0, 2);
-	tcase_add_test(tc, link_in_the_place);
-	tcase_add_test(tc, old_copy_out_of_the_way);
-	tcase_add_test(tc, repository_in_a_directory_out_of_the_way);
-	tcase_add_loop_test(tc, an_id_that_others_may_write, 0, 2);
-	tcase_add_test(tc, ids_that_others_may_write_are_settled);
-	tcase_add_test(tc, an_id_that_cannot_be_settled);
-	tcase_add_loop_test(tc, failure_anywhere, 0, 2);
-	tcase_add_loop_test(tc, crash_anywhere, 0, 2);
-	tcase_add_loop_test(tc, power_loss_anywhere, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -2,7 +2,6 @@
  * Proves what records say about a value that only packed-refs has, which git
  * may have read before refd replaced the value.
  */
-#include <check.h>
 #include <string.h>
 
 #include "daemon/store/files/recovery/rule.h"
@@ -29,7 +28,7 @@ static enum rule_packed said(struct record rec, unsigned old, unsigned new)
 	return rule_packed(&rec, &m, &value);
 }
 
-START_TEST(refd_alone)
+TEST(refd_alone)
 {
 	const struct record own = { .is_gated = false };
 
@@ -43,9 +42,8 @@ START_TEST(refd_alone)
 	ck_assert_int_eq(said(own, 2, 3), RULE_PACKED_NOTHING);
 	ck_assert_int_eq(said(own, 2, 0), RULE_PACKED_NOTHING);
 }
-END_TEST
 
-START_TEST(others)
+TEST(others)
 {
 	const struct record gated = { .is_gated = true };
 	const struct record seen = { .is_gated = true, .is_seen = true };
@@ -57,9 +55,8 @@ START_TEST(others)
 	ck_assert_int_eq(said(seen, 1, 1), RULE_PACKED_NOTHING);
 	ck_assert_int_eq(said(seen, 0, 0), RULE_PACKED_NOTHING);
 }
-END_TEST
 
-START_TEST(other_members)
+TEST(other_members)
 {
 	const struct record own = { .is_gated = false };
 	const struct refd_oid value = oid_of(1);
@@ -75,17 +72,4 @@ START_TEST(other_members)
 	m.new_oid = value;
 	m.target = "refs/heads/a";
 	ck_assert_int_eq(rule_packed(&own, &m, &value), RULE_PACKED_REPLACED);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("rule");
-	TCase *tc = tcase_create("rule");
-
-	tcase_add_test(tc, refd_alone);
-	tcase_add_test(tc, others);
-	tcase_add_test(tc, other_members);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

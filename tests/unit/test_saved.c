@@ -3,7 +3,6 @@
  * them, under a name that shows the ref. The number of saved files is limited.
  * A ref is redone also if its old file could not be saved.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +38,9 @@ static unsigned count_saved(void)
 	return count_files(SAVED);
 }
 
-START_TEST(an_empty_ref_is_saved)
+CASE(.setup = wr_setup_apart, .teardown = wr_teardown);
+
+TEST(an_empty_ref_is_saved)
 {
 	const char *name;
 
@@ -57,9 +58,8 @@ START_TEST(an_empty_ref_is_saved)
 	ck_assert_int_eq(scripted_power_loss(w, MEMFS_DATA_NONE, 1000), 0);
 	ck_assert_uint_eq(count_saved(), 1);
 }
-END_TEST
 
-START_TEST(a_broken_ref_is_saved)
+TEST(a_broken_ref_is_saved)
 {
 	wr_ok("a/x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 1000);
@@ -68,9 +68,8 @@ START_TEST(a_broken_ref_is_saved)
 	ck_assert(memfs_holds(w->fs, REF, ONES));
 	ck_assert(memfs_holds(w->fs, w->evidence, GARBAGE));
 }
-END_TEST
 
-START_TEST(a_deleted_ref_is_saved)
+TEST(a_deleted_ref_is_saved)
 {
 	wr_ok("a/x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
@@ -81,9 +80,8 @@ START_TEST(a_deleted_ref_is_saved)
 	ck_assert(!memfs_exists(w->fs, REF));
 	ck_assert(memfs_holds(w->fs, w->evidence, GARBAGE));
 }
-END_TEST
 
-START_TEST(an_older_value_is_not_saved)
+TEST(an_older_value_is_not_saved)
 {
 	wr_ok("a/x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
@@ -92,9 +90,8 @@ START_TEST(an_older_value_is_not_saved)
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
 	ck_assert_uint_eq(count_saved(), 0);
 }
-END_TEST
 
-START_TEST(two_files_of_a_second_have_two_names)
+TEST(two_files_of_a_second_have_two_names)
 {
 	wr_ok("a/x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 1000);
@@ -105,9 +102,8 @@ START_TEST(two_files_of_a_second_have_two_names)
 	ck_assert_int_eq(world_start(w), 0);
 	ck_assert_uint_eq(count_saved(), 2);
 }
-END_TEST
 
-START_TEST(the_number_of_files_is_limited)
+TEST(the_number_of_files_is_limited)
 {
 	const char *name;
 	char path[128], *big = calloc(1, SAVED_LINK_BYTES + 2);
@@ -140,9 +136,8 @@ START_TEST(the_number_of_files_is_limited)
 	ck_assert(memfs_holds(w->fs, w->evidence, "garbage\n"));
 	ck_assert_uint_eq(count_saved(), SAVED_FILES + 1);
 }
-END_TEST
 
-START_TEST(a_ref_is_redone_without_a_saved_file)
+TEST(a_ref_is_redone_without_a_saved_file)
 {
 	wr_ok("a/x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 1000);
@@ -152,10 +147,9 @@ START_TEST(a_ref_is_redone_without_a_saved_file)
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
 	ck_assert_str_eq(w->evidence, "");
 }
-END_TEST
 
 /* The directory is a link. Nothing is written behind the link. */
-START_TEST(a_link_is_not_followed)
+TEST(a_link_is_not_followed)
 {
 	wr_ok("a/x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 1000);
@@ -166,10 +160,9 @@ START_TEST(a_link_is_not_followed)
 	ck_assert_str_eq(w->evidence, "");
 	ck_assert_uint_eq(count_files(WORLD_REPO "/prey"), 1);
 }
-END_TEST
 
 /* Only a malformed packed-refs, saved as a whole, shows lost contents. */
-START_TEST(the_time_of_packed_refs)
+TEST(the_time_of_packed_refs)
 {
 	const struct sys *sys = memfs_other(w->fs);
 	struct repo repo = { .mode = 0755 };
@@ -191,24 +184,4 @@ START_TEST(the_time_of_packed_refs)
 	ck_assert(saved_packed_ns(sys, &repo) > INT64_MIN);
 	ck_assert_uint_eq(count_saved(), 3);
 	SYS(sys, close, repo.fd);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("saved");
-	TCase *tc = tcase_create("saved");
-
-	tcase_add_checked_fixture(tc, wr_setup_apart, wr_teardown);
-	tcase_add_test(tc, an_empty_ref_is_saved);
-	tcase_add_test(tc, a_broken_ref_is_saved);
-	tcase_add_test(tc, a_deleted_ref_is_saved);
-	tcase_add_test(tc, an_older_value_is_not_saved);
-	tcase_add_test(tc, two_files_of_a_second_have_two_names);
-	tcase_add_test(tc, the_number_of_files_is_limited);
-	tcase_add_test(tc, a_ref_is_redone_without_a_saved_file);
-	tcase_add_test(tc, a_link_is_not_followed);
-	tcase_add_test(tc, the_time_of_packed_refs);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

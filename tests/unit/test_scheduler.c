@@ -4,7 +4,6 @@
  * test_scheduler_time; locks: test_scheduler_locks; sessions:
  * test_scheduler_session; errors: test_scheduler_days.)
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +17,9 @@ static const struct rig_txn both = { .atomic = true,
 
 /* ---- answers ---- */
 
-START_TEST(test_results_are_per_ref_in_input_order)
+CASE(.name = "answers", .setup = rig_setup_roomy, .teardown = rig_teardown);
+
+TEST(test_results_are_per_ref_in_input_order)
 {
 	struct rig_txn t = { RIG_NAMES("refs/heads/c", "refs/heads/a",
 	    "refs/heads/b") };
@@ -37,9 +38,8 @@ START_TEST(test_results_are_per_ref_in_input_order)
 	ck_assert_int_eq(ask->statuses[2], REFD_OK);
 	ck_assert_str_eq(ask->text, "was x");
 }
-END_TEST
 
-START_TEST(test_refused_is_told_per_ref)
+TEST(test_refused_is_told_per_ref)
 {
 	struct rig_ask *ask = rig_submit(&both);
 
@@ -57,9 +57,8 @@ START_TEST(test_refused_is_told_per_ref)
 	ck_assert_int_eq(ask->statuses[1], REFD_DENIED);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
-START_TEST(test_rejected_at_admission)
+TEST(test_rejected_at_admission, .times = 2)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask;
@@ -82,9 +81,8 @@ START_TEST(test_rejected_at_admission)
 	}
 	ck_assert_int_eq(ask->statuses[0], REFD_BADNAME);
 }
-END_TEST
 
-START_TEST(test_replayed_is_not_executed)
+TEST(test_replayed_is_not_executed)
 {
 	struct rig_ask *ask = rig_submit(&both);
 
@@ -104,9 +102,8 @@ START_TEST(test_replayed_is_not_executed)
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 	ck_assert_int_eq(ask->statuses[1], REFD_UNKNOWN);
 }
-END_TEST
 
-START_TEST(test_the_reason_of_io_is_told)
+TEST(test_the_reason_of_io_is_told)
 {
 	rig_go(&both);
 	txn_decide(rig_find(rig_batches, "refs/heads/b"), REFD_IO, "no disk");
@@ -124,11 +121,10 @@ START_TEST(test_the_reason_of_io_is_told)
 	rig_refuse(rig_admissions, REFD_DENIED, "not yours");
 	ck_assert_str_eq(rig_io, "1 refs/heads/a: as before");
 }
-END_TEST
 
 /* The same for refd status, which tells the latest failure of each repository.
  * A user with any number of broken repositories hides none of another user. */
-START_TEST(test_failed_repositories_are_kept)
+TEST(test_failed_repositories_are_kept)
 {
 	const struct measure_failed *rows =
 	    scheduler_measure(rig_scheduler)->failed;
@@ -158,9 +154,8 @@ START_TEST(test_failed_repositories_are_kept)
 	ck_assert_str_eq(rows[0].repo, "/new");
 	ck_assert_str_eq(rows[MEASURE_FAILED - 1].repo, "/993");
 }
-END_TEST
 
-START_TEST(test_atomic_failure_aborts_siblings)
+TEST(test_atomic_failure_aborts_siblings)
 {
 	struct rig_ask *ask = rig_go(&both);
 
@@ -172,9 +167,8 @@ START_TEST(test_atomic_failure_aborts_siblings)
 	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
 	ck_assert_int_eq(ask->statuses[1], REFD_STALE);
 }
-END_TEST
 
-START_TEST(test_empty_transaction_is_committed)
+TEST(test_empty_transaction_is_committed)
 {
 	struct rig_txn t = { 0 };
 	struct rig_ask *ask = rig_go(&t);
@@ -182,9 +176,8 @@ START_TEST(test_empty_transaction_is_committed)
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 	ck_assert_ptr_null(rig_batches);
 }
-END_TEST
 
-START_TEST(test_empty_transaction_that_is_refused)
+TEST(test_empty_transaction_that_is_refused)
 {
 	struct rig_txn t = { 0 };
 	struct rig_ask *ask = rig_submit(&t);
@@ -204,9 +197,8 @@ START_TEST(test_empty_transaction_that_is_refused)
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
 	ck_assert_int_eq(ask->refused, REFD_BUSY);
 }
-END_TEST
 
-START_TEST(test_a_name_twice_is_a_duplicate)
+TEST(test_a_name_twice_is_a_duplicate, .times = 2)
 {
 	struct rig_txn t = { .atomic = _i,
 		RIG_NAMES("refs/heads/a", "refs/heads/a") };
@@ -225,11 +217,10 @@ START_TEST(test_a_name_twice_is_a_duplicate)
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 }
-END_TEST
 
 /* ---- ids ---- */
 
-START_TEST(test_resend_joins)
+TEST(test_resend_joins)
 {
 	struct rig_txn t = both;
 	struct rig_ask *first, *again, *third;
@@ -254,9 +245,8 @@ START_TEST(test_resend_joins)
 	ck_assert_int_eq(again->statuses[1], REFD_ABORTED);
 	ck_assert_ptr_null(rig_admissions);
 }
-END_TEST
 
-START_TEST(test_other_content_is_refused)
+TEST(test_other_content_is_refused)
 {
 	struct rig_txn t = one;
 	struct rig_ask *ask;
@@ -277,9 +267,8 @@ START_TEST(test_other_content_is_refused)
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 }
-END_TEST
 
-START_TEST(test_expired_is_never_executed)
+TEST(test_expired_is_never_executed)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask;
@@ -297,7 +286,6 @@ START_TEST(test_expired_is_never_executed)
 	ask = rig_submit(&t);
 	ck_assert_int_eq(ask->outcome, REFD_OUTCOME_UNKNOWN);
 }
-END_TEST
 
 /* The node has joined its group now, in the rig's time. */
 static void setup_joined(void)
@@ -311,8 +299,12 @@ static void setup_joined(void)
 	ck_assert_int_eq(cfg.joined_ms, rig_wall_ms);
 }
 
+static struct suite_case joined = { .name = "joined",
+	.setup = setup_joined,
+	.teardown = rig_teardown };
+
 /* Only other nodes have the outcomes. */
-START_TEST(test_an_id_from_before_the_join_is_never_executed)
+TEST(test_an_id_from_before_the_join_is_never_executed, .in = &joined)
 {
 	struct rig_txn t = one;
 
@@ -323,7 +315,6 @@ START_TEST(test_an_id_from_before_the_join_is_never_executed)
 	rig_submit(&t);
 	ck_assert_ptr_nonnull(rig_admissions);
 }
-END_TEST
 
 static enum refd_answer_kind queried(int64_t born_ms, bool found)
 {
@@ -334,7 +325,7 @@ static enum refd_answer_kind queried(int64_t born_ms, bool found)
 }
 
 /* The clock of another machine may be ahead, as for a new transaction. */
-START_TEST(test_an_id_from_before_the_join_is_not_never_seen)
+TEST(test_an_id_from_before_the_join_is_not_never_seen, .in = &joined)
 {
 	ck_assert_int_eq(queried(-1, false), REFD_ANSWER_EXPIRED);
 	ck_assert_int_eq(queried(3600 * 1000LL - 1, false),
@@ -342,10 +333,9 @@ START_TEST(test_an_id_from_before_the_join_is_not_never_seen)
 	ck_assert_int_eq(queried(3600 * 1000LL, false), REFD_ANSWER_NEVER_SEEN);
 	ck_assert_int_eq(queried(-1, true), REFD_ANSWER_RESULTS);
 }
-END_TEST
 
 /* Admission looks for the id in the journal, and refuses a new one. */
-START_TEST(test_an_id_of_the_future_is_marked)
+TEST(test_an_id_of_the_future_is_marked)
 {
 	struct rig_txn t = one;
 
@@ -357,9 +347,8 @@ START_TEST(test_an_id_of_the_future_is_marked)
 	rig_submit(&t);
 	ck_assert(rig_admissions->is_from_future);
 }
-END_TEST
 
-START_TEST(test_queries)
+TEST(test_queries)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask;
@@ -386,9 +375,8 @@ START_TEST(test_queries)
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
 	ck_assert_int_eq(ask->statuses[0], REFD_STALE);
 }
-END_TEST
 
-START_TEST(test_queries_of_the_store)
+TEST(test_queries_of_the_store)
 {
 	struct rig_ask *ask = rig_query(0, 99, 0);
 
@@ -404,9 +392,8 @@ START_TEST(test_queries_of_the_store)
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_REFUSED);
 	ck_assert_int_eq(ask->refused, REFD_IO);
 }
-END_TEST
 
-START_TEST(test_look_up_races_with_submit)
+TEST(test_look_up_races_with_submit)
 {
 	struct rig_ask *ask = rig_query(0, 1, 0);
 
@@ -416,10 +403,9 @@ START_TEST(test_look_up_races_with_submit)
 	rig_found(rig_lookups, false);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PENDING);
 }
-END_TEST
 
 /* A row that is not durable yet may be found. */
-START_TEST(test_look_up_finds_a_row_in_flight)
+TEST(test_look_up_finds_a_row_in_flight, .times = 2)
 {
 	struct rig_ask *ask = rig_query(0, 1, 0);
 
@@ -439,11 +425,10 @@ START_TEST(test_look_up_finds_a_row_in_flight)
 	rig_found(rig_lookups, true);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_RESULTS);
 }
-END_TEST
 
 /* A question waits for an earlier one of its user. When its turn comes, the
  * transaction is in flight, and the journal may have only some of its rows. */
-START_TEST(test_a_question_waits_for_its_look_up)
+TEST(test_a_question_waits_for_its_look_up)
 {
 	struct rig_ask *first = rig_query(0, 99, 0), *second, *other;
 
@@ -460,7 +445,6 @@ START_TEST(test_a_question_waits_for_its_look_up)
 	ck_assert_int_eq(second->kind, REFD_ANSWER_PENDING);
 	ck_assert_ptr_null(rig_lookups);
 }
-END_TEST
 
 static unsigned nr_more;
 
@@ -475,7 +459,7 @@ static void asks_more(struct rig_ask *ask)
 
 /* The table has the answers to the questions that wait, and each callback asks
  * once more. */
-START_TEST(test_callbacks_ask_more)
+TEST(test_callbacks_ask_more)
 {
 	size_t i;
 
@@ -490,10 +474,9 @@ START_TEST(test_callbacks_ask_more)
 	rig_on_answer = NULL;
 	ck_assert_uint_eq(nr_more, 0);
 }
-END_TEST
 
 /* One client has gone away. The other asks until there is no room. */
-START_TEST(test_very_many_questions)
+TEST(test_very_many_questions)
 {
 	static struct rig_client gone, stays;
 	struct rig_ask *ask;
@@ -516,10 +499,9 @@ START_TEST(test_very_many_questions)
 	ck_assert(scheduler_is_idle(rig_scheduler));
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_NEVER_SEEN);
 }
-END_TEST
 
 /* The hook of a push was killed, and git said "rejected". */
-START_TEST(test_the_last_client_is_gone)
+TEST(test_the_last_client_is_gone)
 {
 	static struct rig_client gone;
 	const struct rig_txn mine = { RIG_NAMES("refs/x"), .client = &gone },
@@ -568,11 +550,10 @@ START_TEST(test_the_last_client_is_gone)
 	ck_assert_ptr_nonnull(rig_batches);
 	rig_back_all();
 }
-END_TEST
 
 /* ---- cancel ---- */
 
-START_TEST(test_cancel_of_one_that_waits)
+TEST(test_cancel_of_one_that_waits)
 {
 	struct rig_ask *ask, *cancel;
 
@@ -585,9 +566,8 @@ START_TEST(test_cancel_of_one_that_waits)
 	ck_assert_int_eq(ask->statuses[1], REFD_ABORTED);
 	ck_assert_str_eq(ask->text, "cancelled");
 }
-END_TEST
 
-START_TEST(test_cancel_of_one_in_the_store)
+TEST(test_cancel_of_one_in_the_store)
 {
 	struct rig_ask *ask = rig_submit(&one), *cancel;
 
@@ -608,56 +588,4 @@ START_TEST(test_cancel_of_one_in_the_store)
 	cancel = rig_cancel(0, 4711);
 	rig_found(rig_lookups, false);
 	ck_assert_int_eq(cancel->kind, REFD_ANSWER_NEVER_SEEN);
-}
-END_TEST
-
-static TCase *answers(void)
-{
-	TCase *tc = tcase_create("answers");
-
-	tcase_add_checked_fixture(tc, rig_setup_roomy, rig_teardown);
-	tcase_add_test(tc, test_results_are_per_ref_in_input_order);
-	tcase_add_test(tc, test_refused_is_told_per_ref);
-	tcase_add_loop_test(tc, test_rejected_at_admission, 0, 2);
-	tcase_add_test(tc, test_replayed_is_not_executed);
-	tcase_add_test(tc, test_the_reason_of_io_is_told);
-	tcase_add_test(tc, test_failed_repositories_are_kept);
-	tcase_add_test(tc, test_atomic_failure_aborts_siblings);
-	tcase_add_test(tc, test_empty_transaction_is_committed);
-	tcase_add_test(tc, test_empty_transaction_that_is_refused);
-	tcase_add_loop_test(tc, test_a_name_twice_is_a_duplicate, 0, 2);
-	tcase_add_test(tc, test_resend_joins);
-	tcase_add_test(tc, test_other_content_is_refused);
-	tcase_add_test(tc, test_expired_is_never_executed);
-	tcase_add_test(tc, test_an_id_of_the_future_is_marked);
-	tcase_add_test(tc, test_queries);
-	tcase_add_test(tc, test_queries_of_the_store);
-	tcase_add_test(tc, test_look_up_races_with_submit);
-	tcase_add_loop_test(tc, test_look_up_finds_a_row_in_flight, 0, 2);
-	tcase_add_test(tc, test_a_question_waits_for_its_look_up);
-	tcase_add_test(tc, test_callbacks_ask_more);
-	tcase_add_test(tc, test_very_many_questions);
-	tcase_add_test(tc, test_the_last_client_is_gone);
-	tcase_add_test(tc, test_cancel_of_one_that_waits);
-	tcase_add_test(tc, test_cancel_of_one_in_the_store);
-	return tc;
-}
-
-static TCase *joined(void)
-{
-	TCase *tc = tcase_create("joined");
-
-	tcase_add_checked_fixture(tc, setup_joined, rig_teardown);
-	tcase_add_test(tc, test_an_id_from_before_the_join_is_never_executed);
-	tcase_add_test(tc, test_an_id_from_before_the_join_is_not_never_seen);
-	return tc;
-}
-
-int main(void)
-{
-	Suite *s = suite_create("scheduler");
-
-	suite_add_tcase(s, answers());
-	suite_add_tcase(s, joined());
-	return suite_run(s);
 }

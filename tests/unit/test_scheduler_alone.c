@@ -3,7 +3,6 @@
  * as long as its lock was held, and waits with one timer for a foreign lock.
  * Other repositories go on meanwhile.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/lib/scheduler_rig.h"
@@ -26,7 +25,9 @@ static void back(int64_t ns)
 	rig_run();
 }
 
-START_TEST(one_batch_at_a_time)
+CASE(.setup = rig_setup_committers, .teardown = rig_teardown);
+
+TEST(one_batch_at_a_time)
 {
 	struct rig_ask *asks[3];
 
@@ -52,9 +53,8 @@ START_TEST(one_batch_at_a_time)
 	ck_assert_int_eq(asks[1]->outcome, REFD_COMMITTED);
 	ck_assert_int_eq(asks[2]->outcome, REFD_COMMITTED);
 }
-END_TEST
 
-START_TEST(the_repository_rests)
+TEST(the_repository_rests)
 {
 	rig_pass(1000 * RIG_MS);
 	go(RIG_ALONE, "refs/heads/a");
@@ -74,9 +74,8 @@ START_TEST(the_repository_rests)
 	ck_assert_uint_eq(rig_nr_batches, 3);
 	rig_back_all();
 }
-END_TEST
 
-START_TEST(a_lock_has_one_timer)
+TEST(a_lock_has_one_timer)
 {
 	struct rig_ask *ask = go(RIG_ALONE, "refs/heads/a");
 
@@ -94,9 +93,8 @@ START_TEST(a_lock_has_one_timer)
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 }
-END_TEST
 
-START_TEST(the_direct_way)
+TEST(the_direct_way)
 {
 	struct rig_ask *ask;
 
@@ -115,19 +113,4 @@ START_TEST(the_direct_way)
 	ck_assert_uint_eq(rig_nr_batches, 3);
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("scheduler alone");
-	TCase *tc = tcase_create("alone");
-
-	tcase_add_checked_fixture(tc, rig_setup_committers, rig_teardown);
-	tcase_add_test(tc, one_batch_at_a_time);
-	tcase_add_test(tc, the_repository_rests);
-	tcase_add_test(tc, a_lock_has_one_timer);
-	tcase_add_test(tc, the_direct_way);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

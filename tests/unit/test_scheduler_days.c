@@ -3,7 +3,6 @@
  * that call back, overload, names that need much memory, replaced repositories,
  * draining and stopping.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,9 @@ static const struct rig_txn both = { .atomic = true,
 
 /* ---- clients ---- */
 
-START_TEST(test_forgotten_client)
+CASE(.setup = rig_setup_roomy, .teardown = rig_teardown);
+
+TEST(test_forgotten_client)
 {
 	struct rig_client gone, stays;
 	struct rig_txn t = one;
@@ -37,7 +38,6 @@ START_TEST(test_forgotten_client)
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 	rig_forget(&gone);
 }
-END_TEST
 
 /* A callback may make every call that a connection makes. */
 static struct rig_client shy;
@@ -62,7 +62,7 @@ static void submit_and_forget(struct rig_ask *ask)
 	(void)ask;
 }
 
-START_TEST(test_callbacks_may_call_in)
+TEST(test_callbacks_may_call_in)
 {
 	struct rig_txn t = one;
 
@@ -77,11 +77,10 @@ START_TEST(test_callbacks_may_call_in)
 	ck_assert_uint_gt(nr_from_callback, 1);
 	rig_on_answer = NULL;
 }
-END_TEST
 
 /* ---- pressure ---- */
 
-START_TEST(test_too_much_is_busy)
+TEST(test_too_much_is_busy)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask;
@@ -101,10 +100,9 @@ START_TEST(test_too_much_is_busy)
 	t.bytes = 400000;
 	ck_assert_uint_eq(rig_submit(&t)->nr_answers, 0);
 }
-END_TEST
 
 /* After a lack of memory, the store has no text. */
-START_TEST(test_no_memory_is_a_cause)
+TEST(test_no_memory_is_a_cause)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask = rig_submit(&t);
@@ -118,9 +116,8 @@ START_TEST(test_no_memory_is_a_cause)
 	ck_assert_int_eq(ask->refused, REFD_BUSY);
 	ck_assert_str_eq(ask->text, busy_cause_text(BUSY_MEMORY));
 }
-END_TEST
 
-START_TEST(test_deep_names_are_busy_not_eaten)
+TEST(test_deep_names_are_busy_not_eaten)
 {
 	static const struct rig_config cfg = { .committers = 1,
 		.batch_refs = 100,
@@ -152,11 +149,10 @@ START_TEST(test_deep_names_are_busy_not_eaten)
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 }
-END_TEST
 
 /* ---- a replaced repository ---- */
 
-START_TEST(test_reopened)
+TEST(test_reopened)
 {
 	struct rig_txn t = { RIG_NAMES("refs/x", "refs/y") };
 	struct rig_ask *ask = rig_go(&t), *behind = rig_go(&one);
@@ -177,10 +173,9 @@ START_TEST(test_reopened)
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 	ck_assert_int_eq(ask->statuses[1], REFD_BUSY);
 }
-END_TEST
 
 /* A name above comes back while the name below may go. */
-START_TEST(test_reopened_goes_behind_younger_names)
+TEST(test_reopened_goes_behind_younger_names)
 {
 	struct rig_txn above = { RIG_NAMES("refs/heads/a") },
 		       below = { RIG_NAMES("refs/heads/a/b") };
@@ -205,9 +200,8 @@ START_TEST(test_reopened_goes_behind_younger_names)
 	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/heads/a"));
 	rig_back_all();
 }
-END_TEST
 
-START_TEST(test_reopened_keep_their_order)
+TEST(test_reopened_keep_their_order)
 {
 	struct rig_txn t = { RIG_NAMES("refs/heads/a") };
 	struct rig_ask *first = rig_go(&t), *second = rig_go(&t);
@@ -228,11 +222,10 @@ START_TEST(test_reopened_keep_their_order)
 	rig_back_all();
 	ck_assert_int_eq(second->outcome, REFD_COMMITTED);
 }
-END_TEST
 
 /* ---- stopping ---- */
 
-START_TEST(test_drain_finishes_what_is_there)
+TEST(test_drain_finishes_what_is_there)
 {
 	struct rig_ask *first = rig_go(&one), *second = rig_go(&both), *late;
 
@@ -247,10 +240,9 @@ START_TEST(test_drain_finishes_what_is_there)
 	ck_assert_int_eq(second->outcome, REFD_COMMITTED);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
 /* A client with endless queries does not prevent the stop. */
-START_TEST(test_drain_is_not_for_questions)
+TEST(test_drain_is_not_for_questions)
 {
 	struct rig_ask *first = rig_go(&one), *asks;
 
@@ -269,9 +261,8 @@ START_TEST(test_drain_is_not_for_questions)
 	ck_assert_int_eq(asks->refused, REFD_BUSY);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
-START_TEST(test_hurry_gives_up_what_waits)
+TEST(test_hurry_gives_up_what_waits)
 {
 	struct rig_txn xy = { RIG_NAMES("refs/x", "refs/y") };
 	struct rig_ask *in = rig_go(&one), *waits = rig_go(&both), *comes;
@@ -293,9 +284,8 @@ START_TEST(test_hurry_gives_up_what_waits)
 	rig_back_all();
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
-START_TEST(test_free_with_transactions_waiting)
+TEST(test_free_with_transactions_waiting)
 {
 	struct scheduler_stats stats;
 
@@ -312,9 +302,8 @@ START_TEST(test_free_with_transactions_waiting)
 	rig_scheduler = NULL;
 	ck_assert_uint_eq(rig_nr_released, 2);
 }
-END_TEST
 
-START_TEST(test_stats)
+TEST(test_stats)
 {
 	struct scheduler_stats stats;
 
@@ -340,34 +329,4 @@ START_TEST(test_stats)
 	scheduler_stats(rig_scheduler, &stats);
 	ck_assert_uint_eq(stats.transactions, 2);
 	ck_assert(scheduler_is_idle(rig_scheduler));
-}
-END_TEST
-
-static TCase *days(void)
-{
-	TCase *tc = tcase_create("good and bad days");
-
-	tcase_add_checked_fixture(tc, rig_setup_roomy, rig_teardown);
-	tcase_add_test(tc, test_forgotten_client);
-	tcase_add_test(tc, test_callbacks_may_call_in);
-	tcase_add_test(tc, test_too_much_is_busy);
-	tcase_add_test(tc, test_no_memory_is_a_cause);
-	tcase_add_test(tc, test_deep_names_are_busy_not_eaten);
-	tcase_add_test(tc, test_reopened);
-	tcase_add_test(tc, test_reopened_goes_behind_younger_names);
-	tcase_add_test(tc, test_reopened_keep_their_order);
-	tcase_add_test(tc, test_drain_finishes_what_is_there);
-	tcase_add_test(tc, test_drain_is_not_for_questions);
-	tcase_add_test(tc, test_hurry_gives_up_what_waits);
-	tcase_add_test(tc, test_free_with_transactions_waiting);
-	tcase_add_test(tc, test_stats);
-	return tc;
-}
-
-int main(void)
-{
-	Suite *s = suite_create("scheduler, good and bad days");
-
-	suite_add_tcase(s, days());
-	return suite_run(s);
 }

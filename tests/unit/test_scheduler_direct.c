@@ -5,7 +5,6 @@
  * ordinary way. A cancel, a deadline and a stop reach the transaction. The
  * quota of its repository is kept.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +39,9 @@ static void expect(const struct rig_ask *ask, enum refd_status status)
 	ck_assert_int_eq(ask->statuses[0], status);
 }
 
-START_TEST(admitted_and_applied)
+CASE(.name = "direct", .setup = setup, .teardown = rig_teardown);
+
+TEST(admitted_and_applied)
 {
 	struct rig_ask *ask = submit_direct("refs/heads/a");
 
@@ -55,9 +56,8 @@ START_TEST(admitted_and_applied)
 	rig_back_all();
 	expect(ask, REFD_OK);
 }
-END_TEST
 
-START_TEST(not_applied)
+TEST(not_applied)
 {
 	struct rig_ask *ask = submit_direct("refs/heads/a");
 
@@ -67,9 +67,8 @@ START_TEST(not_applied)
 	rig_back_all();
 	expect(ask, REFD_OK);
 }
-END_TEST
 
-START_TEST(refused)
+TEST(refused)
 {
 	struct rig_ask *ask = submit_direct("refs/heads/a");
 
@@ -78,11 +77,10 @@ START_TEST(refused)
 	/* The name is free, and no name was used recently. */
 	submit_direct("refs/heads/a");
 }
-END_TEST
 
 /* While the store has A, no batch has A, whatever the store decides. If the
  * store does not apply A, A comes behind B. */
-START_TEST(names_are_held)
+TEST(names_are_held, .times = 2)
 {
 	struct rig_ask *first = submit_direct("refs/heads/a"), *second, *third;
 	struct txn *direct = rig_admissions;
@@ -114,9 +112,8 @@ START_TEST(names_are_held)
 	rig_back_all();
 	expect(_i ? second : first, REFD_OK);
 }
-END_TEST
 
-START_TEST(deletions_wait)
+TEST(deletions_wait, .times = 2)
 {
 	struct txn *direct;
 
@@ -140,9 +137,8 @@ START_TEST(deletions_wait)
 	rig_pass(1000 * RIG_MS);
 	rig_back_all();
 }
-END_TEST
 
-START_TEST(cancelled)
+TEST(cancelled, .times = 2)
 {
 	struct rig_ask *ask = submit_direct("refs/heads/a");
 	struct txn *txn = rig_admissions;
@@ -159,9 +155,8 @@ START_TEST(cancelled)
 	rig_back_all();
 	expect(ask, _i ? REFD_OK : REFD_ABORTED);
 }
-END_TEST
 
-START_TEST(too_late)
+TEST(too_late)
 {
 	struct rig_ask *ask = submit_direct("refs/heads/a");
 	struct txn *txn = rig_admissions;
@@ -171,9 +166,8 @@ START_TEST(too_late)
 	rig_admit_all();
 	expect(ask, REFD_DEADLINE);
 }
-END_TEST
 
-START_TEST(stopped)
+TEST(stopped)
 {
 	struct rig_ask *ask = submit_direct("refs/heads/a");
 	struct txn *txn = rig_admissions;
@@ -183,9 +177,8 @@ START_TEST(stopped)
 	rig_admit_all();
 	expect(ask, REFD_BUSY);
 }
-END_TEST
 
-START_TEST(given_back)
+TEST(given_back)
 {
 	struct rig_ask *ask = submit_direct("refs/heads/a");
 
@@ -198,7 +191,6 @@ START_TEST(given_back)
 	rig_back_all();
 	expect(ask, REFD_OK);
 }
-END_TEST
 
 static void expect_ordinary(const struct rig_txn *t)
 {
@@ -209,7 +201,7 @@ static void expect_ordinary(const struct rig_txn *t)
 	rig_back_all();
 }
 
-START_TEST(ordinary)
+TEST(ordinary)
 {
 	expect_ordinary(&(struct rig_txn){ .repo = 2, RIG_NAMES("HEAD") });
 	rig_pass(1000 * RIG_MS);
@@ -226,7 +218,6 @@ START_TEST(ordinary)
 	ck_assert_ptr_null(rig_admissions->direct);
 	rig_takes = true;
 }
-END_TEST
 
 /* A repository may have one request at a time. */
 static void setup_quota(void)
@@ -243,8 +234,12 @@ static void setup_quota(void)
 	rig_pass(1000 * RIG_MS);
 }
 
+static struct suite_case quota = { .name = "quota",
+	.setup = setup_quota,
+	.teardown = rig_teardown };
+
 /* Nothing is at work, but a transaction waits for a foreign lock. */
-START_TEST(quota_is_kept)
+TEST(quota_is_kept, .in = &quota)
 {
 	struct rig_ask *locked = submit_direct("refs/heads/a"), *more;
 
@@ -262,7 +257,6 @@ START_TEST(quota_is_kept)
 	ck_assert_int_eq(more->kind, REFD_ANSWER_REFUSED);
 	ck_assert_int_eq(more->refused, REFD_BUSY);
 }
-END_TEST
 
 static void keep(struct replica_txn *kept)
 {
@@ -273,7 +267,7 @@ static struct replica_txn in_group = { .free = keep };
 
 /* The transactions of a group may wait for other nodes. So no batch is formed
  * for the direct way. */
-START_TEST(no_direct_way_in_a_group)
+TEST(no_direct_way_in_a_group)
 {
 	struct rig_ask *ask;
 	int i;
@@ -289,30 +283,4 @@ START_TEST(no_direct_way_in_a_group)
 		expect(ask, REFD_OK);
 		rig_pass(1000 * RIG_MS);
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("scheduler_direct");
-	TCase *tc = tcase_create("direct");
-
-	tcase_add_checked_fixture(tc, setup, rig_teardown);
-	tcase_add_test(tc, admitted_and_applied);
-	tcase_add_test(tc, not_applied);
-	tcase_add_test(tc, refused);
-	tcase_add_loop_test(tc, names_are_held, 0, 2);
-	tcase_add_loop_test(tc, deletions_wait, 0, 2);
-	tcase_add_loop_test(tc, cancelled, 0, 2);
-	tcase_add_test(tc, too_late);
-	tcase_add_test(tc, stopped);
-	tcase_add_test(tc, given_back);
-	tcase_add_test(tc, ordinary);
-	tcase_add_test(tc, no_direct_way_in_a_group);
-	suite_add_tcase(s, tc);
-	tc = tcase_create("quota");
-	tcase_add_checked_fixture(tc, setup_quota, rig_teardown);
-	tcase_add_test(tc, quota_is_kept);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

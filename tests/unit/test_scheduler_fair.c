@@ -5,7 +5,6 @@
  * answer goes out in parts, with short answers in between. A hundred thousand
  * refs cost linear time.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -25,9 +24,20 @@ static void setup_wide(void)
 
 /* ---- fairness ---- */
 
+static struct suite_case wide = { .name = "batches of a thousand",
+	.setup = setup_wide,
+	.teardown = rig_teardown,
+	.seconds = 60 };
+static struct suite_case committers = { .name = "committers",
+	.setup = rig_setup_committers,
+	.teardown = rig_teardown };
+
+CASE(.name = "turns", .setup = rig_setup_one_committer,
+    .teardown = rig_teardown);
+
 /* Two clients wait for a large answer, and the first client hangs up in the
  * middle. A second large answer waits for the end, a small answer does not. */
-START_TEST(test_long_answers_go_in_parts)
+TEST(test_long_answers_go_in_parts, .in = &wide)
 {
 	struct rig_client gone = { 0 }, stays = { 0 };
 	struct rig_ask *large, *joined, *small, *second;
@@ -68,9 +78,8 @@ START_TEST(test_long_answers_go_in_parts)
 	ck_assert_uint_eq(small->nr_answers, 1);
 	rig_names_free(names, 2100);
 }
-END_TEST
 
-START_TEST(test_large_push_holds_up_nobody)
+TEST(test_large_push_holds_up_nobody)
 {
 	struct rig_ask *large = rig_go_many(0, false, "refs/heads/", 500),
 		       *small;
@@ -91,9 +100,8 @@ START_TEST(test_large_push_holds_up_nobody)
 		ck_assert_uint_eq(large->nr_answers, 0);
 	}
 }
-END_TEST
 
-START_TEST(test_later_goes_first_but_once)
+TEST(test_later_goes_first_but_once)
 {
 	struct rig_ask *large = rig_go_many(0, false, "refs/heads/", 500),
 		       *small;
@@ -110,9 +118,8 @@ START_TEST(test_later_goes_first_but_once)
 	ck_assert_uint_eq(small->nr_answers, 1);
 	ck_assert_uint_eq(large->nr_answers, 0);
 }
-END_TEST
 
-START_TEST(test_many_small_of_one_repository)
+TEST(test_many_small_of_one_repository)
 {
 	struct rig_txn t = { .repo = 1, RIG_NAMES("refs/x") };
 	char name[32];
@@ -133,9 +140,8 @@ START_TEST(test_many_small_of_one_repository)
 	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/x"));
 	ck_assert_str_eq(rig_batches->slices[2].txn->req.git_dir, "2");
 }
-END_TEST
 
-START_TEST(test_large_push_leaves_a_committer)
+TEST(test_large_push_leaves_a_committer, .in = &committers)
 {
 	struct rig_ask *large = rig_go_many(0, false, "refs/heads/", 500);
 
@@ -145,11 +151,10 @@ START_TEST(test_large_push_leaves_a_committer)
 	ck_assert_ptr_nonnull(rig_find(rig_batches->next, "refs/x"));
 	ck_assert_uint_eq(large->nr_answers, 0);
 }
-END_TEST
 
 /* If the store wants a transaction alone, its repository's later updates go
  * alone as well. Other repositories go on together. */
-START_TEST(test_a_repository_goes_alone)
+TEST(test_a_repository_goes_alone)
 {
 	struct rig_txn large = { .repo = 7, RIG_NAMES("refs/large") };
 	struct rig_txn t = { .repo = 1, RIG_NAMES("refs/x") };
@@ -184,9 +189,8 @@ START_TEST(test_a_repository_goes_alone)
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 	rig_back_all();
 }
-END_TEST
 
-START_TEST(test_repositories_in_turn)
+TEST(test_repositories_in_turn)
 {
 	struct rig_ask *asks[8];
 	unsigned seen[16] = { 0 }, i, k;
@@ -211,10 +215,9 @@ START_TEST(test_repositories_in_turn)
 	}
 	ck_assert_uint_eq(asks[0]->nr_answers, 0);
 }
-END_TEST
 
 /* Both repositories already have half of the first batch. */
-START_TEST(test_two_repositories_share_a_batch)
+TEST(test_two_repositories_share_a_batch)
 {
 	rig_go_one("refs/heads/x");
 	rig_go_many(1, false, "refs/heads/", 20);
@@ -222,9 +225,8 @@ START_TEST(test_two_repositories_share_a_batch)
 	rig_back_all();
 	ck_assert_uint_eq(rig_batches->nr_slices, 2);
 }
-END_TEST
 
-START_TEST(test_ten_thousand_on_one_ref_hold_up_nobody)
+TEST(test_ten_thousand_on_one_ref_hold_up_nobody, .in = &wide)
 {
 	struct rig_ask *other;
 	size_t i;
@@ -238,9 +240,8 @@ START_TEST(test_ten_thousand_on_one_ref_hold_up_nobody)
 	ck_assert_uint_eq(other->nr_answers, 1);
 	ck_assert_uint_eq(rig_count(rig_batches), 1);
 }
-END_TEST
 
-START_TEST(test_large_push_arrives_in_pieces)
+TEST(test_large_push_arrives_in_pieces, .in = &wide)
 {
 	const char **names = rig_names("refs/heads/", 100000);
 	struct rig_txn large = { .names = names, .nr = 100000 };
@@ -258,9 +259,8 @@ START_TEST(test_large_push_arrives_in_pieces)
 	rig_names_free(names, 100000);
 	rig_run();
 }
-END_TEST
 
-START_TEST(test_oversize_atomic_is_not_starved)
+TEST(test_oversize_atomic_is_not_starved)
 {
 	struct rig_ask *atomic;
 	char name[32];
@@ -285,11 +285,10 @@ START_TEST(test_oversize_atomic_is_not_starved)
 	rig_back_all();
 	ck_assert_int_eq(atomic->outcome, REFD_COMMITTED);
 }
-END_TEST
 
 /* ---- with batches of a thousand ---- */
 
-START_TEST(test_later_goes_first)
+TEST(test_later_goes_first, .in = &wide)
 {
 	struct rig_ask *ask = rig_go_many(0, false, "refs/heads/", 1000);
 	size_t i;
@@ -312,7 +311,6 @@ START_TEST(test_later_goes_first)
 		rig_back_all();
 	ck_assert_uint_eq(rig_count(rig_batches), 1000);
 }
-END_TEST
 
 static double seconds(void)
 {
@@ -345,7 +343,7 @@ static double cost_of(size_t nr, bool atomic)
 /* Ten times the refs cost ten times the time. A step for each pair of refs
  * would be ten thousand million steps, which take seconds. Other programs add
  * less than one second, and the least of a few tries counts. */
-START_TEST(test_hundred_thousand_refs_cost_linear_time)
+TEST(test_hundred_thousand_refs_cost_linear_time, .times = 2, .in = &wide)
 {
 	double small, large, again;
 	int tries;
@@ -362,9 +360,8 @@ START_TEST(test_hundred_thousand_refs_cost_linear_time)
 	    "times as many",
 	    small, large);
 }
-END_TEST
 
-START_TEST(test_hundred_thousand_end_at_once)
+TEST(test_hundred_thousand_end_at_once, .times = 2, .in = &wide)
 {
 	struct rig_ask *ask;
 	double start;
@@ -376,24 +373,8 @@ START_TEST(test_hundred_thousand_end_at_once)
 	ck_assert_int_eq(ask->statuses[99999], REFD_DEADLINE);
 	ck_assert_double_lt(seconds() - start, 5);
 }
-END_TEST
 
-static TCase *turns(void)
-{
-	TCase *tc = tcase_create("turns");
-
-	tcase_add_checked_fixture(tc, rig_setup_one_committer, rig_teardown);
-	tcase_add_test(tc, test_large_push_holds_up_nobody);
-	tcase_add_test(tc, test_later_goes_first_but_once);
-	tcase_add_test(tc, test_many_small_of_one_repository);
-	tcase_add_test(tc, test_a_repository_goes_alone);
-	tcase_add_test(tc, test_repositories_in_turn);
-	tcase_add_test(tc, test_two_repositories_share_a_batch);
-	tcase_add_test(tc, test_oversize_atomic_is_not_starved);
-	return tc;
-}
-
-START_TEST(test_what_the_store_does_not_take_gathers)
+TEST(test_what_the_store_does_not_take_gathers, .in = &committers)
 {
 	rig_go_one("refs/heads/a");
 	ck_assert_uint_eq(rig_nr_batches, 1);
@@ -410,10 +391,9 @@ START_TEST(test_what_the_store_does_not_take_gathers)
 	ck_assert_uint_eq(rig_count(rig_batches->next), 3);
 	rig_back_all();
 }
-END_TEST
 
 /* The store takes the question for a waiting batch, and hurries. */
-START_TEST(test_the_store_is_asked_with_a_batch)
+TEST(test_the_store_is_asked_with_a_batch, .in = &committers)
 {
 	unsigned nr;
 
@@ -430,42 +410,4 @@ START_TEST(test_the_store_is_asked_with_a_batch)
 	rig_takes = true;
 	rig_run();
 	rig_back_all();
-}
-END_TEST
-
-static TCase *committers(void)
-{
-	TCase *tc = tcase_create("committers");
-
-	tcase_add_checked_fixture(tc, rig_setup_committers, rig_teardown);
-	tcase_add_test(tc, test_what_the_store_does_not_take_gathers);
-	tcase_add_test(tc, test_the_store_is_asked_with_a_batch);
-	tcase_add_test(tc, test_large_push_leaves_a_committer);
-	return tc;
-}
-
-static TCase *cost(void)
-{
-	TCase *tc = tcase_create("batches of a thousand");
-
-	tcase_add_checked_fixture(tc, setup_wide, rig_teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, test_long_answers_go_in_parts);
-	tcase_add_test(tc, test_later_goes_first);
-	tcase_add_test(tc, test_large_push_arrives_in_pieces);
-	tcase_add_test(tc, test_ten_thousand_on_one_ref_hold_up_nobody);
-	tcase_add_loop_test(tc, test_hundred_thousand_refs_cost_linear_time, 0,
-	    2);
-	tcase_add_loop_test(tc, test_hundred_thousand_end_at_once, 0, 2);
-	return tc;
-}
-
-int main(void)
-{
-	Suite *s = suite_create("scheduler, fairness");
-
-	suite_add_tcase(s, turns());
-	suite_add_tcase(s, committers());
-	suite_add_tcase(s, cost());
-	return suite_run(s);
 }

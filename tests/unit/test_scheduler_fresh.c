@@ -5,8 +5,6 @@
  * more. Meanwhile the transaction keeps its place at all names, and goes right
  * after the check. Updates without their objects fail.
  */
-#include <check.h>
-
 #include "tests/lib/scheduler_rig.h"
 #include "tests/lib/suite.h"
 
@@ -52,7 +50,9 @@ static struct rig_ask *check_again(const struct rig_txn *t)
 	return ask;
 }
 
-START_TEST(test_a_long_wait_for_a_name)
+CASE(.setup = setup, .teardown = rig_teardown);
+
+TEST(test_a_long_wait_for_a_name)
 {
 	struct rig_ask *ask = check_again(&one);
 
@@ -62,9 +62,8 @@ START_TEST(test_a_long_wait_for_a_name)
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 	ck_assert_uint_eq(rig_nr_released, 2);
 }
-END_TEST
 
-START_TEST(test_a_short_wait_for_a_name)
+TEST(test_a_short_wait_for_a_name)
 {
 	struct rig_ask *ask;
 
@@ -76,10 +75,9 @@ START_TEST(test_a_short_wait_for_a_name)
 	rig_back_all();
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 }
-END_TEST
 
 /* The length of a pause does not matter. */
-START_TEST(test_a_pause)
+TEST(test_a_pause)
 {
 	struct rig_ask *before, *meanwhile;
 
@@ -105,11 +103,10 @@ START_TEST(test_a_pause)
 	rig_back_all();
 	ck_assert_int_eq(before->statuses[0], REFD_OK);
 }
-END_TEST
 
 /* The check begins before the pause ends, so it may have found objects that are
  * gone at the end. The same holds if a stop ends the pause. */
-START_TEST(test_a_pause_that_ends_during_a_check)
+TEST(test_a_pause_that_ends_during_a_check, .times = 2)
 {
 	struct rig_ask *ask;
 
@@ -125,10 +122,9 @@ START_TEST(test_a_pause_that_ends_during_a_check)
 	rig_back_all();
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 }
-END_TEST
 
 /* While git holds a lock, the store checks once in a second. */
-START_TEST(test_a_long_wait_for_a_lock)
+TEST(test_a_long_wait_for_a_lock)
 {
 	struct rig_txn t = one;
 	unsigned nr_checks = 0;
@@ -150,10 +146,9 @@ START_TEST(test_a_long_wait_for_a_lock)
 	rig_back_all();
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 }
-END_TEST
 
 /* Each row waits behind the rows before. */
-START_TEST(test_it_keeps_its_place)
+TEST(test_it_keeps_its_place)
 {
 	struct rig_ask *first = check_again(&both), *later, *last;
 
@@ -168,10 +163,9 @@ START_TEST(test_it_keeps_its_place)
 	ck_assert_int_eq(later->statuses[0], REFD_OK);
 	ck_assert_int_eq(last->statuses[0], REFD_OK);
 }
-END_TEST
 
 /* Otherwise it could be checked again and again, and never go. */
-START_TEST(test_it_goes_before_others)
+TEST(test_it_goes_before_others)
 {
 	struct rig_ask *ask = check_again(&one);
 	static const char *const prefixes[] = { "refs/x/", "refs/y/",
@@ -193,10 +187,9 @@ START_TEST(test_it_goes_before_others)
 	ck_assert_ptr_nonnull(rig_find(rig_batches, A));
 	ck_assert_ptr_eq(rig_find(rig_batches, A)->txn, ask->txn);
 }
-END_TEST
 
 /* A transaction can wait at the barrier, after its check. This counts once. */
-START_TEST(test_a_long_admission)
+TEST(test_a_long_admission)
 {
 	struct rig_ask *ask = rig_submit(&one);
 
@@ -209,9 +202,8 @@ START_TEST(test_a_long_admission)
 	rig_back_all();
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 }
-END_TEST
 
-START_TEST(test_an_object_is_gone)
+TEST(test_an_object_is_gone, .times = 2)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask;
@@ -225,9 +217,8 @@ START_TEST(test_an_object_is_gone)
 	ck_assert_int_eq(ask->statuses[1], REFD_NOOBJECT);
 	ck_assert_int_eq(ask->outcome, _i ? REFD_REJECTED : REFD_PARTIAL);
 }
-END_TEST
 
-START_TEST(test_all_objects_are_gone)
+TEST(test_all_objects_are_gone)
 {
 	struct rig_ask *ask = check_again(&one), *next = arrive(&one);
 
@@ -237,9 +228,8 @@ START_TEST(test_all_objects_are_gone)
 	rig_back_all();
 	ck_assert_int_eq(next->statuses[0], REFD_OK);
 }
-END_TEST
 
-START_TEST(test_the_repository_is_gone)
+TEST(test_the_repository_is_gone)
 {
 	struct rig_ask *ask = check_again(&one);
 
@@ -247,10 +237,9 @@ START_TEST(test_the_repository_is_gone)
 	ck_assert_int_eq(ask->statuses[0], REFD_DENIED);
 	ck_assert_str_eq(ask->text, "not today");
 }
-END_TEST
 
 /* The names of the other repository are different names. */
-START_TEST(test_the_repository_is_another_one)
+TEST(test_the_repository_is_another_one)
 {
 	struct rig_ask *ask = check_again(&one);
 
@@ -263,9 +252,8 @@ START_TEST(test_the_repository_is_another_one)
 	rig_back_all();
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 }
-END_TEST
 
-START_TEST(test_the_deadline_passes_meanwhile)
+TEST(test_the_deadline_passes_meanwhile)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask;
@@ -278,9 +266,8 @@ START_TEST(test_the_deadline_passes_meanwhile)
 	rig_admit_all();
 	rig_expect_results(ask, REFD_REJECTED, REFD_DEADLINE);
 }
-END_TEST
 
-START_TEST(test_it_is_cancelled_meanwhile)
+TEST(test_it_is_cancelled_meanwhile)
 {
 	struct rig_ask *ask = check_again(&both);
 
@@ -288,9 +275,8 @@ START_TEST(test_it_is_cancelled_meanwhile)
 	rig_admit_all();
 	rig_expect_results(ask, REFD_REJECTED, REFD_ABORTED);
 }
-END_TEST
 
-START_TEST(test_a_session_is_checked_before_it_locks)
+TEST(test_a_session_is_checked_before_it_locks)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask;
@@ -306,10 +292,9 @@ START_TEST(test_a_session_is_checked_before_it_locks)
 	rig_run();
 	rig_expect_batch(BATCH_COMMIT, 2);
 }
-END_TEST
 
 /* Git has made the change, so its record must not fail. */
-START_TEST(test_a_gate_is_not_checked)
+TEST(test_a_gate_is_not_checked)
 {
 	struct rig_txn t = one;
 
@@ -322,10 +307,9 @@ START_TEST(test_a_gate_is_not_checked)
 	ck_assert_ptr_null(rig_admissions);
 	ck_assert_ptr_nonnull(rig_batches);
 }
-END_TEST
 
 /* The check of many objects takes long, and must not be most of the work. */
-START_TEST(test_many_updates_are_checked_less_often)
+TEST(test_many_updates_are_checked_less_often)
 {
 	struct rig_ask *ask;
 
@@ -338,41 +322,4 @@ START_TEST(test_many_updates_are_checked_less_often)
 	ck_assert_uint_eq(rig_count(rig_batches), 100);
 	rig_back_all();
 	ck_assert_ptr_eq(rig_admissions, ask->txn);
-}
-END_TEST
-
-static void add_failures(Suite *s)
-{
-	TCase *tc = tcase_create("failures");
-
-	tcase_add_checked_fixture(tc, setup, rig_teardown);
-	tcase_add_loop_test(tc, test_an_object_is_gone, 0, 2);
-	tcase_add_test(tc, test_all_objects_are_gone);
-	tcase_add_test(tc, test_the_repository_is_gone);
-	tcase_add_test(tc, test_the_repository_is_another_one);
-	tcase_add_test(tc, test_the_deadline_passes_meanwhile);
-	tcase_add_test(tc, test_it_is_cancelled_meanwhile);
-	suite_add_tcase(s, tc);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("scheduler, fresh checks");
-	TCase *tc = tcase_create("waits");
-
-	tcase_add_checked_fixture(tc, setup, rig_teardown);
-	tcase_add_test(tc, test_a_long_wait_for_a_name);
-	tcase_add_test(tc, test_a_short_wait_for_a_name);
-	tcase_add_test(tc, test_a_pause);
-	tcase_add_loop_test(tc, test_a_pause_that_ends_during_a_check, 0, 2);
-	tcase_add_test(tc, test_a_long_wait_for_a_lock);
-	tcase_add_test(tc, test_it_keeps_its_place);
-	tcase_add_test(tc, test_it_goes_before_others);
-	tcase_add_test(tc, test_a_long_admission);
-	tcase_add_test(tc, test_a_session_is_checked_before_it_locks);
-	tcase_add_test(tc, test_a_gate_is_not_checked);
-	tcase_add_test(tc, test_many_updates_are_checked_less_often);
-	suite_add_tcase(s, tc);
-	add_failures(s);
-	return suite_run(s);
 }

@@ -6,7 +6,6 @@
  * Notes have a limit, and belong to a uid; the largest user loses notes first,
  * and a request looks at few. Nothing of a gate is recorded later.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +46,9 @@ static bool has_value(void)
 	    txn->before[1].oid.bytes[0] == 'L';
 }
 
-START_TEST(git_changes_what_was_looked_at)
+CASE(.setup = rig_setup_roomy, .teardown = rig_teardown);
+
+TEST(git_changes_what_was_looked_at)
 {
 	struct rig_ask *ask;
 
@@ -59,10 +60,9 @@ START_TEST(git_changes_what_was_looked_at)
 	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
 /* Git has the locks for which the update waits. */
-START_TEST(a_look_waits_for_no_name)
+TEST(a_look_waits_for_no_name)
 {
 	rig_go_one("refs/heads/a");
 	ck_assert_ptr_nonnull(rig_batches);
@@ -73,9 +73,8 @@ START_TEST(a_look_waits_for_no_name)
 	rig_pass(1000 * RIG_MS);
 	rig_back_all();
 }
-END_TEST
 
-START_TEST(the_inner_transaction_is_answered_at_once)
+TEST(the_inner_transaction_is_answered_at_once)
 {
 	struct rig_ask *ask;
 
@@ -90,10 +89,9 @@ START_TEST(the_inner_transaction_is_answered_at_once)
 	rig_back_all();
 	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 }
-END_TEST
 
 /* The client lost the connection, and sends the same request once more. */
-START_TEST(a_repeated_request_is_not_an_inner_transaction)
+TEST(a_repeated_request_is_not_an_inner_transaction)
 {
 	struct rig_txn again = prepared;
 	struct rig_ask *ask;
@@ -107,10 +105,9 @@ START_TEST(a_repeated_request_is_not_an_inner_transaction)
 	rig_back_all();
 	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 }
-END_TEST
 
 /* The inner transaction has only the deletions. */
-START_TEST(an_inner_transaction_with_fewer_lines)
+TEST(an_inner_transaction_with_fewer_lines)
 {
 	struct rig_txn inner = prepared, part = prepared;
 	struct rig_ask *ask;
@@ -132,10 +129,9 @@ START_TEST(an_inner_transaction_with_fewer_lines)
 	rig_admit_all();
 	rig_back_all();
 }
-END_TEST
 
 /* Git 2.39 aborts once more than it prepares. */
-START_TEST(an_aborted_inner_transaction)
+TEST(an_aborted_inner_transaction, .times = 3)
 {
 	struct rig_ask *ask;
 	int i;
@@ -151,10 +147,9 @@ START_TEST(an_aborted_inner_transaction)
 	rig_admit_all();
 	rig_back_all();
 }
-END_TEST
 
 /* The client tells only of aborted deletions. */
-START_TEST(git_tries_an_aborted_update_again)
+TEST(git_tries_an_aborted_update_again)
 {
 	struct rig_txn update = prepared;
 
@@ -167,9 +162,8 @@ START_TEST(git_tries_an_aborted_update_again)
 	rig_admit_all();
 	rig_back_all();
 }
-END_TEST
 
-START_TEST(notes_belong_to_a_user_and_a_key)
+TEST(notes_belong_to_a_user_and_a_key)
 {
 	struct rig_txn other = committed;
 
@@ -192,9 +186,8 @@ START_TEST(notes_belong_to_a_user_and_a_key)
 	rig_admit_all();
 	rig_back_all();
 }
-END_TEST
 
-START_TEST(what_was_recorded_is_the_value_before)
+TEST(what_was_recorded_is_the_value_before)
 {
 	look(&prepared);
 	rig_submit(&committed);
@@ -209,9 +202,8 @@ START_TEST(what_was_recorded_is_the_value_before)
 	rig_admit_all();
 	rig_back_all();
 }
-END_TEST
 
-START_TEST(a_refused_look)
+TEST(a_refused_look)
 {
 	struct rig_ask *ask = rig_submit(&prepared);
 
@@ -224,9 +216,8 @@ START_TEST(a_refused_look)
 	rig_admit_all();
 	rig_back_all();
 }
-END_TEST
 
-START_TEST(a_failure_is_not_recorded_later)
+TEST(a_failure_is_not_recorded_later)
 {
 	struct rig_ask *ask = rig_go(&committed);
 	struct txn_slice *slice = &rig_batches->slices[0];
@@ -238,10 +229,9 @@ START_TEST(a_failure_is_not_recorded_later)
 	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
 /* The oldest note goes. */
-START_TEST(notes_have_a_limit)
+TEST(notes_have_a_limit)
 {
 	struct gate gate = { .bytes = 0 };
 	struct txn_update *updates = calloc(100000, sizeof(*updates));
@@ -263,7 +253,6 @@ START_TEST(notes_have_a_limit)
 	gate_done(&gate);
 	free(updates);
 }
-END_TEST
 
 #define FLOOD 100000
 /* The most notes that a request may look at. */
@@ -285,7 +274,7 @@ static struct txn *numbered(uint32_t uid, uint32_t i, uint32_t nr)
 }
 
 /* Many notes of a process, or of many processes, in one repository. */
-START_TEST(a_request_looks_at_few_notes)
+TEST(a_request_looks_at_few_notes, .times = 2)
 {
 	const uint32_t nr = _i == 0 ? 1 : FLOOD + 1;
 	struct gate gate = { .bytes = 0 };
@@ -313,10 +302,9 @@ START_TEST(a_request_looks_at_few_notes)
 	ck_assert_uint_le(gate.steps - before, STEPS);
 	gate_done(&gate);
 }
-END_TEST
 
 /* A flood of other users costs nobody's old values. */
-START_TEST(the_largest_user_loses_notes)
+TEST(the_largest_user_loses_notes)
 {
 	struct gate gate = { .bytes = 0 };
 	struct txn *txn;
@@ -334,9 +322,8 @@ START_TEST(the_largest_user_loses_notes)
 	free(txn->before);
 	gate_done(&gate);
 }
-END_TEST
 
-START_TEST(a_killed_git_is_open_for_a_minute)
+TEST(a_killed_git_is_open_for_a_minute)
 {
 	struct gate gate = { .bytes = 0 };
 	struct txn txn = { .nr_updates = 0 };
@@ -348,30 +335,4 @@ START_TEST(a_killed_git_is_open_for_a_minute)
 	ck_assert(gate_is_open(&gate, 1, 5, 4 + GATE_OPEN_NS));
 	ck_assert(!gate_is_open(&gate, 1, 5, 5 + GATE_OPEN_NS));
 	gate_done(&gate);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("scheduler_gate");
-	TCase *tc = tcase_create("gate");
-
-	tcase_add_checked_fixture(tc, rig_setup_roomy, rig_teardown);
-	tcase_add_test(tc, git_changes_what_was_looked_at);
-	tcase_add_test(tc, a_look_waits_for_no_name);
-	tcase_add_test(tc, the_inner_transaction_is_answered_at_once);
-	tcase_add_test(tc, a_repeated_request_is_not_an_inner_transaction);
-	tcase_add_test(tc, an_inner_transaction_with_fewer_lines);
-	tcase_add_loop_test(tc, an_aborted_inner_transaction, 0, 3);
-	tcase_add_test(tc, git_tries_an_aborted_update_again);
-	tcase_add_test(tc, notes_belong_to_a_user_and_a_key);
-	tcase_add_test(tc, what_was_recorded_is_the_value_before);
-	tcase_add_test(tc, a_refused_look);
-	tcase_add_test(tc, a_failure_is_not_recorded_later);
-	tcase_add_test(tc, notes_have_a_limit);
-	tcase_add_loop_test(tc, a_request_looks_at_few_notes, 0, 2);
-	tcase_add_test(tc, the_largest_user_loses_notes);
-	tcase_add_test(tc, a_killed_git_is_open_for_a_minute);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * recursion. Equal keys do not gather below one item, whose removal would take
  * long.
  */
-#include <check.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -39,7 +38,7 @@ static void drain(struct heap *h, size_t expected)
 	ck_assert_uint_eq(nr, expected);
 }
 
-START_TEST(test_random_adds_and_removals)
+TEST(test_random_adds_and_removals, .times = 20)
 {
 	struct heap h = { 0 };
 	struct item *it;
@@ -64,9 +63,8 @@ START_TEST(test_random_adds_and_removals)
 	}
 	drain(&h, nr);
 }
-END_TEST
 
-START_TEST(test_many_in_order)
+TEST(test_many_in_order, .times = 3)
 {
 	static const int64_t step[] = { 0, 1, -1 };
 	struct heap h = { 0 };
@@ -78,9 +76,8 @@ START_TEST(test_many_in_order)
 	}
 	drain(&h, NR);
 }
-END_TEST
 
-START_TEST(test_equal_keys_form_a_chain)
+TEST(test_equal_keys_form_a_chain)
 {
 	const struct heap_link *l;
 	struct heap h = { 0 };
@@ -100,17 +97,4 @@ START_TEST(test_equal_keys_form_a_chain)
 	heap_remove(&h, &items[NR - 1].link);
 	heap_add(&h, &items[NR / 2].link, 1);
 	drain(&h, NR - 1);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("scheduler/heap");
-	TCase *tc = tcase_create("heap");
-
-	tcase_add_loop_test(tc, test_random_adds_and_removals, 0, 20);
-	tcase_add_loop_test(tc, test_many_in_order, 0, 3);
-	tcase_add_test(tc, test_equal_keys_form_a_chain);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -5,7 +5,6 @@
  * stop asks for the end of all questions and waits. Too many questions are
  * refused, and so are questions that together hold too much memory.
  */
-#include <check.h>
 #include <string.h>
 
 #include "daemon/scheduler/state.h"
@@ -81,7 +80,9 @@ static void give_back(size_t i)
 	scheduler_run(e, NOW_NS, WALL_MS);
 }
 
-START_TEST(it_goes_there_and_back)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(it_goes_there_and_back)
 {
 	int client;
 
@@ -102,9 +103,8 @@ START_TEST(it_goes_there_and_back)
 	ck_assert_int_eq(answered_kind, REFD_ANSWER_RECORDS);
 	ck_assert(scheduler_is_idle(e));
 }
-END_TEST
 
-START_TEST(who_is_gone_hears_nothing)
+TEST(who_is_gone_hears_nothing)
 {
 	int one, other;
 
@@ -118,9 +118,8 @@ START_TEST(who_is_gone_hears_nothing)
 	give_back(1);
 	ck_assert_uint_eq(nr_answered, 1);
 }
-END_TEST
 
-START_TEST(stopping_awaits_them)
+TEST(stopping_awaits_them)
 {
 	int client;
 
@@ -136,9 +135,8 @@ START_TEST(stopping_awaits_them)
 	ck_assert_uint_eq(nr_answered, 2);
 	ck_assert(scheduler_is_idle(e));
 }
-END_TEST
 
-START_TEST(too_many_are_busy)
+TEST(too_many_are_busy)
 {
 	int client;
 	size_t nr;
@@ -155,9 +153,8 @@ START_TEST(too_many_are_busy)
 	for (nr = 1; nr < nr_given; nr++)
 		give_back(nr);
 }
-END_TEST
 
-START_TEST(one_user_leaves_room_for_others)
+TEST(one_user_leaves_room_for_others)
 {
 	int client;
 	size_t nr, i;
@@ -178,7 +175,6 @@ START_TEST(one_user_leaves_room_for_others)
 	ask(1, 0, &client);
 	give_back(nr_given - 1);
 }
-END_TEST
 
 /* Until one is refused; returns how many are not. */
 static size_t ask_many(void *client)
@@ -193,7 +189,7 @@ static size_t ask_many(void *client)
 }
 
 /* Questions with long patterns. */
-START_TEST(their_memory_has_a_limit)
+TEST(their_memory_has_a_limit)
 {
 	int client;
 	size_t nr;
@@ -214,9 +210,8 @@ START_TEST(their_memory_has_a_limit)
 	ck_assert_uint_eq(e->held_bytes, 0);
 	ck_assert_ptr_null(e->quotas.head);
 }
-END_TEST
 
-START_TEST(the_limit_of_a_user_counts)
+TEST(the_limit_of_a_user_counts)
 {
 	const struct scheduler_limits limits = { .batch_refs = 10,
 		.of_user = { .bytes = MAX_BYTES / 10 } };
@@ -232,22 +227,4 @@ START_TEST(the_limit_of_a_user_counts)
 	ck_assert_uint_ge(ask_many(&client), 70);
 	for (nr = 0; nr < nr_given; nr++)
 		give_back(nr);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("scheduler, history");
-	TCase *tc = tcase_create("scheduler_history");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, it_goes_there_and_back);
-	tcase_add_test(tc, who_is_gone_hears_nothing);
-	tcase_add_test(tc, stopping_awaits_them);
-	tcase_add_test(tc, too_many_are_busy);
-	tcase_add_test(tc, one_user_leaves_room_for_others);
-	tcase_add_test(tc, their_memory_has_a_limit);
-	tcase_add_test(tc, the_limit_of_a_user_counts);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

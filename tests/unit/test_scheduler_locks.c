@@ -3,7 +3,6 @@
  * the client's wish or by default, and with which final answer. No other work
  * waits.
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/lib/scheduler_rig.h"
@@ -22,7 +21,9 @@ static void locked(const char *name)
 
 /* ---- foreign locks ---- */
 
-START_TEST(test_lock_is_tried_again)
+CASE(.setup = rig_setup_one_committer, .teardown = rig_teardown);
+
+TEST(test_lock_is_tried_again)
 {
 	static const int waits_ms[] = { 1, 1, 2, 4, 8, 16, 32, 50, 50 };
 	struct rig_ask *ask = rig_go(&one);
@@ -38,7 +39,6 @@ START_TEST(test_lock_is_tried_again)
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 }
-END_TEST
 
 /* The scheduler's text about a lock. */
 #define LOCKED(name, path) "\1locked\1" name "\1" path
@@ -67,7 +67,7 @@ static int64_t retry_until_answered(struct rig_ask *ask, const char *name)
 	return rig_now - start;
 }
 
-START_TEST(test_lock_is_given_up)
+TEST(test_lock_is_given_up)
 {
 	struct rig_ask *ask = rig_go(&both);
 
@@ -84,7 +84,6 @@ START_TEST(test_lock_is_given_up)
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 }
-END_TEST
 
 static const struct {
 	uint32_t ref_ms, packed_ms; /* timeout plus 1; 0: default */
@@ -107,7 +106,8 @@ static const struct {
 	    LOCKED("refs/heads/a", "/srv/0.git/refs/heads/a.lock") },
 };
 
-START_TEST(test_lock_timeouts_of_the_client)
+TEST(test_lock_timeouts_of_the_client,
+    .times = sizeof(timeouts) / sizeof(timeouts[0]))
 {
 	struct rig_txn t = one;
 	int64_t start = rig_now;
@@ -125,9 +125,8 @@ START_TEST(test_lock_timeouts_of_the_client)
 	ck_assert_int_eq(ask->statuses[0], REFD_LOCKED);
 	ck_assert_str_eq(ask->text, timeouts[_i].text);
 }
-END_TEST
 
-START_TEST(test_lock_and_deadline)
+TEST(test_lock_and_deadline)
 {
 	struct rig_txn t = one;
 	struct rig_ask *ask;
@@ -141,9 +140,8 @@ START_TEST(test_lock_and_deadline)
 	rig_run();
 	ck_assert_int_eq(ask->statuses[0], REFD_LOCKED);
 }
-END_TEST
 
-START_TEST(test_lock_of_an_atomic)
+TEST(test_lock_of_an_atomic)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask;
@@ -163,10 +161,9 @@ START_TEST(test_lock_of_an_atomic)
 	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
 	ck_assert_int_eq(ask->statuses[1], REFD_LOCKED);
 }
-END_TEST
 
 /* The store returns all updates as locked, because of one lock. */
-START_TEST(test_given_back_with_one_that_is_locked)
+TEST(test_given_back_with_one_that_is_locked, .times = 2)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask;
@@ -187,9 +184,8 @@ START_TEST(test_given_back_with_one_that_is_locked)
 	ck_assert_int_eq(ask->statuses[0], _i == 0 ? REFD_ABORTED : REFD_OK);
 	ck_assert_int_eq(ask->statuses[1], REFD_LOCKED);
 }
-END_TEST
 
-START_TEST(test_lock_that_was_let_go_of)
+TEST(test_lock_that_was_let_go_of)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask;
@@ -209,9 +205,8 @@ START_TEST(test_lock_that_was_let_go_of)
 	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
 	ck_assert_int_eq(ask->statuses[1], REFD_LOCKED);
 }
-END_TEST
 
-START_TEST(test_lock_holds_up_nobody_else)
+TEST(test_lock_holds_up_nobody_else)
 {
 	struct rig_ask *held = rig_go(&one), *behind = rig_go(&one), *other;
 
@@ -229,9 +224,8 @@ START_TEST(test_lock_holds_up_nobody_else)
 	rig_back_all();
 	ck_assert_uint_eq(behind->nr_answers, 1);
 }
-END_TEST
 
-START_TEST(test_cancel_wakes_the_next)
+TEST(test_cancel_wakes_the_next)
 {
 	struct rig_ask *held = rig_go(&one), *behind;
 	uint64_t id = rig_last_id();
@@ -245,31 +239,4 @@ START_TEST(test_cancel_wakes_the_next)
 	ck_assert_ptr_eq(rig_batches->slices[0].txn, behind->txn);
 	rig_back_all();
 	ck_assert_int_eq(behind->outcome, REFD_COMMITTED);
-}
-END_TEST
-
-static TCase *locks(void)
-{
-	TCase *tc = tcase_create("locks");
-
-	tcase_add_checked_fixture(tc, rig_setup_one_committer, rig_teardown);
-	tcase_add_test(tc, test_lock_is_tried_again);
-	tcase_add_test(tc, test_lock_is_given_up);
-	tcase_add_loop_test(tc, test_lock_timeouts_of_the_client, 0,
-	    (int)(sizeof(timeouts) / sizeof(timeouts[0])));
-	tcase_add_test(tc, test_lock_and_deadline);
-	tcase_add_test(tc, test_lock_of_an_atomic);
-	tcase_add_loop_test(tc, test_given_back_with_one_that_is_locked, 0, 2);
-	tcase_add_test(tc, test_lock_that_was_let_go_of);
-	tcase_add_test(tc, test_lock_holds_up_nobody_else);
-	tcase_add_test(tc, test_cancel_wakes_the_next);
-	return tc;
-}
-
-int main(void)
-{
-	Suite *s = suite_create("scheduler, locks");
-
-	suite_add_tcase(s, locks());
-	return suite_run(s);
 }

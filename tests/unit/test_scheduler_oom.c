@@ -7,7 +7,6 @@
  * The files with allocations are compiled into this program a second time, over
  * an allocator that fails on demand.
  */
-#include <check.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -127,8 +126,10 @@ static bool run_once(long at, long nr)
 	return start > at;
 }
 
+CASE(.seconds = 60);
+
 /* A single allocation fails, or several in a row. */
-START_TEST(test_every_allocation_fails_once)
+TEST(test_every_allocation_fails_once, .times = 3)
 {
 	static const long in_a_row[] = { 1, 3, 50 };
 	long at = 0;
@@ -137,9 +138,8 @@ START_TEST(test_every_allocation_fails_once)
 		at += (long)sweep_step();
 	ck_assert_int_gt(at, 100);
 }
-END_TEST
 
-START_TEST(test_no_scheduler_without_memory)
+TEST(test_no_scheduler_without_memory)
 {
 	static const struct scheduler_config cfg = { .batch_refs = 1 };
 	static const struct rig_config rig = { .batch_refs = 1,
@@ -152,17 +152,4 @@ START_TEST(test_no_scheduler_without_memory)
 	fail_nr = 1;
 	ck_assert_ptr_null(scheduler_new(&cfg, NULL));
 	scheduler_free(NULL);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("scheduler, out of memory");
-	TCase *tc = tcase_create("out of memory");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, test_every_allocation_fails_once, 0, 3);
-	tcase_add_test(tc, test_no_scheduler_without_memory);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -4,7 +4,6 @@
  * and cuts of large transactions. The rig checks every batch for disjoint names
  * and overtaking. (Fairness: test_scheduler_fair.)
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,9 @@
 
 /* ---- order ---- */
 
-START_TEST(test_64_clients_on_one_ref)
+CASE(.name = "order", .setup = rig_setup_committers, .teardown = rig_teardown);
+
+TEST(test_64_clients_on_one_ref)
 {
 	struct rig_ask *asks[64];
 	size_t i, k;
@@ -30,9 +31,8 @@ START_TEST(test_64_clients_on_one_ref)
 	}
 	ck_assert_uint_eq(rig_nr_batches, 64);
 }
-END_TEST
 
-START_TEST(test_related_names_never_meet)
+TEST(test_related_names_never_meet)
 {
 	struct rig_ask *asks[4];
 
@@ -52,9 +52,8 @@ START_TEST(test_related_names_never_meet)
 	rig_back_all();
 	ck_assert_uint_eq(asks[2]->nr_answers, 1);
 }
-END_TEST
 
-START_TEST(test_related_names_of_a_push)
+TEST(test_related_names_of_a_push)
 {
 	struct rig_txn t = { .push = true,
 		RIG_NAMES("refs/heads/a", "refs/heads/a/b", "refs/heads/a",
@@ -68,10 +67,9 @@ START_TEST(test_related_names_of_a_push)
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 }
-END_TEST
 
 /* In any order and with any other names, the store sees both related names. */
-START_TEST(test_related_names_go_together)
+TEST(test_related_names_go_together, .times = 4)
 {
 	static const char *const names[][3] = {
 		{ "refs/heads/a", "refs/heads/a/b", "refs/heads/c" },
@@ -86,9 +84,8 @@ START_TEST(test_related_names_go_together)
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 }
-END_TEST
 
-START_TEST(test_related_names_wait_for_each_other)
+TEST(test_related_names_wait_for_each_other)
 {
 	struct rig_txn t = { RIG_NAMES("refs/heads/c", "refs/heads/q",
 	    "refs/heads/q/r") };
@@ -111,9 +108,8 @@ START_TEST(test_related_names_wait_for_each_other)
 	rig_back_all();
 	ck_assert_int_eq(behind->outcome, REFD_COMMITTED);
 }
-END_TEST
 
-START_TEST(test_related_names_are_not_cut)
+TEST(test_related_names_are_not_cut)
 {
 	const char **names = rig_names("refs/heads/x/", 25);
 	struct rig_txn t = { .names = names, .nr = 25 };
@@ -128,9 +124,8 @@ START_TEST(test_related_names_are_not_cut)
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 	rig_names_free(names, 25);
 }
-END_TEST
 
-START_TEST(test_other_repositories_are_no_relation)
+TEST(test_other_repositories_are_no_relation)
 {
 	struct rig_txn t = { RIG_NAMES("refs/heads/a") };
 
@@ -139,9 +134,8 @@ START_TEST(test_other_repositories_are_no_relation)
 	rig_go(&t);
 	ck_assert_ptr_nonnull(rig_batches->next);
 }
-END_TEST
 
-START_TEST(test_atomic_waits_whole_and_keeps_its_place)
+TEST(test_atomic_waits_whole_and_keeps_its_place)
 {
 	struct rig_txn t = { .atomic = true,
 		RIG_NAMES("refs/heads/a", "refs/heads/b") };
@@ -161,9 +155,8 @@ START_TEST(test_atomic_waits_whole_and_keeps_its_place)
 	rig_back_all();
 	ck_assert_uint_eq(behind->nr_answers, 1);
 }
-END_TEST
 
-START_TEST(test_crossed_atomics_do_not_deadlock)
+TEST(test_crossed_atomics_do_not_deadlock)
 {
 	struct rig_txn ab = { .atomic = true, RIG_NAMES("refs/a", "refs/b") };
 	struct rig_txn ba = { .atomic = true, RIG_NAMES("refs/b", "refs/a") };
@@ -181,9 +174,8 @@ START_TEST(test_crossed_atomics_do_not_deadlock)
 	}
 	ck_assert_uint_eq(last->nr_answers, 1);
 }
-END_TEST
 
-START_TEST(test_no_memory_of_names_gone)
+TEST(test_no_memory_of_names_gone)
 {
 	rig_go_one("refs/heads/a");
 	rig_back_all();
@@ -194,11 +186,10 @@ START_TEST(test_no_memory_of_names_gone)
 	rig_go_one("refs/heads/a");
 	ck_assert_uint_eq(rig_count(rig_batches), 1);
 }
-END_TEST
 
 /* ---- rest ---- */
 
-START_TEST(test_rest_after_use)
+TEST(test_rest_after_use)
 {
 	struct rig_ask *next;
 
@@ -222,10 +213,9 @@ START_TEST(test_rest_after_use)
 	ck_assert_int_eq(next->outcome, REFD_COMMITTED);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
 /* Names that no update waits for need no timers of their own. */
-START_TEST(test_unused_names_end_their_rest_together)
+TEST(test_unused_names_end_their_rest_together)
 {
 	rig_pass(20 * RIG_MS - rig_now % (10 * RIG_MS));
 	rig_go_one("refs/heads/a");
@@ -242,11 +232,13 @@ START_TEST(test_unused_names_end_their_rest_together)
 	/* No later event is due. */
 	ck_assert_int_eq(rig_next, INT64_MAX);
 }
-END_TEST
 
 /* ---- batches ---- */
 
-START_TEST(test_idle_starts_at_once_and_load_gathers)
+CASE(.name = "batches", .setup = rig_setup_one_committer,
+    .teardown = rig_teardown);
+
+TEST(test_idle_starts_at_once_and_load_gathers)
 {
 	size_t i;
 
@@ -262,9 +254,8 @@ START_TEST(test_idle_starts_at_once_and_load_gathers)
 	rig_back_all();
 	ck_assert_uint_eq(rig_count(rig_batches), 8);
 }
-END_TEST
 
-START_TEST(test_cut_where_the_batch_is_full)
+TEST(test_cut_where_the_batch_is_full)
 {
 	struct rig_ask *ask = rig_go_many(0, false, "refs/heads/", 25);
 	size_t i;
@@ -276,9 +267,8 @@ START_TEST(test_cut_where_the_batch_is_full)
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 	ck_assert_uint_eq(ask->nr, 25);
 }
-END_TEST
 
-START_TEST(test_atomic_may_exceed_alone)
+TEST(test_atomic_may_exceed_alone)
 {
 	struct rig_ask *atomic;
 
@@ -297,9 +287,8 @@ START_TEST(test_atomic_may_exceed_alone)
 	ck_assert_int_eq(atomic->outcome, REFD_COMMITTED);
 	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/z"));
 }
-END_TEST
 
-START_TEST(test_later_keep_their_order)
+TEST(test_later_keep_their_order)
 {
 	struct rig_ask *asks[4];
 	unsigned i;
@@ -322,11 +311,12 @@ START_TEST(test_later_keep_their_order)
 	ck_assert_ptr_eq(rig_batches->slices[0].txn, asks[2]->txn);
 	ck_assert_ptr_eq(rig_batches->slices[1].txn, asks[3]->txn);
 }
-END_TEST
+
+CASE(.name = "order", .setup = rig_setup_committers, .teardown = rig_teardown);
 
 /* Deletions do not wait for packed-refs.lock in the store. All deletions of a
  * repository go in one batch at a time, and other updates go meanwhile. */
-START_TEST(test_deletions_wait_for_each_other)
+TEST(test_deletions_wait_for_each_other)
 {
 	struct rig_txn some = { .deletes = true,
 		RIG_NAMES("refs/heads/a", "refs/heads/b") };
@@ -362,11 +352,10 @@ START_TEST(test_deletions_wait_for_each_other)
 	ck_assert_int_eq(asks[1]->outcome, REFD_COMMITTED);
 	ck_assert_int_eq(asks[2]->outcome, REFD_COMMITTED);
 }
-END_TEST
 
 /* A deletion that comes back undone does not delay the others for ever. The
  * same holds for a prepared deletion. */
-START_TEST(test_deletions_come_back)
+TEST(test_deletions_come_back)
 {
 	struct rig_txn t = { .deletes = true, RIG_NAMES("refs/heads/a") };
 	struct rig_ask *ask;
@@ -391,48 +380,4 @@ START_TEST(test_deletions_come_back)
 	ck_assert_ptr_nonnull(rig_find(rig_batches, "refs/heads/d"));
 	rig_back_all();
 	ck_assert_uint_eq(ask->nr_answers, 1);
-}
-END_TEST
-
-static TCase *order(void)
-{
-	TCase *tc = tcase_create("order");
-
-	tcase_add_checked_fixture(tc, rig_setup_committers, rig_teardown);
-	tcase_add_test(tc, test_64_clients_on_one_ref);
-	tcase_add_test(tc, test_deletions_wait_for_each_other);
-	tcase_add_test(tc, test_deletions_come_back);
-	tcase_add_test(tc, test_related_names_never_meet);
-	tcase_add_test(tc, test_related_names_of_a_push);
-	tcase_add_loop_test(tc, test_related_names_go_together, 0, 4);
-	tcase_add_test(tc, test_related_names_wait_for_each_other);
-	tcase_add_test(tc, test_related_names_are_not_cut);
-	tcase_add_test(tc, test_other_repositories_are_no_relation);
-	tcase_add_test(tc, test_atomic_waits_whole_and_keeps_its_place);
-	tcase_add_test(tc, test_crossed_atomics_do_not_deadlock);
-	tcase_add_test(tc, test_no_memory_of_names_gone);
-	tcase_add_test(tc, test_rest_after_use);
-	tcase_add_test(tc, test_unused_names_end_their_rest_together);
-	return tc;
-}
-
-static TCase *batches(void)
-{
-	TCase *tc = tcase_create("batches");
-
-	tcase_add_checked_fixture(tc, rig_setup_one_committer, rig_teardown);
-	tcase_add_test(tc, test_idle_starts_at_once_and_load_gathers);
-	tcase_add_test(tc, test_cut_where_the_batch_is_full);
-	tcase_add_test(tc, test_atomic_may_exceed_alone);
-	tcase_add_test(tc, test_later_keep_their_order);
-	return tc;
-}
-
-int main(void)
-{
-	Suite *s = suite_create("scheduler, order");
-
-	suite_add_tcase(s, order());
-	suite_add_tcase(s, batches());
-	return suite_run(s);
 }

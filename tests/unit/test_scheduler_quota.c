@@ -4,8 +4,6 @@
  * refused as busy with a time to retry, and costs no memory. Other clients are
  * served meanwhile. A decision frees the room at once.
  */
-#include <check.h>
-
 #include "tests/lib/scheduler_rig.h"
 #include "tests/lib/suite.h"
 
@@ -53,7 +51,9 @@ static struct rig_ask *go(uint32_t uid, size_t nr, bool session)
 	return ask;
 }
 
-START_TEST(test_requests_of_a_user)
+CASE(.setup = setup, .teardown = rig_teardown);
+
+TEST(test_requests_of_a_user)
 {
 	struct rig_ask *first = go(5, 1, false), *more;
 	struct rig_txn again = { .uid = 5, RIG_NAMES("refs/heads/0") };
@@ -80,9 +80,8 @@ START_TEST(test_requests_of_a_user)
 	ck_assert_int_eq(more->outcome, REFD_COMMITTED);
 	ck_assert_int_eq(more->kind, REFD_ANSWER_RESULTS);
 }
-END_TEST
 
-START_TEST(test_refs_of_a_user)
+TEST(test_refs_of_a_user)
 {
 	ck_assert_uint_eq(go(5, 4, false)->nr_answers, 0);
 	check_put_off(go(5, 2, false));
@@ -91,9 +90,8 @@ START_TEST(test_refs_of_a_user)
 	ck_assert_uint_eq(go(6, 100, false)->nr_answers, 0);
 	check_put_off(go(6, 1, false));
 }
-END_TEST
 
-START_TEST(test_sessions_of_a_user)
+TEST(test_sessions_of_a_user)
 {
 	struct rig_ask *held = go(5, 1, true);
 
@@ -107,7 +105,6 @@ START_TEST(test_sessions_of_a_user)
 	rig_back_all();
 	ck_assert_uint_eq(go(5, 1, true)->nr_answers, 0);
 }
-END_TEST
 
 static struct rig_ask *go_to(uint32_t uid, unsigned repo, const char *name,
     bool session)
@@ -121,7 +118,7 @@ static struct rig_ask *go_to(uint32_t uid, unsigned repo, const char *name,
 	return rig_go(&t);
 }
 
-START_TEST(test_requests_of_a_repository)
+TEST(test_requests_of_a_repository)
 {
 	static const char *const names[] = { "refs/a", "refs/b", "refs/c",
 		"refs/d" };
@@ -140,9 +137,8 @@ START_TEST(test_requests_of_a_repository)
 	more = go_to(110, 3, "refs/e", false);
 	ck_assert_uint_eq(more->nr_answers, 0);
 }
-END_TEST
 
-START_TEST(test_sessions_of_a_repository)
+TEST(test_sessions_of_a_repository)
 {
 	struct rig_ask *a = go_to(100, 3, "refs/a", true);
 
@@ -152,7 +148,6 @@ START_TEST(test_sessions_of_a_repository)
 	check_put_off(go_to(102, 3, "refs/c", true));
 	ck_assert_uint_eq(go_to(102, 3, "refs/d", false)->nr_answers, 0);
 }
-END_TEST
 
 static struct rig_ask *go_bytes(uint32_t uid, size_t bytes)
 {
@@ -165,7 +160,7 @@ static struct rig_ask *go_bytes(uint32_t uid, size_t bytes)
 	return rig_go(&t);
 }
 
-START_TEST(test_half_of_the_memory)
+TEST(test_half_of_the_memory)
 {
 	ck_assert_uint_eq(go_bytes(5, 4500)->nr_answers, 0);
 	ck_assert_uint_eq(go_bytes(6, 2000)->nr_answers, 0);
@@ -173,17 +168,15 @@ START_TEST(test_half_of_the_memory)
 	check_put_off(go_bytes(5, 1000));
 	ck_assert_uint_eq(go_bytes(6, 1000)->nr_answers, 0);
 }
-END_TEST
 
-START_TEST(test_bytes_of_a_user)
+TEST(test_bytes_of_a_user)
 {
 	ck_assert_uint_eq(go_bytes(5, 3000)->nr_answers, 0);
 	check_put_off(go_bytes(5, 2001));
 	ck_assert_uint_eq(go_bytes(5, 2000)->nr_answers, 0);
 }
-END_TEST
 
-START_TEST(test_locks_of_a_repository)
+TEST(test_locks_of_a_repository)
 {
 	const char *two[] = { "refs/b", "refs/c", "refs/d" };
 	struct rig_txn more = { .uid = 101,
@@ -200,7 +193,6 @@ START_TEST(test_locks_of_a_repository)
 	/* A transaction without a session holds locks only briefly. */
 	ck_assert_uint_eq(go_to(102, 3, "refs/e", false)->nr_answers, 0);
 }
-END_TEST
 
 static struct rig_ask *go_as(struct rig_client *client, uint32_t uid,
     unsigned repo, const char *name)
@@ -214,7 +206,7 @@ static struct rig_ask *go_as(struct rig_client *client, uint32_t uid,
 	return rig_go(&t);
 }
 
-START_TEST(test_clients_of_a_repository)
+TEST(test_clients_of_a_repository)
 {
 	struct rig_client c[4];
 
@@ -229,24 +221,4 @@ START_TEST(test_clients_of_a_repository)
 	rig_back_all();
 	rig_back_all();
 	ck_assert_uint_eq(go_as(&c[3], 103, 3, "refs/g")->nr_answers, 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("scheduler_quota");
-	TCase *tc = tcase_create("shares");
-
-	tcase_add_checked_fixture(tc, setup, rig_teardown);
-	tcase_add_test(tc, test_requests_of_a_user);
-	tcase_add_test(tc, test_refs_of_a_user);
-	tcase_add_test(tc, test_sessions_of_a_user);
-	tcase_add_test(tc, test_requests_of_a_repository);
-	tcase_add_test(tc, test_sessions_of_a_repository);
-	tcase_add_test(tc, test_half_of_the_memory);
-	tcase_add_test(tc, test_bytes_of_a_user);
-	tcase_add_test(tc, test_locks_of_a_repository);
-	tcase_add_test(tc, test_clients_of_a_repository);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -8,7 +8,6 @@
  * is answered once. The tests check that nothing waits without need, no update
  * happens twice, answers agree with the journal, and all work ends.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -452,7 +451,9 @@ static void run_to_the_end(void)
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
 
-START_TEST(test_random_load)
+CASE(.seconds = 60);
+
+TEST(test_random_load, .times = SEEDS)
 {
 	struct rig_config cfg = { .committers = 1 + (size_t)_i % 3,
 		.batch_refs = 1 + (size_t)_i % 5 * 4,
@@ -496,16 +497,4 @@ START_TEST(test_random_load)
 	for (i = 1; i <= nr_ids; i++)
 		check_answers(&ids[i]);
 	rig_teardown();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("scheduler, random load");
-	TCase *tc = tcase_create("random load");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, test_random_load, 0, SEEDS);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -4,7 +4,6 @@
  * younger transaction has refs/heads/a/b and refs/heads/a in a batch, and the
  * batch comes back without a decision.
  */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,26 +52,14 @@ static void older_comes_late(enum txn_again again)
 	rig_back_all();
 }
 
-START_TEST(test_older_goes_before_a_given_back_update)
+CASE(.setup = setup, .teardown = rig_teardown);
+
+TEST(test_older_goes_before_a_given_back_update)
 {
 	older_comes_late(TXN_AGAIN_LATER);
 }
-END_TEST
 
-START_TEST(test_older_goes_before_a_locked_update)
+TEST(test_older_goes_before_a_locked_update)
 {
 	older_comes_late(TXN_AGAIN_LOCKED);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("scheduler, related names");
-	TCase *tc = tcase_create("older update");
-
-	tcase_add_checked_fixture(tc, setup, rig_teardown);
-	tcase_add_test(tc, test_older_goes_before_a_given_back_update);
-	tcase_add_test(tc, test_older_goes_before_a_locked_update);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

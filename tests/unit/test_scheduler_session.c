@@ -5,7 +5,6 @@
  * the batches of sessions: one transaction, complete, and every prepared
  * session ended once. (End: test_scheduler_session_end.)
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/lib/scheduler_rig.h"
@@ -17,7 +16,9 @@ static const struct rig_txn empty = { .session = true };
 
 /* ---- the happy path ---- */
 
-START_TEST(test_prepared_and_committed)
+CASE(.setup = rig_setup_roomy, .teardown = rig_teardown);
+
+TEST(test_prepared_and_committed, .times = 2)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask, *commit;
@@ -43,9 +44,8 @@ START_TEST(test_prepared_and_committed)
 	rig_expect_results(commit, REFD_COMMITTED, REFD_OK);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
-START_TEST(test_prepared_and_aborted)
+TEST(test_prepared_and_aborted)
 {
 	struct rig_ask *end;
 	uint64_t id;
@@ -64,7 +64,6 @@ START_TEST(test_prepared_and_aborted)
 	rig_back_all();
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
 static void note_lock(void *arg, const struct scheduler_lock *lock)
 {
@@ -77,7 +76,7 @@ static void note_lock(void *arg, const struct scheduler_lock *lock)
 }
 
 /* By the name of its lock. */
-START_TEST(test_what_it_holds_is_told)
+TEST(test_what_it_holds_is_told)
 {
 	char all[100] = "";
 
@@ -93,9 +92,8 @@ START_TEST(test_what_it_holds_is_told)
 	scheduler_locks(rig_scheduler, rig_now, note_lock, all);
 	ck_assert_str_eq(all, "");
 }
-END_TEST
 
-START_TEST(test_names_are_let_go_of)
+TEST(test_names_are_let_go_of)
 {
 	struct rig_ask *behind, *later;
 
@@ -116,7 +114,6 @@ START_TEST(test_names_are_let_go_of)
 	ck_assert_int_eq(behind->outcome, REFD_COMMITTED);
 	ck_assert_int_eq(later->outcome, REFD_COMMITTED);
 }
-END_TEST
 
 static void keep(struct replica_txn *kept)
 {
@@ -127,7 +124,7 @@ static struct replica_txn in_group = { .free = keep };
 
 /* A row of a group can't be taken back, so no name above or below may come in
  * between. */
-START_TEST(test_names_are_kept_in_a_group)
+TEST(test_names_are_kept_in_a_group, .times = 2)
 {
 	struct rig_ask *behind, *commit;
 
@@ -147,10 +144,9 @@ START_TEST(test_names_are_kept_in_a_group)
 	rig_back_all();
 	ck_assert_int_eq(behind->outcome, REFD_COMMITTED);
 }
-END_TEST
 
 /* The locks would hold up the rows of the next leader. */
-START_TEST(test_no_session_outlives_the_lead)
+TEST(test_no_session_outlives_the_lead)
 {
 	struct rig_ask *ask, *commit;
 
@@ -167,9 +163,8 @@ START_TEST(test_no_session_outlives_the_lead)
 	rig_expect_batch(BATCH_ABORT, 2);
 	rig_expect_results(commit, REFD_REJECTED, REFD_BUSY);
 }
-END_TEST
 
-START_TEST(test_ending_waits_for_no_committer)
+TEST(test_ending_waits_for_no_committer)
 {
 	struct rig_ask *commit;
 	size_t i;
@@ -187,9 +182,8 @@ START_TEST(test_ending_waits_for_no_committer)
 	rig_run();
 	rig_expect_results(commit, REFD_COMMITTED, REFD_OK);
 }
-END_TEST
 
-START_TEST(test_alone_in_its_batch)
+TEST(test_alone_in_its_batch)
 {
 	struct rig_txn t = both;
 
@@ -208,9 +202,8 @@ START_TEST(test_alone_in_its_batch)
 	}
 	ck_assert(!scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
-START_TEST(test_goes_whole)
+TEST(test_goes_whole)
 {
 	struct rig_ask *ask;
 
@@ -222,9 +215,8 @@ START_TEST(test_goes_whole)
 	rig_expect_batch(BATCH_PREPARE, 2);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 }
-END_TEST
 
-START_TEST(test_empty_session)
+TEST(test_empty_session)
 {
 	struct rig_ask *ask = rig_go(&empty), *end;
 	struct rig_client gone;
@@ -251,11 +243,10 @@ START_TEST(test_empty_session)
 	ck_assert(scheduler_is_idle(rig_scheduler));
 	ck_assert_ptr_null(rig_batches);
 }
-END_TEST
 
 /* ---- sessions that are not prepared ---- */
 
-START_TEST(test_decided_without_locks)
+TEST(test_decided_without_locks)
 {
 	struct rig_ask *ask = rig_go(&both);
 
@@ -264,9 +255,8 @@ START_TEST(test_decided_without_locks)
 	rig_back_all();
 	rig_expect_results(ask, REFD_REJECTED, REFD_STALE);
 }
-END_TEST
 
-START_TEST(test_some_are_rejected)
+TEST(test_some_are_rejected)
 {
 	struct rig_ask *ask = rig_submit(&both), *commit;
 
@@ -293,9 +283,8 @@ START_TEST(test_some_are_rejected)
 	rig_commit(0, rig_last_id());
 	rig_expect_batch(BATCH_COMMIT, 1);
 }
-END_TEST
 
-START_TEST(test_locked_waits)
+TEST(test_locked_waits, .times = 2)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask;
@@ -323,9 +312,8 @@ START_TEST(test_locked_waits)
 	}
 	ck_assert_int_eq(ask->statuses[1], REFD_LOCKED);
 }
-END_TEST
 
-START_TEST(test_admitted_again)
+TEST(test_admitted_again)
 {
 	struct rig_ask *ask = rig_go(&both);
 
@@ -336,9 +324,8 @@ START_TEST(test_admitted_again)
 	rig_expect_batch(BATCH_PREPARE, 2);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_PREPARED);
 }
-END_TEST
 
-START_TEST(test_refused)
+TEST(test_refused, .times = 2)
 {
 	struct rig_txn t = _i == 0 ? both : empty;
 	struct rig_ask *ask = rig_submit(&t);
@@ -353,9 +340,8 @@ START_TEST(test_refused)
 	ck_assert_str_eq(ask->text, "not yours");
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
-START_TEST(test_replayed)
+TEST(test_replayed)
 {
 	struct rig_ask *ask = rig_submit(&both);
 
@@ -366,11 +352,10 @@ START_TEST(test_replayed)
 	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 	ck_assert_ptr_null(rig_batches);
 }
-END_TEST
 
 /* A different verb under the id is different content, before and after the
  * decision. */
-START_TEST(test_another_verb)
+TEST(test_another_verb)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask = rig_submit(&t);
@@ -385,38 +370,4 @@ START_TEST(test_another_verb)
 	rig_expect_results(ask, REFD_REJECTED, REFD_STALE);
 	ck_assert_int_eq(rig_submit(&t)->refused, REFD_BADREQUEST);
 	ck_assert_ptr_null(rig_admissions);
-}
-END_TEST
-
-static TCase *preparing(void)
-{
-	TCase *tc = tcase_create("preparing");
-
-	tcase_add_checked_fixture(tc, rig_setup_roomy, rig_teardown);
-	tcase_add_loop_test(tc, test_prepared_and_committed, 0, 2);
-	tcase_add_test(tc, test_prepared_and_aborted);
-	tcase_add_test(tc, test_what_it_holds_is_told);
-	tcase_add_test(tc, test_names_are_let_go_of);
-	tcase_add_loop_test(tc, test_names_are_kept_in_a_group, 0, 2);
-	tcase_add_test(tc, test_no_session_outlives_the_lead);
-	tcase_add_test(tc, test_ending_waits_for_no_committer);
-	tcase_add_test(tc, test_alone_in_its_batch);
-	tcase_add_test(tc, test_goes_whole);
-	tcase_add_test(tc, test_empty_session);
-	tcase_add_test(tc, test_decided_without_locks);
-	tcase_add_test(tc, test_some_are_rejected);
-	tcase_add_loop_test(tc, test_locked_waits, 0, 2);
-	tcase_add_test(tc, test_admitted_again);
-	tcase_add_test(tc, test_another_verb);
-	tcase_add_loop_test(tc, test_refused, 0, 2);
-	tcase_add_test(tc, test_replayed);
-	return tc;
-}
-
-int main(void)
-{
-	Suite *s = suite_create("scheduler, sessions");
-
-	suite_add_tcase(s, preparing());
-	return suite_run(s);
 }

@@ -3,7 +3,6 @@
  * after the client is gone or the time is over; resends, cancels, callbacks and
  * stops. (Preparation: test_scheduler_session.)
  */
-#include <check.h>
 #include <string.h>
 
 #include "tests/lib/scheduler_rig.h"
@@ -16,7 +15,9 @@ static const struct rig_txn empty = { .session = true };
 
 /* ---- who may end a session, and when ---- */
 
-START_TEST(test_ended_by_whom)
+CASE(.setup = rig_setup_roomy, .teardown = rig_teardown);
+
+TEST(test_ended_by_whom, .times = 2)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask;
@@ -34,9 +35,8 @@ START_TEST(test_ended_by_whom)
 	rig_expect_batch(BATCH_COMMIT, 2);
 	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 }
-END_TEST
 
-START_TEST(test_ended_too_early)
+TEST(test_ended_too_early)
 {
 	struct rig_ask *ask, *end;
 	int i;
@@ -61,9 +61,8 @@ START_TEST(test_ended_too_early)
 	end = rig_commit(0, rig_last_id());
 	ck_assert_int_eq(end->refused, REFD_BADREQUEST);
 }
-END_TEST
 
-START_TEST(test_ended_unknown)
+TEST(test_ended_unknown)
 {
 	struct rig_ask *end = rig_commit(0, 4711);
 
@@ -73,9 +72,8 @@ START_TEST(test_ended_unknown)
 	rig_found(rig_lookups, true);
 	ck_assert_int_eq(end->kind, REFD_ANSWER_RESULTS);
 }
-END_TEST
 
-START_TEST(test_ended_twice)
+TEST(test_ended_twice, .times = 2)
 {
 	struct rig_ask *ends[3];
 	size_t i;
@@ -97,17 +95,15 @@ START_TEST(test_ended_twice)
 		    _i == 0 ? REFD_COMMITTED : REFD_REJECTED,
 		    _i == 0 ? REFD_OK : REFD_ABORTED);
 }
-END_TEST
 
-START_TEST(test_query_while_prepared)
+TEST(test_query_while_prepared)
 {
 	rig_prepare(&both);
 	ck_assert_int_eq(rig_query(0, rig_last_id(), 0)->kind,
 	    REFD_ANSWER_PENDING);
 }
-END_TEST
 
-START_TEST(test_commit_fails)
+TEST(test_commit_fails)
 {
 	struct rig_ask *commit;
 
@@ -127,9 +123,8 @@ START_TEST(test_commit_fails)
 	rig_run();
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
-START_TEST(test_resend)
+TEST(test_resend)
 {
 	struct rig_client first, second;
 	struct rig_txn t = both;
@@ -163,9 +158,8 @@ START_TEST(test_resend)
 	rig_expect_batch(BATCH_COMMIT, 2);
 	rig_expect_results(again, REFD_COMMITTED, REFD_OK);
 }
-END_TEST
 
-START_TEST(test_cancelled)
+TEST(test_cancelled)
 {
 	struct rig_ask *ask, *cancel;
 
@@ -192,11 +186,10 @@ START_TEST(test_cancelled)
 	ck_assert_int_eq(cancel->kind, REFD_ANSWER_PENDING);
 	rig_expect_batch(BATCH_ABORT, 2);
 }
-END_TEST
 
 /* ---- given up ---- */
 
-START_TEST(test_client_is_gone)
+TEST(test_client_is_gone)
 {
 	struct rig_client gone, stays;
 	struct rig_txn t = both;
@@ -217,9 +210,8 @@ START_TEST(test_client_is_gone)
 	rig_back_all();
 	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 }
-END_TEST
 
-START_TEST(test_client_goes_before_it_is_prepared)
+TEST(test_client_goes_before_it_is_prepared)
 {
 	struct rig_client gone;
 	struct rig_txn t = both;
@@ -251,9 +243,8 @@ START_TEST(test_client_goes_before_it_is_prepared)
 	ask = rig_commit(0, rig_last_id());
 	rig_expect_results(ask, REFD_REJECTED, REFD_ABORTED);
 }
-END_TEST
 
-START_TEST(test_client_goes_while_it_is_committed)
+TEST(test_client_goes_while_it_is_committed)
 {
 	struct rig_client gone;
 	struct rig_txn t = both;
@@ -267,9 +258,8 @@ START_TEST(test_client_goes_while_it_is_committed)
 	rig_expect_batch(BATCH_COMMIT, 2);
 	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 }
-END_TEST
 
-START_TEST(test_prepared_for_too_long)
+TEST(test_prepared_for_too_long)
 {
 	struct rig_ask *ask;
 	struct rig_txn t = both;
@@ -289,9 +279,8 @@ START_TEST(test_prepared_for_too_long)
 	rig_expect_results(rig_commit(0, rig_last_id()), REFD_REJECTED,
 	    REFD_DEADLINE);
 }
-END_TEST
 
-START_TEST(test_empty_for_too_long)
+TEST(test_empty_for_too_long)
 {
 	struct rig_ask *ask;
 
@@ -301,9 +290,8 @@ START_TEST(test_empty_for_too_long)
 	rig_found(rig_lookups, false);
 	ck_assert_int_eq(ask->kind, REFD_ANSWER_NEVER_SEEN);
 }
-END_TEST
 
-START_TEST(test_drain)
+TEST(test_drain)
 {
 	struct rig_ask *ask, *waits;
 
@@ -318,9 +306,8 @@ START_TEST(test_drain)
 	rig_expect_results(ask, REFD_COMMITTED, REFD_OK);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
-START_TEST(test_hurry)
+TEST(test_hurry)
 {
 	struct rig_txn t = both;
 	struct rig_ask *asks[4];
@@ -347,7 +334,6 @@ START_TEST(test_hurry)
 	rig_expect_results(asks[3], REFD_COMMITTED, REFD_OK);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
 /* ---- callbacks, numbers ---- */
 
@@ -366,7 +352,7 @@ static void commits_when_told(struct rig_ask *ask)
 		rig_commit(0, rig_last_id());
 }
 
-START_TEST(test_callbacks_may_end_it)
+TEST(test_callbacks_may_end_it, .times = 2)
 {
 	struct rig_client other;
 	struct rig_txn t = both;
@@ -387,9 +373,8 @@ START_TEST(test_callbacks_may_end_it)
 	rig_expect_results(ask, _i == 0 ? REFD_COMMITTED : REFD_REJECTED,
 	    _i == 0 ? REFD_OK : REFD_ABORTED);
 }
-END_TEST
 
-START_TEST(test_stats)
+TEST(test_stats)
 {
 	struct scheduler_stats stats;
 
@@ -414,38 +399,4 @@ START_TEST(test_stats)
 	ck_assert_uint_eq(stats.transactions, 4);
 	ck_assert_uint_eq(stats.committed, 2);
 	ck_assert_uint_eq(stats.rejected, 2);
-}
-END_TEST
-
-static TCase *ending(void)
-{
-	TCase *tc = tcase_create("ending");
-
-	tcase_add_checked_fixture(tc, rig_setup_roomy, rig_teardown);
-	tcase_add_loop_test(tc, test_ended_by_whom, 0, 2);
-	tcase_add_test(tc, test_ended_too_early);
-	tcase_add_test(tc, test_ended_unknown);
-	tcase_add_loop_test(tc, test_ended_twice, 0, 2);
-	tcase_add_test(tc, test_query_while_prepared);
-	tcase_add_test(tc, test_commit_fails);
-	tcase_add_test(tc, test_resend);
-	tcase_add_test(tc, test_cancelled);
-	tcase_add_test(tc, test_client_is_gone);
-	tcase_add_test(tc, test_client_goes_before_it_is_prepared);
-	tcase_add_test(tc, test_client_goes_while_it_is_committed);
-	tcase_add_test(tc, test_prepared_for_too_long);
-	tcase_add_test(tc, test_empty_for_too_long);
-	tcase_add_test(tc, test_drain);
-	tcase_add_test(tc, test_hurry);
-	tcase_add_loop_test(tc, test_callbacks_may_end_it, 0, 2);
-	tcase_add_test(tc, test_stats);
-	return tc;
-}
-
-int main(void)
-{
-	Suite *s = suite_create("scheduler, the end of sessions");
-
-	suite_add_tcase(s, ending());
-	return suite_run(s);
 }

@@ -3,8 +3,6 @@
  * the outcome afterwards. Also proves that outcomes without a record get one.
  * (Locks: test_scheduler_locks.)
  */
-#include <check.h>
-
 #include "tests/lib/scheduler_rig.h"
 #include "tests/lib/suite.h"
 
@@ -14,7 +12,9 @@ static const struct rig_txn both = { RIG_NAMES("refs/heads/a",
 
 /* ---- deadlines ---- */
 
-START_TEST(test_deadline_of_one_that_waits)
+CASE(.setup = rig_setup_one_committer, .teardown = rig_teardown);
+
+TEST(test_deadline_of_one_that_waits, .times = 2)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask;
@@ -31,9 +31,8 @@ START_TEST(test_deadline_of_one_that_waits)
 	ck_assert_int_eq(ask->statuses[0], REFD_DEADLINE);
 	ck_assert_int_eq(ask->statuses[1], REFD_DEADLINE);
 }
-END_TEST
 
-START_TEST(test_default_deadline)
+TEST(test_default_deadline)
 {
 	struct rig_ask *ask;
 
@@ -44,9 +43,8 @@ START_TEST(test_default_deadline)
 	rig_pass(1);
 	ck_assert_int_eq(ask->statuses[0], REFD_DEADLINE);
 }
-END_TEST
 
-START_TEST(test_deadline_counts_until_the_batch_closes)
+TEST(test_deadline_counts_until_the_batch_closes)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask;
@@ -62,9 +60,8 @@ START_TEST(test_deadline_counts_until_the_batch_closes)
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 	ck_assert_int_eq(ask->statuses[1], REFD_DEADLINE);
 }
-END_TEST
 
-START_TEST(test_deadline_during_admission)
+TEST(test_deadline_during_admission)
 {
 	struct rig_txn t = one;
 	struct rig_ask *ask;
@@ -85,7 +82,6 @@ START_TEST(test_deadline_during_admission)
 	rig_admit_all();
 	ck_assert_int_eq(ask->statuses[0], REFD_OK);
 }
-END_TEST
 
 /* ---- unrecorded outcomes ---- */
 
@@ -104,7 +100,7 @@ static void reject_batch(void)
 	rig_run();
 }
 
-START_TEST(test_notes_ride_in_the_next_batch)
+TEST(test_notes_ride_in_the_next_batch)
 {
 	struct rig_ask *ask = rig_go(&both);
 	uint64_t id = rig_last_id();
@@ -127,17 +123,15 @@ START_TEST(test_notes_ride_in_the_next_batch)
 	rig_query(0, id, 0);
 	ck_assert_ptr_nonnull(rig_lookups);
 }
-END_TEST
 
-START_TEST(test_recorded_leaves_nothing)
+TEST(test_recorded_leaves_nothing)
 {
 	rig_go(&both);
 	rig_back_all();
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
-START_TEST(test_unknown_is_not_noted)
+TEST(test_unknown_is_not_noted)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask = rig_go(&t);
@@ -157,11 +151,10 @@ START_TEST(test_unknown_is_not_noted)
 	rig_run();
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
 /* The transaction did nothing, and may succeed later under the same id; or git
  * makes the change that refd does not support. */
-START_TEST(test_a_passing_refusal_is_no_outcome)
+TEST(test_a_passing_refusal_is_no_outcome, .times = 6)
 {
 	static const enum refd_status passing[] = { REFD_BUSY, REFD_DEADLINE,
 		REFD_UNSUPPORTED };
@@ -179,9 +172,8 @@ START_TEST(test_a_passing_refusal_is_no_outcome)
 	ck_assert_int_eq(ask->outcome, REFD_REJECTED);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
-START_TEST(test_failing_journal_is_not_tried_for_ever)
+TEST(test_failing_journal_is_not_tried_for_ever)
 {
 	size_t i;
 
@@ -199,7 +191,6 @@ START_TEST(test_failing_journal_is_not_tried_for_ever)
 	ck_assert_ptr_null(rig_batches);
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
 /* Every update is rejected before it reaches a batch. */
 static void reject_ten(void)
@@ -214,7 +205,7 @@ static void reject_ten(void)
 	rig_admit_all();
 }
 
-START_TEST(test_notes_of_their_own_batch)
+TEST(test_notes_of_their_own_batch)
 {
 	size_t i;
 
@@ -236,9 +227,8 @@ START_TEST(test_notes_of_their_own_batch)
 	}
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
-START_TEST(test_notes_that_hold_much_memory)
+TEST(test_notes_that_hold_much_memory)
 {
 	struct rig_txn t = both;
 	struct rig_ask *ask;
@@ -253,9 +243,8 @@ START_TEST(test_notes_that_hold_much_memory)
 	rig_back_all();
 	ck_assert_int_eq(ask->outcome, REFD_COMMITTED);
 }
-END_TEST
 
-START_TEST(test_rejections_of_a_cut_transaction_ride_with_it)
+TEST(test_rejections_of_a_cut_transaction_ride_with_it)
 {
 	struct rig_txn t = { RIG_NAMES("refs/0", "refs/1", "refs/2", "refs/3",
 	    "refs/4", "refs/5", "refs/6", "refs/7", "refs/8", "refs/9",
@@ -271,11 +260,10 @@ START_TEST(test_rejections_of_a_cut_transaction_ride_with_it)
 	rig_back_all();
 	ck_assert(scheduler_is_idle(rig_scheduler));
 }
-END_TEST
 
 /* The deadline passes during admission. The answer is the deadline, whether the
  * store returns the transaction undone or admitted. */
-START_TEST(late_while_it_is_admitted)
+TEST(late_while_it_is_admitted, .times = 2)
 {
 	struct rig_ask *ask =
 	    rig_submit(&(struct rig_txn){ .deadline_ms = 100, RIG_NAMES("a") });
@@ -295,9 +283,8 @@ START_TEST(late_while_it_is_admitted)
 	ck_assert_int_eq(ask->statuses[0], REFD_DEADLINE);
 	ck_assert_ptr_null(rig_batches);
 }
-END_TEST
 
-START_TEST(cancelled_while_it_is_admitted)
+TEST(cancelled_while_it_is_admitted)
 {
 	struct rig_ask *ask = rig_submit(&(struct rig_txn){ RIG_NAMES("a") });
 	struct txn *txn = rig_admissions;
@@ -307,44 +294,4 @@ START_TEST(cancelled_while_it_is_admitted)
 	rig_admit(txn);
 	rig_run();
 	ck_assert_int_eq(ask->statuses[0], REFD_ABORTED);
-}
-END_TEST
-
-static TCase *times(void)
-{
-	TCase *tc = tcase_create("times");
-
-	tcase_add_checked_fixture(tc, rig_setup_one_committer, rig_teardown);
-	tcase_add_loop_test(tc, test_deadline_of_one_that_waits, 0, 2);
-	tcase_add_test(tc, test_default_deadline);
-	tcase_add_test(tc, test_deadline_counts_until_the_batch_closes);
-	tcase_add_test(tc, test_deadline_during_admission);
-	tcase_add_loop_test(tc, late_while_it_is_admitted, 0, 2);
-	tcase_add_test(tc, cancelled_while_it_is_admitted);
-	return tc;
-}
-
-static TCase *notes(void)
-{
-	TCase *tc = tcase_create("notes");
-
-	tcase_add_checked_fixture(tc, rig_setup_one_committer, rig_teardown);
-	tcase_add_test(tc, test_notes_ride_in_the_next_batch);
-	tcase_add_test(tc, test_recorded_leaves_nothing);
-	tcase_add_test(tc, test_unknown_is_not_noted);
-	tcase_add_loop_test(tc, test_a_passing_refusal_is_no_outcome, 0, 6);
-	tcase_add_test(tc, test_failing_journal_is_not_tried_for_ever);
-	tcase_add_test(tc, test_notes_of_their_own_batch);
-	tcase_add_test(tc, test_notes_that_hold_much_memory);
-	tcase_add_test(tc, test_rejections_of_a_cut_transaction_ride_with_it);
-	return tc;
-}
-
-int main(void)
-{
-	Suite *s = suite_create("scheduler, time");
-
-	suite_add_tcase(s, times());
-	suite_add_tcase(s, notes());
-	return suite_run(s);
 }

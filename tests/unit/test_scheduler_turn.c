@@ -7,8 +7,6 @@
  * Large answers, and answers of many clients, are sent in parts. A transaction
  * that ends outside of batches, and a session, are done in parts too.
  */
-#include <check.h>
-
 #include "daemon/scheduler/state.h"
 #include "tests/lib/scheduler_rig.h"
 #include "tests/lib/suite.h"
@@ -76,7 +74,9 @@ static size_t count_in_batch(const struct txn *txn)
 	return nr;
 }
 
-START_TEST(test_the_store_lays_out_a_large_batch)
+CASE(.setup = setup, .teardown = rig_teardown);
+
+TEST(test_the_store_lays_out_a_large_batch)
 {
 	struct rig_ask *large;
 
@@ -87,9 +87,8 @@ START_TEST(test_the_store_lays_out_a_large_batch)
 	rig_back_all();
 	ck_assert_int_eq(large->outcome, REFD_COMMITTED);
 }
-END_TEST
 
-START_TEST(test_a_large_batch_comes_back_in_parts)
+TEST(test_a_large_batch_comes_back_in_parts)
 {
 	struct rig_ask *large = rig_go_many(0, true, "refs/heads/", NR), *small;
 	struct rig_txn t = { RIG_NAMES("refs/heads/x"), .repo = 1 };
@@ -115,10 +114,9 @@ START_TEST(test_a_large_batch_comes_back_in_parts)
 	rig_run();
 	ck_assert_int_eq(large->outcome, REFD_COMMITTED);
 }
-END_TEST
 
 /* Names whose locks were held rest for as long. Then all rests end at once. */
-START_TEST(test_names_wake_in_parts)
+TEST(test_names_wake_in_parts)
 {
 	struct rig_ask *large = rig_go_many(0, true, "refs/heads/", NR);
 	unsigned nr_turns = 0;
@@ -137,10 +135,9 @@ START_TEST(test_names_wake_in_parts)
 	} while (rig_next <= rig_now);
 	ck_assert_uint_ge(nr_turns, NR / AT_ONCE);
 }
-END_TEST
 
 /* All updates of the batch stay undecided, and the daemon stops meanwhile. */
-START_TEST(test_the_daemon_stops_in_between)
+TEST(test_the_daemon_stops_in_between)
 {
 	struct rig_ask *large = rig_go_many(0, true, "refs/heads/", NR);
 	size_t i;
@@ -155,7 +152,6 @@ START_TEST(test_the_daemon_stops_in_between)
 	ck_assert_int_eq(large->outcome, REFD_REJECTED);
 	ck_assert_int_eq(large->statuses[NR - 1], REFD_BUSY);
 }
-END_TEST
 
 static struct rig_ask *submit_many(const char *prefix, bool atomic,
     bool deletes)
@@ -172,7 +168,7 @@ static struct rig_ask *submit_many(const char *prefix, bool atomic,
 }
 
 /* The names below come before, or behind, the name above. */
-START_TEST(test_a_name_above_very_many)
+TEST(test_a_name_above_very_many, .times = 4)
 {
 	const struct rig_txn above = { RIG_NAMES("refs/heads/a") };
 	struct rig_ask *last = NULL;
@@ -186,10 +182,9 @@ START_TEST(test_a_name_above_very_many)
 	run_until(last);
 	ck_assert_uint_le(most_steps, 6 * AT_ONCE);
 }
-END_TEST
 
 /* The name above waits for a lock, again and again. */
-START_TEST(test_a_locked_name_above_very_many)
+TEST(test_a_locked_name_above_very_many)
 {
 	const struct rig_txn above = { RIG_NAMES("refs/heads/a") };
 	struct rig_ask *ask = rig_go(&above), *many;
@@ -209,9 +204,8 @@ START_TEST(test_a_locked_name_above_very_many)
 	run_until(many);
 	ck_assert_uint_le(most_steps, 6 * AT_ONCE);
 }
-END_TEST
 
-START_TEST(test_very_many_deletions_wait)
+TEST(test_very_many_deletions_wait, .times = 2)
 {
 	struct rig_ask *last;
 
@@ -224,7 +218,6 @@ START_TEST(test_very_many_deletions_wait)
 	run_until(last);
 	ck_assert_uint_le(most_steps, 6 * AT_ONCE);
 }
-END_TEST
 
 /* ---- answers ---- */
 
@@ -243,7 +236,7 @@ static void look_up_large(struct store_question *q)
 	rig_looked_up(q, true);
 }
 
-START_TEST(test_a_large_answer_comes_in_parts)
+TEST(test_a_large_answer_comes_in_parts)
 {
 	struct rig_ask *asks[10], *other;
 	size_t i, before;
@@ -277,7 +270,6 @@ START_TEST(test_a_large_answer_comes_in_parts)
 	for (i = 0; i < 10; i++)
 		ck_assert_uint_eq(asks[i]->nr, NR);
 }
-END_TEST
 
 /* A rejection that is not recorded yet is in no journal. */
 static struct rig_ask *reject_many(unsigned repo)
@@ -301,7 +293,7 @@ static size_t count_results(struct rig_ask *const *asks, size_t nr_asks)
 
 /* Rejections that are not recorded yet are in no journal. Meanwhile a batch
  * takes them along. */
-START_TEST(test_large_rejections_are_asked_for)
+TEST(test_large_rejections_are_asked_for)
 {
 	struct rig_ask *asks[10], *large[2];
 	size_t i, nr, before = 0;
@@ -329,9 +321,8 @@ START_TEST(test_large_rejections_are_asked_for)
 	rig_back_all();
 	ck_assert_ptr_null(rig_scheduler->table.head);
 }
-END_TEST
 
-START_TEST(test_very_many_clients_wait)
+TEST(test_very_many_clients_wait)
 {
 	struct rig_txn t = { RIG_NAMES("refs/heads/x"), .id = 5000 };
 	struct rig_ask *asks[NR];
@@ -350,7 +341,6 @@ START_TEST(test_very_many_clients_wait)
 		ck_assert_uint_le(nr - before, AT_ONCE);
 	}
 }
-END_TEST
 
 /* ---- ends, and sessions ---- */
 
@@ -378,7 +368,7 @@ static void end_in_parts(struct rig_ask *ask, const struct txn *txn)
 	ck_assert_uint_ge(nr_turns, NR / AT_ONCE);
 }
 
-START_TEST(test_a_large_refusal)
+TEST(test_a_large_refusal, .times = 2)
 {
 	struct rig_ask *ask = submit_many("refs/heads/", _i, false);
 	struct txn *txn = rig_admissions;
@@ -388,11 +378,10 @@ START_TEST(test_a_large_refusal)
 	end_in_parts(ask, txn);
 	ck_assert_int_eq(ask->statuses[NR - 1], REFD_DENIED);
 }
-END_TEST
 
 /* At its arrival: the id is too old, or the daemon is stopping. Nothing is
  * done, so one answer says so for all refs. */
-START_TEST(test_a_large_one_is_turned_away)
+TEST(test_a_large_one_is_turned_away, .times = 2)
 {
 	struct rig_txn t = { .names = rig_names("refs/heads/", NR),
 		.nr = NR,
@@ -408,10 +397,9 @@ START_TEST(test_a_large_one_is_turned_away)
 	ck_assert_int_eq(ask->refused, _i ? REFD_BUSY : REFD_UNKNOWN);
 	ck_assert_ptr_null(rig_admissions);
 }
-END_TEST
 
 /* The first update finds a lock. The deadline passes, or the client cancels. */
-START_TEST(test_a_large_one_ends)
+TEST(test_a_large_one_ends, .times = 4)
 {
 	const bool is_atomic = _i % 2, is_cancelled = _i / 2;
 	struct rig_ask *ask = rig_go_many(0, is_atomic, "refs/heads/", NR);
@@ -437,7 +425,6 @@ START_TEST(test_a_large_one_ends)
 	    is_cancelled || is_atomic ? REFD_ABORTED : REFD_DEADLINE);
 	rig_takes = true;
 }
-END_TEST
 
 static struct rig_ask *prepare_many(struct rig_txn *t)
 {
@@ -456,7 +443,7 @@ static struct rig_ask *prepare_many(struct rig_txn *t)
 
 /* Two clients ask for the same large result of a transaction or of a session
  * again and again. */
-START_TEST(test_nobody_keeps_others_waiting)
+TEST(test_nobody_keeps_others_waiting, .times = 2)
 {
 	struct rig_txn t = { 0 };
 	struct rig_ask *large[2], *found, *again[2] = { NULL };
@@ -485,10 +472,9 @@ START_TEST(test_nobody_keeps_others_waiting)
 	rig_run();
 	rig_back_all();
 }
-END_TEST
 
 /* Prepared, and told; then committed or aborted. */
-START_TEST(test_a_large_session)
+TEST(test_a_large_session, .times = 2)
 {
 	struct rig_txn t = { 0 };
 	struct rig_ask *ask = prepare_many(&t), *again, *end;
@@ -509,11 +495,10 @@ START_TEST(test_a_large_session)
 	end_in_parts(end, ask->txn);
 	ck_assert_int_eq(end->statuses[NR - 1], _i ? REFD_ABORTED : REFD_OK);
 }
-END_TEST
 
 /* Committed, cancelled, or too late, while the client is being told; or the
  * client is gone. */
-START_TEST(test_a_large_session_ends_early)
+TEST(test_a_large_session_ends_early, .times = 4)
 {
 	static struct rig_client client;
 	struct rig_txn t = { .client = &client };
@@ -548,31 +533,4 @@ START_TEST(test_a_large_session_ends_early)
 	if (first != NULL)
 		ck_assert_int_eq(first->outcome, REFD_COMMITTED);
 	ck_assert_ptr_null(rig_scheduler->sessions);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("scheduler, turns");
-	TCase *tc = tcase_create("large batches");
-
-	tcase_add_checked_fixture(tc, setup, rig_teardown);
-	tcase_add_test(tc, test_the_store_lays_out_a_large_batch);
-	tcase_add_test(tc, test_a_large_batch_comes_back_in_parts);
-	tcase_add_test(tc, test_names_wake_in_parts);
-	tcase_add_test(tc, test_the_daemon_stops_in_between);
-	tcase_add_loop_test(tc, test_a_name_above_very_many, 0, 4);
-	tcase_add_test(tc, test_a_locked_name_above_very_many);
-	tcase_add_loop_test(tc, test_very_many_deletions_wait, 0, 2);
-	tcase_add_test(tc, test_a_large_answer_comes_in_parts);
-	tcase_add_test(tc, test_large_rejections_are_asked_for);
-	tcase_add_test(tc, test_very_many_clients_wait);
-	tcase_add_loop_test(tc, test_a_large_refusal, 0, 2);
-	tcase_add_loop_test(tc, test_a_large_one_is_turned_away, 0, 2);
-	tcase_add_loop_test(tc, test_a_large_one_ends, 0, 4);
-	tcase_add_loop_test(tc, test_nobody_keeps_others_waiting, 0, 2);
-	tcase_add_loop_test(tc, test_a_large_session, 0, 2);
-	tcase_add_loop_test(tc, test_a_large_session_ends_early, 0, 4);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -6,7 +6,6 @@
  * refs, missing log lines, and the refs that are locked while packed-refs is
  * written.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -31,7 +30,9 @@ static void git_packs(const char *line)
 
 /* ---- 1: recovery reports a redo ---- */
 
-START_TEST(what_is_redone_over_anothers_is_told)
+CASE(.setup = wr_setup_mounted, .teardown = wr_teardown, .seconds = 60);
+
+TEST(what_is_redone_over_anothers_is_told)
 {
 	static const char older[] =
 	    "3030303030303030303030303030303030303030\n";
@@ -48,14 +49,13 @@ START_TEST(what_is_redone_over_anothers_is_told)
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	ck_assert_uint_eq(w->found[STORE_REDONE], 1);
 }
-END_TEST
 
 /* ---- 6: packed and pruned before the checkpoint ---- */
 
 /* git packs our value before the value is on disk, and unlinks the loose file.
  * Nothing is synced. The power loss may keep all, some or none of these
  * changes. */
-START_TEST(packed_and_pruned_before_the_checkpoint)
+TEST(packed_and_pruned_before_the_checkpoint, .times = 40)
 {
 	memfs_write(w->fs, PACKED, HEADER);
 	wr_ok("x=1");
@@ -69,12 +69,11 @@ START_TEST(packed_and_pruned_before_the_checkpoint)
 	ck_assert_int_eq(world_ref(w, "x"), '2');
 	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
 }
-END_TEST
 
 /* ---- 7: the checkpoint ---- */
 
 /* The checkpoint makes the last value durable, also if git wrote it. */
-START_TEST(the_checkpoint_carries_a_foreign_write)
+TEST(the_checkpoint_carries_a_foreign_write)
 {
 	wr_ok("x=1");
 	scripted_git_writes(w, X, FIVES);
@@ -84,9 +83,8 @@ START_TEST(the_checkpoint_carries_a_foreign_write)
 	ck_assert_int_eq(world_ref(w, "x"), '5');
 	ck_assert_uint_eq(w->found[STORE_REDONE], 0);
 }
-END_TEST
 
-START_TEST(the_checkpoint_carries_a_foreign_pack)
+TEST(the_checkpoint_carries_a_foreign_pack)
 {
 	wr_ok("x=1");
 	git_packs(
@@ -97,11 +95,10 @@ START_TEST(the_checkpoint_carries_a_foreign_pack)
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
 /* The ref is in a directory that git made. A sync of our own directories would
  * miss it. */
-START_TEST(the_checkpoint_carries_foreign_directories)
+TEST(the_checkpoint_carries_foreign_directories)
 {
 	memfs_set_mode(w->fs, MEMFS_STRICT);
 	ck_assert_int_eq(SYS(memfs_other(w->fs), mkdirat, AT_FDCWD,
@@ -113,11 +110,10 @@ START_TEST(the_checkpoint_carries_foreign_directories)
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "n/x"), '1');
 }
-END_TEST
 
 /* The disk dies and is mounted again while the daemon lives. The syncfs of a
  * new descriptor then succeeds. */
-START_TEST(a_disk_that_came_back_is_not_taken_for_synced)
+TEST(a_disk_that_came_back_is_not_taken_for_synced)
 {
 	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
 	uint64_t before;
@@ -131,7 +127,6 @@ START_TEST(a_disk_that_came_back_is_not_taken_for_synced)
 	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
 /* ---- 9: abort records and missing log lines ---- */
 
@@ -154,7 +149,7 @@ static int commit_and_take_the_name(void *arg, struct journal_row *rows,
 /* git made x/y while our x was being flushed, with or without a sync. The
  * answer was `conflict`, so x is not redone. x/y stays, because it belongs to
  * git. */
-START_TEST(an_abort_survives_power_loss)
+TEST(an_abort_survives_power_loss, .times = 4)
 {
 	struct txn *txn;
 
@@ -171,12 +166,11 @@ START_TEST(an_abort_survives_power_loss)
 	ck_assert_int_eq(world_ref(w, "x"), '0');
 	ck_assert_int_eq(world_ref(w, "z"), '0');
 }
-END_TEST
 
 /* A log line could not be written after the commit point. The living daemon or
  * a later start adds the line as soon as there is room, even if everything else
  * was checkpointed meanwhile. */
-START_TEST(an_owed_line_is_paid)
+TEST(an_owed_line_is_paid, .times = 6)
 {
 	unsigned long n;
 
@@ -212,13 +206,12 @@ START_TEST(an_owed_line_is_paid)
 	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_log_count(w, "x", '1', '2'), 1);
 }
-END_TEST
 
 /* ---- 14: logs ---- */
 
 /* The ref was deleted and created again. A power loss brings back the old log
  * file. The new ref does not inherit that log. */
-START_TEST(a_log_of_the_deleted_is_not_inherited)
+TEST(a_log_of_the_deleted_is_not_inherited, .times = 60)
 {
 	wr_ok("x=1");
 	ck_assert_int_eq(world_checkpoint(w), 0);
@@ -231,11 +224,10 @@ START_TEST(a_log_of_the_deleted_is_not_inherited)
 	ck_assert_int_eq(world_log_count(w, "x", '0', '1'), 0);
 	ck_assert_int_eq(world_log_count(w, "x", '0', '2'), 1);
 }
-END_TEST
 
 /* git appended a line after ours. The line stays in place, once, even if the
  * power loss put NULs in place of our line. */
-START_TEST(a_foreign_line_after_ours)
+TEST(a_foreign_line_after_ours, .times = 5)
 {
 	static const char line[] = "3232323232323232323232323232323232323232 "
 				   "3535353535353535353535353535353535353535 "
@@ -260,12 +252,11 @@ START_TEST(a_foreign_line_after_ours)
 	if (_i == 0)
 		ck_assert_int_eq(world_log_count(w, "x", '2', '5'), 1);
 }
-END_TEST
 
 /* ---- 15: recovery meets odd files ---- */
 
 /* A power loss interrupted the writing of HEAD. */
-START_TEST(a_head_that_is_no_more_stops_nobody)
+TEST(a_head_that_is_no_more_stops_nobody, .times = 3)
 {
 	wr_ok("x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
@@ -284,11 +275,10 @@ START_TEST(a_head_that_is_no_more_stops_nobody)
 	ck_assert_uint_eq(w->deferred, 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
 /* The wall clock may be wrong. A lock of a living git stays valid even if the
  * lock looks older than the boot. */
-START_TEST(clocks_do_not_tell_whose_lock_it_is)
+TEST(clocks_do_not_tell_whose_lock_it_is, .times = 2)
 {
 	wr_ok("x=1");
 	wr_ok("y=1");
@@ -304,10 +294,9 @@ START_TEST(clocks_do_not_tell_whose_lock_it_is)
 	ck_assert_int_eq(scripted_crash(w), 0);
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
 /* Recovery forgets no redone record before its sync. */
-START_TEST(recovery_syncs_before_it_forgets)
+TEST(recovery_syncs_before_it_forgets)
 {
 	wr_ok("x=1");
 	wr_power_loss(MEMFS_DATA_NONE, 0);
@@ -317,7 +306,6 @@ START_TEST(recovery_syncs_before_it_forgets)
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 }
-END_TEST
 
 /* ---- 16: a stronger mode, and 1: a weaker mode below ---- */
 
@@ -329,7 +317,7 @@ static void ok_in(const char *spec, enum refd_durability asked)
 }
 
 /* To a new value and back: the first record must not have the last word. */
-START_TEST(a_stronger_mode_goes_through_the_journal)
+TEST(a_stronger_mode_goes_through_the_journal, .times = 16)
 {
 	static const enum refd_durability modes[] = { REFD_DURABILITY_BATCH,
 		REFD_DURABILITY_FSYNC };
@@ -343,12 +331,11 @@ START_TEST(a_stronger_mode_goes_through_the_journal)
 	ck_assert_int_eq(world_ref(w, "x"), '1');
 	ck_assert_int_eq(world_log_count(w, "x", '2', '1'), 1);
 }
-END_TEST
 
 /* A durable update follows an update of a weaker mode. The power loss takes
  * both values. The value that remains is older than every value in the
  * record. */
-START_TEST(a_weaker_predecessor)
+TEST(a_weaker_predecessor, .times = 32)
 {
 	static const enum refd_durability weak[] = { REFD_DURABILITY_NONE,
 		REFD_DURABILITY_PERIODIC };
@@ -366,7 +353,6 @@ START_TEST(a_weaker_predecessor)
 	wr_start();
 	ck_assert_int_eq(world_ref(w, "x"), '3');
 }
-END_TEST
 
 /* ---- 17: refs that are locked while packed-refs is written ---- */
 
@@ -380,7 +366,7 @@ static void look_at_locks(struct memfs *fs, void *arg)
 }
 
 /* By then, the updates are published and unlocked. */
-START_TEST(no_update_waits_for_packed_refs)
+TEST(no_update_waits_for_packed_refs)
 {
 	unsigned long n, calls = 1, packed = 0, other = 0;
 	struct txn *txns[2];
@@ -409,33 +395,4 @@ START_TEST(no_update_waits_for_packed_refs)
 	}
 	ck_assert_uint_gt(packed, 5);
 	ck_assert_uint_gt(other, 5);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("schedules");
-	TCase *tc = tcase_create("schedules");
-
-	tcase_add_checked_fixture(tc, wr_setup_mounted, wr_teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, what_is_redone_over_anothers_is_told);
-	tcase_add_loop_test(tc, packed_and_pruned_before_the_checkpoint, 0, 40);
-	tcase_add_test(tc, the_checkpoint_carries_a_foreign_write);
-	tcase_add_test(tc, the_checkpoint_carries_a_foreign_pack);
-	tcase_add_test(tc, the_checkpoint_carries_foreign_directories);
-	tcase_add_test(tc, a_disk_that_came_back_is_not_taken_for_synced);
-	tcase_add_loop_test(tc, an_abort_survives_power_loss, 0, 4);
-	tcase_add_loop_test(tc, an_owed_line_is_paid, 0, 6);
-	tcase_add_loop_test(tc, a_log_of_the_deleted_is_not_inherited, 0, 60);
-	tcase_add_loop_test(tc, a_foreign_line_after_ours, 0, 5);
-	tcase_add_loop_test(tc, a_head_that_is_no_more_stops_nobody, 0, 3);
-	tcase_add_loop_test(tc, clocks_do_not_tell_whose_lock_it_is, 0, 2);
-	tcase_add_test(tc, recovery_syncs_before_it_forgets);
-	tcase_add_loop_test(tc, a_stronger_mode_goes_through_the_journal, 0,
-	    16);
-	tcase_add_loop_test(tc, a_weaker_predecessor, 0, 32);
-	tcase_add_test(tc, no_update_waits_for_packed_refs);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

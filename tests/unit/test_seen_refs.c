@@ -3,7 +3,6 @@
  * whichever allocation fails, while the table grows from nothing to many refs.
  * Both sides have values of their own, and limits: refs, and bytes of text.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,7 +85,9 @@ static unsigned set_in_spite(enum seen_side side, const char *name,
 	return nr_failed;
 }
 
-START_TEST(memory_is_missing)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(memory_is_missing)
 {
 	unsigned i, nr_failed = 0;
 	char name[20];
@@ -104,9 +105,8 @@ START_TEST(memory_is_missing)
 		ck_assert_str_eq(value(SEEN_DISK, name), name + 11);
 	}
 }
-END_TEST
 
-START_TEST(sides_are_apart)
+TEST(sides_are_apart)
 {
 	const struct seen_ref unknown = { .name = "c", .is_unknown = true };
 
@@ -131,9 +131,8 @@ START_TEST(sides_are_apart)
 	seen_refs_know(refs);
 	ck_assert_uint_eq(count(SEEN_KNOWN), 1);
 }
-END_TEST
 
-START_TEST(limits)
+TEST(limits)
 {
 	char name[20], target[1000];
 	unsigned i;
@@ -153,18 +152,4 @@ START_TEST(limits)
 		r = set(SEEN_DISK, "more", target);
 	ck_assert_int_eq(r, -EFBIG);
 	ck_assert_uint_le(i, MANY);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("seen_refs");
-	TCase *tc = tcase_create("seen_refs");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, memory_is_missing);
-	tcase_add_test(tc, sides_are_apart);
-	tcase_add_test(tc, limits);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

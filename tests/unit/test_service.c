@@ -2,7 +2,6 @@
  * Proves which messages the service manager gets: ready, status, reloading and
  * stopping, and none about a reload while the daemon recovers or stops.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +87,9 @@ static void begin_serving(void)
 		       "3 connections");
 }
 
-START_TEST(a_daemon_that_serves_says_so_once)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(a_daemon_that_serves_says_so_once)
 {
 	char line[16] = "";
 
@@ -98,9 +99,8 @@ START_TEST(a_daemon_that_serves_says_so_once)
 	/* The end of the file: the descriptor is closed. */
 	ck_assert_int_eq(read(ready_fds[0], line, sizeof(line)), 0);
 }
-END_TEST
 
-START_TEST(a_reload_begins_and_ends)
+TEST(a_reload_begins_and_ends)
 {
 	begin_serving();
 	service_reloading(&link_up);
@@ -109,17 +109,15 @@ START_TEST(a_reload_begins_and_ends)
 	expect_message("READY=1\nSTATUS=serving: 7 transactions, 2 in work, "
 		       "3 connections");
 }
-END_TEST
 
-START_TEST(a_reload_during_recovery_is_not_told)
+TEST(a_reload_during_recovery_is_not_told)
 {
 	service_reloading(&link_up);
 	service_reloaded(&link_up);
 	expect_message(NULL);
 }
-END_TEST
 
-START_TEST(a_reload_that_ends_while_stopping_is_not_told)
+TEST(a_reload_that_ends_while_stopping_is_not_told)
 {
 	begin_serving();
 	told_facts.is_serving = false;
@@ -128,27 +126,10 @@ START_TEST(a_reload_that_ends_while_stopping_is_not_told)
 	service_reloaded(&link_up);
 	expect_message(NULL);
 }
-END_TEST
 
-START_TEST(without_a_store_there_is_no_stall)
+TEST(without_a_store_there_is_no_stall)
 {
 	service_look(&link_up);
 	ck_assert(!stall_is_on(&link_up.stall));
 	expect_message(NULL);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("service/service");
-	TCase *tc = tcase_create("messages");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_daemon_that_serves_says_so_once);
-	tcase_add_test(tc, a_reload_begins_and_ends);
-	tcase_add_test(tc, a_reload_during_recovery_is_not_told);
-	tcase_add_test(tc, a_reload_that_ends_while_stopping_is_not_told);
-	tcase_add_test(tc, without_a_store_there_is_no_stall);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

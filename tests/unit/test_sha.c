@@ -2,7 +2,6 @@
  * Proves that both check sums of git are those of FIPS 180-4 and of git, in
  * whatever parts the bytes come.
  */
-#include <check.h>
 #include <string.h>
 
 #include "proto/lib/sha.h"
@@ -33,7 +32,7 @@ static void is(enum refd_object_format format, const char *data, size_t len,
 	}
 }
 
-START_TEST(known_sums_of_sha1)
+TEST(known_sums_of_sha1)
 {
 	static char many[1000000];
 
@@ -50,10 +49,9 @@ START_TEST(known_sums_of_sha1)
 	is(REFD_FORMAT_SHA1, many, sizeof(many),
 	    "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
 }
-END_TEST
 
 /* The padding differs at every length. Sums of zeros, by sha1sum(1). */
-START_TEST(around_a_block_of_sha1)
+TEST(around_a_block_of_sha1)
 {
 	static const struct {
 		size_t len;
@@ -74,9 +72,8 @@ START_TEST(around_a_block_of_sha1)
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		is(REFD_FORMAT_SHA1, zeros, known[i].len, known[i].sum);
 }
-END_TEST
 
-START_TEST(known_sums_of_sha256)
+TEST(known_sums_of_sha256)
 {
 	static char many[1000000];
 
@@ -94,10 +91,9 @@ START_TEST(known_sums_of_sha256)
 	is(REFD_FORMAT_SHA256, many, sizeof(many),
 	    "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
-END_TEST
 
 /* The padding differs at every length. Sums of zeros, by sha256sum(1). */
-START_TEST(around_a_block_of_sha256)
+TEST(around_a_block_of_sha256)
 {
 	static const struct {
 		size_t len;
@@ -125,18 +121,4 @@ START_TEST(around_a_block_of_sha256)
 
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		is(REFD_FORMAT_SHA256, zeros, known[i].len, known[i].sum);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("sha");
-	TCase *tc = tcase_create("sha");
-
-	tcase_add_test(tc, known_sums_of_sha1);
-	tcase_add_test(tc, around_a_block_of_sha1);
-	tcase_add_test(tc, known_sums_of_sha256);
-	tcase_add_test(tc, around_a_block_of_sha256);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * no name of a table is used twice, and that nothing is left behind after a
  * change, whatever fails.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +21,9 @@ static void take(void)
 
 /* ---- snapshots ---- */
 
-START_TEST(snapshots_share_tables)
+CASE(.setup = stk_setup, .teardown = stk_teardown);
+
+TEST(snapshots_share_tables)
 {
 	const struct reftable_record rec = rh_ref("refs/heads/a", 2, 2);
 	struct stack_snapshot *first, *second;
@@ -53,9 +54,8 @@ START_TEST(snapshots_share_tables)
 	stack_snapshot_put(snap);
 	stack_turn_give(stk.stack);
 }
-END_TEST
 
-START_TEST(no_stack_is_not_an_empty_stack)
+TEST(no_stack_is_not_an_empty_stack)
 {
 	rh_put(stk.other, stk.other_dir, REFTABLE_LIST, "", 0);
 	ck_assert_int_eq(stack_snapshot(stk.stack, &snap, &stk.fault),
@@ -66,9 +66,8 @@ START_TEST(no_stack_is_not_an_empty_stack)
 	SYS(stk.other, unlinkat, stk.other_dir, REFTABLE_LIST);
 	ck_assert_int_eq(stack_snapshot(stk.stack, &snap, &stk.fault), -ENOENT);
 }
-END_TEST
 
-START_TEST(idle_stacks_have_no_open_table)
+TEST(idle_stacks_have_no_open_table)
 {
 	const unsigned long fds = memfs_open_fds(stk.fs);
 
@@ -82,9 +81,8 @@ START_TEST(idle_stacks_have_no_open_table)
 	stack_turn_give(stk.stack);
 	ck_assert_uint_eq(memfs_open_fds(stk.fs), fds);
 }
-END_TEST
 
-START_TEST(the_directory_is_replaced)
+TEST(the_directory_is_replaced)
 {
 	ck_assert_int_eq(stack_is_there(stk.stack, stk.git_fd), 0);
 	SYS(stk.other, renameat, AT_FDCWD, "/repo/reftable", AT_FDCWD,
@@ -93,11 +91,10 @@ START_TEST(the_directory_is_replaced)
 	SYS(stk.other, mkdirat, AT_FDCWD, "/repo/reftable", 0777);
 	ck_assert_int_eq(stack_is_there(stk.stack, stk.git_fd), -ESTALE);
 }
-END_TEST
 
 /* ---- a change ---- */
 
-START_TEST(a_change_appears_whole)
+TEST(a_change_appears_whole)
 {
 	const struct reftable_record records[] = {
 		rh_log("refs/heads/b", 0, 0, 2, "no line feed"),
@@ -121,9 +118,8 @@ START_TEST(a_change_appears_whole)
 	ck_assert_uint_eq(stk_nr_files(), 3);
 	ck_assert_uint_eq(stk_nr_staged(), 0);
 }
-END_TEST
 
-START_TEST(a_deletion_hides_the_log)
+TEST(a_deletion_hides_the_log)
 {
 	const struct reftable_record more[] = {
 		rh_ref("refs/heads/main", 2, 2),
@@ -141,7 +137,6 @@ START_TEST(a_deletion_hides_the_log)
 	    "HEAD>refs/heads/main refs/heads/m=5 ");
 	ck_assert_str_eq(stk_list(REFTABLE_LOGS), "refs/heads/m@3:0,5 ");
 }
-END_TEST
 
 /* stack_log_fn */
 static int get_message(void *arg, const struct reftable_record *log)
@@ -154,7 +149,7 @@ static int get_message(void *arg, const struct reftable_record *log)
 	return 0;
 }
 
-START_TEST(messages_end_as_in_git)
+TEST(messages_end_as_in_git)
 {
 	static char message[6000];
 	struct reftable_record records[2];
@@ -176,9 +171,8 @@ START_TEST(messages_end_as_in_git)
 	stack_reader_done(&reader);
 	stack_snapshot_put(snap);
 }
-END_TEST
 
-START_TEST(bad_records)
+TEST(bad_records)
 {
 	const struct reftable_record twice[] = { rh_ref("refs/heads/a", 0, 1),
 		rh_ref("refs/heads/a", 0, 2) };
@@ -192,11 +186,10 @@ START_TEST(bad_records)
 	ck_assert_uint_eq(stk_nr_files(), 2);
 	ck_assert_uint_eq(stk_nr_staged(), 0);
 }
-END_TEST
 
 /* Git unlinks a table which it has open and which the list does not name. So
  * every attempt has a new name, with a new random number. */
-START_TEST(names_never_return)
+TEST(names_never_return)
 {
 	const struct reftable_record rec = rh_ref("refs/heads/a", 0, 1);
 	char names[40][REFTABLE_WRITER_NAME];
@@ -215,9 +208,8 @@ START_TEST(names_never_return)
 	ck_assert_int_eq(stk_end(&u), 0);
 	ck_assert_uint_eq(stk_nr_files(), 2);
 }
-END_TEST
 
-START_TEST(no_index_is_used_twice)
+TEST(no_index_is_used_twice)
 {
 	const struct reftable_record rec = rh_ref("refs/heads/a", 0, 1);
 	struct stack_update u;
@@ -237,11 +229,10 @@ START_TEST(no_index_is_used_twice)
 	ck_assert_int_eq(stk_write(&rec, 1), -EOVERFLOW);
 	ck_assert_uint_eq(stk_nr_staged(), 0);
 }
-END_TEST
 
 /* A list that git closed by its umask, or by another setting, stays closed only
  * until the next writer. */
-START_TEST(the_mode_is_that_of_the_writers)
+TEST(the_mode_is_that_of_the_writers)
 {
 	const struct reftable_record rec = rh_ref("refs/heads/a", 0, 1);
 	struct stack_update u;
@@ -263,9 +254,8 @@ START_TEST(the_mode_is_that_of_the_writers)
 	ck_assert_uint_eq(st.mode & 07777, 0660);
 	stack_snapshot_put(snap);
 }
-END_TEST
 
-START_TEST(a_lock_of_another_writer)
+TEST(a_lock_of_another_writer)
 {
 	const struct reftable_record rec = rh_ref("refs/heads/a", 0, 1);
 	struct stack_update u;
@@ -279,11 +269,10 @@ START_TEST(a_lock_of_another_writer)
 	ck_assert_uint_eq(stk_nr_files(), 3);
 	ck_assert_uint_eq(stk_nr_staged(), 0);
 }
-END_TEST
 
 /* ---- the sweep ---- */
 
-START_TEST(sweep)
+TEST(sweep)
 {
 	const struct reftable_record rec = rh_ref("refs/heads/a", 0, 1);
 	struct stack_update crashed, listed;
@@ -314,11 +303,10 @@ START_TEST(sweep)
 	token_init(&stk.token, stk.sys, stk.stage_fd, 99);
 	ck_assert_int_eq(stk_end(&listed), 0);
 }
-END_TEST
 
 /* ---- names of sessions, and the turn ---- */
 
-START_TEST(names_of_sessions)
+TEST(names_of_sessions)
 {
 	ck_assert_int_eq(stack_hold_name(stk.stack, "refs/heads/a"), 0);
 	ck_assert_int_eq(stack_hold_name(stk.stack, "refs/heads/b"), 0);
@@ -329,9 +317,8 @@ START_TEST(names_of_sessions)
 	ck_assert(!stack_is_held(stk.stack, "refs/heads/a"));
 	ck_assert(stack_is_held(stk.stack, "refs/heads/b"));
 }
-END_TEST
 
-START_TEST(turns)
+TEST(turns)
 {
 	ck_assert(stack_turn_take(stk.stack, 0));
 	ck_assert(!stack_turn_take(stk.stack, 0));
@@ -340,11 +327,10 @@ START_TEST(turns)
 	ck_assert(stack_turn_take(stk.stack, 5));
 	stack_turn_give(stk.stack);
 }
-END_TEST
 
 /* ---- worktrees ---- */
 
-START_TEST(stacks_of_worktrees)
+TEST(stacks_of_worktrees)
 {
 	struct stack_set *set = stack_set_new(stk.sys, &stk.format);
 	struct stack *main, *again, *worktree;
@@ -373,9 +359,8 @@ START_TEST(stacks_of_worktrees)
 	stack_set_free(set);
 	SYS(stk.sys, close, fd);
 }
-END_TEST
 
-START_TEST(few_stacks_stay_open)
+TEST(few_stacks_stay_open)
 {
 	struct stack_set *set = stack_set_new(stk.sys, &stk.format);
 	unsigned long fds = memfs_open_fds(stk.fs);
@@ -400,32 +385,4 @@ START_TEST(few_stacks_stay_open)
 	stack_put(stack);
 	stack_put(used);
 	stack_set_free(set);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("stack");
-	TCase *tc = tcase_create("stack");
-
-	tcase_add_checked_fixture(tc, stk_setup, stk_teardown);
-	tcase_add_test(tc, snapshots_share_tables);
-	tcase_add_test(tc, no_stack_is_not_an_empty_stack);
-	tcase_add_test(tc, idle_stacks_have_no_open_table);
-	tcase_add_test(tc, the_directory_is_replaced);
-	tcase_add_test(tc, a_change_appears_whole);
-	tcase_add_test(tc, a_deletion_hides_the_log);
-	tcase_add_test(tc, messages_end_as_in_git);
-	tcase_add_test(tc, bad_records);
-	tcase_add_test(tc, names_never_return);
-	tcase_add_test(tc, no_index_is_used_twice);
-	tcase_add_test(tc, the_mode_is_that_of_the_writers);
-	tcase_add_test(tc, a_lock_of_another_writer);
-	tcase_add_test(tc, sweep);
-	tcase_add_test(tc, names_of_sessions);
-	tcase_add_test(tc, turns);
-	tcase_add_test(tc, stacks_of_worktrees);
-	tcase_add_test(tc, few_stacks_stay_open);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -5,7 +5,6 @@
  * refs afterwards, and the update never overwrites a change which its checks
  * did not see.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -191,7 +190,9 @@ static void old_tables(void)
 	ref_by_git("refs/heads/z");
 }
 
-START_TEST(every_change)
+CASE(.setup = stk_setup, .teardown = stk_teardown, .seconds = 120);
+
+TEST(every_change, .times = sizeof(changes) / sizeof(*changes))
 {
 	const struct change_by_git *c = &changes[_i];
 
@@ -215,9 +216,8 @@ START_TEST(every_change)
 	ck_assert_ptr_nonnull(
 	    strstr(stk_list(REFTABLE_REFS), "refs/heads/z=7 "));
 }
-END_TEST
 
-START_TEST(the_directory_is_replaced)
+TEST(the_directory_is_replaced)
 {
 	prepare();
 	SYS(stk.other, renameat, AT_FDCWD, "/repo/reftable", AT_FDCWD,
@@ -225,10 +225,9 @@ START_TEST(the_directory_is_replaced)
 	ck_assert_int_eq(stack_base_check(&u), -ESTALE);
 	ck_assert_int_eq(stk_end(&u), 0);
 }
-END_TEST
 
 /* A table with folded tables would hide new records of git. */
-START_TEST(a_fold_needs_the_same_list)
+TEST(a_fold_needs_the_same_list)
 {
 	ref_by_git("refs/heads/y");
 	prepare();
@@ -237,7 +236,6 @@ START_TEST(a_fold_needs_the_same_list)
 	ck_assert(!check());
 	ck_assert_int_eq(stk_end(&u), 0);
 }
-END_TEST
 
 /* ---- bounds ---- */
 
@@ -257,7 +255,7 @@ static struct reftable_record *many(uint64_t index)
 	return records;
 }
 
-START_TEST(bounded)
+TEST(bounded)
 {
 	struct reftable_record *records;
 	struct stack_snapshot *snap;
@@ -281,7 +279,6 @@ START_TEST(bounded)
 	stack_snapshot_put(snap);
 	stack_turn_give(stk.stack);
 }
-END_TEST
 
 /* ---- random histories ---- */
 
@@ -374,7 +371,7 @@ static void round_of_checks(unsigned target)
 	ck_assert_int_eq(stk_table(&u, &rec, 1), 0);
 }
 
-START_TEST(random_histories)
+TEST(random_histories)
 {
 	unsigned step, n, target, same = 0, changed = 0;
 	int r;
@@ -407,22 +404,4 @@ START_TEST(random_histories)
 	}
 	ck_assert_uint_gt(same, STEPS / 20);
 	ck_assert_uint_gt(changed, STEPS / 20);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("stack_base");
-	TCase *tc = tcase_create("stack_base");
-
-	tcase_add_checked_fixture(tc, stk_setup, stk_teardown);
-	tcase_add_loop_test(tc, every_change, 0,
-	    sizeof(changes) / sizeof(*changes));
-	tcase_add_test(tc, the_directory_is_replaced);
-	tcase_add_test(tc, a_fold_needs_the_same_list);
-	tcase_add_test(tc, bounded);
-	tcase_add_test(tc, random_histories);
-	tcase_set_timeout(tc, 120);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -3,7 +3,6 @@
  * appends, merges under the locks of its tables, and cleans at any point: every
  * ref has the last value, and git finds each table which it has locked.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,7 +251,9 @@ static void add_large_table(void)
 	stk_git(2, records, POOL + 2000);
 }
 
-START_TEST(beside_git)
+CASE(.setup = stk_setup, .teardown = stk_teardown, .seconds = 120);
+
+TEST(beside_git, .times = 3)
 {
 	unsigned step, i;
 	size_t most = 0;
@@ -280,17 +281,4 @@ START_TEST(beside_git)
 	ck_assert_uint_eq(stk_nr_staged(), 0);
 	if (merging.is_running)
 		git_ends_merge();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("stack_beside");
-	TCase *tc = tcase_create("stack_beside");
-
-	tcase_add_checked_fixture(tc, stk_setup, stk_teardown);
-	tcase_add_loop_test(tc, beside_git, 0, 3);
-	tcase_set_timeout(tc, 120);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

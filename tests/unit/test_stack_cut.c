@@ -14,7 +14,6 @@
  * Beside an update or a merge, a tool copies the list without a flush. The copy
  * has the same bytes, and must be durable before its name.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,7 +207,9 @@ static struct sweep sweep_of(int i)
 		.done = done };
 }
 
-START_TEST(every_flush)
+CASE(.seconds = 120);
+
+TEST(every_flush, .times = VARIANTS)
 {
 	const struct sweep s = sweep_of(_i);
 	struct sweep_report report = { 0 };
@@ -216,18 +217,16 @@ START_TEST(every_flush)
 	ck_assert_msg(sweep_power_loss(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 0);
 }
-END_TEST
 
-START_TEST(every_crash)
+TEST(every_crash, .times = VARIANTS)
 {
 	const struct sweep s = sweep_of(_i);
 	struct sweep_report report = { 0 };
 
 	ck_assert_msg(sweep_crash(&s, &report), "%s", report.text);
 }
-END_TEST
 
-START_TEST(every_failure)
+TEST(every_failure, .times = VARIANTS)
 {
 	static const int errs[] = { -EIO, -ENOSPC, -EMFILE, 0 };
 	const struct sweep s = sweep_of(_i);
@@ -235,7 +234,6 @@ START_TEST(every_failure)
 
 	ck_assert_msg(sweep_errno(&s, errs, &report), "%s", report.text);
 }
-END_TEST
 
 /* ---- a copy of the list ---- */
 
@@ -325,7 +323,7 @@ static void copied_at(int (*fn)(struct stack_update *u), unsigned long n)
 	memfs_free(stk.fs);
 }
 
-START_TEST(a_copied_list_is_durable)
+TEST(a_copied_list_is_durable, .times = 2)
 {
 	unsigned long n = 0;
 
@@ -333,19 +331,4 @@ START_TEST(a_copied_list_is_durable)
 		copied_at(_i == 0 ? update_beside : merge_beside, n++);
 	while (is_copied);
 	ck_assert_uint_gt(n, 5);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("stack_cut");
-	TCase *tc = tcase_create("stack_cut");
-
-	tcase_add_loop_test(tc, every_flush, 0, VARIANTS);
-	tcase_add_loop_test(tc, every_crash, 0, VARIANTS);
-	tcase_add_loop_test(tc, every_failure, 0, VARIANTS);
-	tcase_add_loop_test(tc, a_copied_list_is_durable, 0, 2);
-	tcase_set_timeout(tc, 120);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

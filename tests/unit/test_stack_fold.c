@@ -3,7 +3,6 @@
  * the stack short. Replaced tables and tombstones stay until syncs that began
  * later have ended. test_stack_beside.c does the same beside git.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +49,9 @@ static int fold(const struct reftable_record *records, size_t nr)
 	return r < 0 ? r : err;
 }
 
-START_TEST(the_stack_stays_short)
+CASE(.setup = stk_setup, .teardown = stk_teardown, .seconds = 120);
+
+TEST(the_stack_stays_short)
 {
 	struct reftable_record records[2];
 	char name[32];
@@ -76,10 +77,9 @@ START_TEST(the_stack_stays_short)
 	ck_assert_ptr_nonnull(
 	    strstr(stk_list(REFTABLE_LOGS), "refs/heads/main@1:0,1 "));
 }
-END_TEST
 
 /* Deletions hide records of earlier tables, and only of those. */
-START_TEST(deletions)
+TEST(deletions)
 {
 	const struct reftable_record add[] = { rh_ref("refs/heads/a", 0, 2),
 		rh_log("refs/heads/a", 0, 0, 2, "a\n") };
@@ -101,7 +101,6 @@ START_TEST(deletions)
 	ck_assert_uint_eq(snap->max_index, 5);
 	stack_snapshot_put(snap);
 }
-END_TEST
 
 static size_t nr_tombstones(void)
 {
@@ -123,7 +122,7 @@ static size_t nr_tombstones(void)
 
 /* After a power loss a tombstone tells that another program deleted the ref
  * after a row which is redone. */
-START_TEST(tombstones_outlive_the_rows)
+TEST(tombstones_outlive_the_rows)
 {
 	const struct reftable_record add = rh_ref("refs/heads/a", 0, 2);
 	const struct reftable_record del = rh_deleted("refs/heads/a", 3);
@@ -142,11 +141,10 @@ START_TEST(tombstones_outlive_the_rows)
 	ck_assert_int_eq(fold(&other, 1), 0);
 	ck_assert_uint_eq(nr_tombstones(), 0);
 }
-END_TEST
 
 /* JGit counted on from an older list. The folded table, and a table that git
  * merged, cover all indices. */
-START_TEST(tables_with_used_indices)
+TEST(tables_with_used_indices, .times = 2)
 {
 	const struct reftable_record add = rh_ref("refs/heads/a", 0, 2);
 	const struct reftable_record jgit[] = { rh_ref("refs/heads/a", 2, 3),
@@ -169,10 +167,9 @@ START_TEST(tables_with_used_indices)
 	ck_assert_uint_eq(snap->max_index, 10);
 	stack_snapshot_put(snap);
 }
-END_TEST
 
 /* Git merges a table which we want to fold. */
-START_TEST(a_table_is_locked)
+TEST(a_table_is_locked)
 {
 	const struct reftable_record rec = rh_ref("refs/heads/a", 0, 2);
 	struct stack_snapshot *snap;
@@ -198,9 +195,8 @@ START_TEST(a_table_is_locked)
 	ck_assert_int_eq(stk_end(&u), 0);
 	ck_assert_uint_eq(nr_tables(), 2);
 }
-END_TEST
 
-START_TEST(replaced_tables_stay_for_a_power_loss)
+TEST(replaced_tables_stay_for_a_power_loss)
 {
 	const struct reftable_record rec = rh_ref("refs/heads/a", 0, 2);
 
@@ -217,12 +213,11 @@ START_TEST(replaced_tables_stay_for_a_power_loss)
 	ck_assert_uint_eq(stk_nr_files(), 2);
 	ck_assert(!stack_tidy_begin(stk.stack));
 }
-END_TEST
 
 #define REPAIRED(n) "0x00000000000" #n "-0x00000000000" #n "-00000007.ref"
 
 /* Of an earlier run, or of git. */
-START_TEST(unlisted_tables)
+TEST(unlisted_tables)
 {
 	const struct reftable_record rec = rh_ref("refs/heads/a", 0, 2);
 	struct rh_bytes old = rh_table(stk.format, 1, 1, NULL, 0);
@@ -242,7 +237,6 @@ START_TEST(unlisted_tables)
 	rh_free(&old);
 	rh_free(&ahead);
 }
-END_TEST
 
 /* ---- merging ---- */
 
@@ -265,7 +259,7 @@ static int merge(void)
 	return r < 0 ? r : err;
 }
 
-START_TEST(merges)
+TEST(merges)
 {
 	struct reftable_record rec;
 	uint64_t i;
@@ -288,7 +282,6 @@ START_TEST(merges)
 	ck_assert_ptr_nonnull(
 	    strstr(stk_list(REFTABLE_REFS), "refs/heads/y=1 "));
 }
-END_TEST
 
 /* The first batch looks for tables of earlier runs. It takes the table of a
  * merge, which no list names yet, for one of them. */
@@ -317,7 +310,7 @@ static bool is_there(const char *table)
 	return SYS(stk.other, lstatat, stk.other_dir, table, &st) == 0;
 }
 
-START_TEST(a_merged_table_stays_for_a_power_loss)
+TEST(a_merged_table_stays_for_a_power_loss)
 {
 	const struct reftable_record recs[] = { rh_ref("refs/heads/a", 2, 2),
 		rh_ref("refs/heads/d", 3, 2) };
@@ -340,11 +333,10 @@ START_TEST(a_merged_table_stays_for_a_power_loss)
 	tidy();
 	ck_assert(!is_there(table));
 }
-END_TEST
 
 /* A merge from the first table on drops tombstones. Later another program puts
  * a table before, whose refs the tombstones hide. */
-START_TEST(nothing_comes_before_a_merge)
+TEST(nothing_comes_before_a_merge)
 {
 	const struct reftable_record del = rh_deleted("refs/heads/main", 5);
 	const struct reftable_record add = rh_ref("refs/heads/a", 6, 2);
@@ -374,11 +366,10 @@ START_TEST(nothing_comes_before_a_merge)
 	    "HEAD>refs/heads/main refs/heads/a=2 ");
 	free(list);
 }
-END_TEST
 
 /* The rename of the list fails. If the list may name the merged table, its lock
  * and all files stay for recovery. Otherwise nothing stays. */
-START_TEST(a_merge_fails_at_its_rename)
+TEST(a_merge_fails_at_its_rename, .times = 3)
 {
 	const bool is_doubtful = _i > 0;
 	struct reftable_record rec;
@@ -407,7 +398,6 @@ START_TEST(a_merge_fails_at_its_rename)
 	if (!is_doubtful)
 		ck_assert_uint_eq(stk_nr_files(), nr_tables() + 1);
 }
-END_TEST
 
 static void git_writes(uint64_t index)
 {
@@ -419,7 +409,7 @@ static void git_writes(uint64_t index)
 /* Before the lock, a merge makes only its own table durable: the sync of the
  * directory would make a list by git durable whose content is in memory. Under
  * the lock, the foreign table and the list become durable first. */
-START_TEST(a_merge_beside_unsynced_tables)
+TEST(a_merge_beside_unsynced_tables, .times = 2)
 {
 	const struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
 	const struct reftable_record rec = rh_ref("refs/heads/z", 4, 1);
@@ -445,10 +435,9 @@ START_TEST(a_merge_beside_unsynced_tables)
 	ck_assert_int_eq(stk_open(), 0);
 	ck_assert_str_eq(stk_list(REFTABLE_REFS), want);
 }
-END_TEST
 
 /* Git's large table of 12,000 refs is flushed without the lock. */
-START_TEST(a_large_table_by_git)
+TEST(a_large_table_by_git)
 {
 	enum { NR = 12000 };
 	struct flush_watch watch = { .fs = stk.fs,
@@ -475,7 +464,6 @@ START_TEST(a_large_table_by_git)
 	free(names);
 	free(records);
 }
-END_TEST
 
 /* ---- merges that are not made ---- */
 
@@ -491,7 +479,7 @@ static void add_damaged(uint64_t index)
 }
 
 /* A failed merge is not tried again with the same tables. */
-START_TEST(a_failed_merge)
+TEST(a_failed_merge)
 {
 	add_damaged(2);
 	git_writes(3);
@@ -507,10 +495,9 @@ START_TEST(a_failed_merge)
 	ck_assert_int_eq(merge(), 0);
 	ck_assert_uint_eq(nr_tables(), 4);
 }
-END_TEST
 
 /* A table of more than 64 MiB: a hole before the footer. */
-START_TEST(a_huge_table)
+TEST(a_huge_table)
 {
 	const size_t hole = (size_t)65 * 1024 * 1024, footer = 68;
 	const struct reftable_record rec = rh_ref("refs/heads/x", 2, 1);
@@ -530,31 +517,4 @@ START_TEST(a_huge_table)
 	ck_assert_uint_eq(nr_tables(), 3);
 	rh_free(&huge);
 	rh_free(&table);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("stack_fold");
-	TCase *tc = tcase_create("stack_fold");
-
-	tcase_add_checked_fixture(tc, stk_setup, stk_teardown);
-	tcase_add_test(tc, the_stack_stays_short);
-	tcase_add_test(tc, deletions);
-	tcase_add_test(tc, tombstones_outlive_the_rows);
-	tcase_add_loop_test(tc, tables_with_used_indices, 0, 2);
-	tcase_add_test(tc, a_table_is_locked);
-	tcase_add_test(tc, replaced_tables_stay_for_a_power_loss);
-	tcase_add_test(tc, unlisted_tables);
-	tcase_add_test(tc, merges);
-	tcase_add_test(tc, a_merged_table_stays_for_a_power_loss);
-	tcase_add_loop_test(tc, a_merge_fails_at_its_rename, 0, 3);
-	tcase_add_test(tc, nothing_comes_before_a_merge);
-	tcase_add_loop_test(tc, a_merge_beside_unsynced_tables, 0, 2);
-	tcase_add_test(tc, a_large_table_by_git);
-	tcase_add_test(tc, a_failed_merge);
-	tcase_add_test(tc, a_huge_table);
-	tcase_set_timeout(tc, 120);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

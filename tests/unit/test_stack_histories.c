@@ -16,7 +16,6 @@
  *
  * REFD_TEST_LONG: 2,000,000 histories.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -447,7 +446,9 @@ static void one_history(struct model *md, uint64_t seed)
 		lose_power(md);
 }
 
-START_TEST(histories)
+CASE(.seconds = getenv("REFD_TEST_LONG") != NULL ? 3600 : 120);
+
+TEST(histories, .times = 2)
 {
 	uint64_t nr = getenv("REFD_TEST_LONG") != NULL ? 2000000 : 100000, i;
 	struct model *md = calloc(1, sizeof(*md));
@@ -457,16 +458,4 @@ START_TEST(histories)
 		one_history(md, i);
 	printf("# %u restored, %u repeated\n", md->restored, md->repeated);
 	free(md);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("stack_histories");
-	TCase *tc = tcase_create("histories");
-
-	tcase_set_timeout(tc, getenv("REFD_TEST_LONG") != NULL ? 3600 : 120);
-	tcase_add_loop_test(tc, histories, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

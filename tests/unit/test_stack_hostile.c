@@ -4,7 +4,6 @@
  * device, links, names with a slash, 10,000 tables, tables that shrink or
  * change meanwhile, blocks of 16 MiB.
  */
-#include <check.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -85,7 +84,9 @@ static void remove_list(void)
 	ck_assert_int_eq(unlink(at("repo/reftable/tables.list")), 0);
 }
 
-START_TEST(a_list_of_one_gigabyte)
+CASE(.setup = set_up, .teardown = tear_down, .seconds = 60);
+
+TEST(a_list_of_one_gigabyte)
 {
 	int fd = SYS(sys, openat, dirfd, REFTABLE_LIST, O_RDWR, 0);
 
@@ -93,9 +94,8 @@ START_TEST(a_list_of_one_gigabyte)
 	close(fd);
 	refused(-EFBIG, "larger than 256 KiB");
 }
-END_TEST
 
-START_TEST(a_fifo)
+TEST(a_fifo)
 {
 	remove_list();
 	ck_assert_int_eq(mkfifo(at("repo/reftable/tables.list"), 0600), 0);
@@ -105,9 +105,8 @@ START_TEST(a_fifo)
 	rh_put(sys, dirfd, REFTABLE_LIST, "x.ref\n", 6);
 	refused(-EBADMSG, "not a regular file");
 }
-END_TEST
 
-START_TEST(a_device)
+TEST(a_device)
 {
 	if (!suite_is_root("a_device"))
 		return;
@@ -120,9 +119,8 @@ START_TEST(a_device)
 	ck_assert_int_lt(stack_snapshot(stack, &snap, &fault), 0);
 	ck_assert_ptr_null(snap);
 }
-END_TEST
 
-START_TEST(links)
+TEST(links)
 {
 	struct stack *other;
 
@@ -141,9 +139,8 @@ START_TEST(links)
 	ck_assert_int_lt(stack_open(sys, git_fd, &format, &other), 0);
 	ck_assert_int_eq(stack_is_there(stack, git_fd), -ESTALE);
 }
-END_TEST
 
-START_TEST(names_with_a_slash)
+TEST(names_with_a_slash)
 {
 	static const char *const lists[] = { "../reftable/x.ref\n",
 		"/etc/passwd\n", "a/b.ref\n", "..\n", ".\n", "\n",
@@ -155,9 +152,8 @@ START_TEST(names_with_a_slash)
 		refused(-EBADMSG, "no name of a table");
 	}
 }
-END_TEST
 
-START_TEST(ten_thousand_tables)
+TEST(ten_thousand_tables)
 {
 	char *list = malloc(10000 * 8 + 1);
 	unsigned i;
@@ -168,7 +164,6 @@ START_TEST(ten_thousand_tables)
 	refused(-EFBIG, "500 tables");
 	free(list);
 }
-END_TEST
 
 /* ---- while being read ---- */
 
@@ -206,7 +201,7 @@ static int ignore(void *arg, const struct reftable_record *record)
 	return 0;
 }
 
-START_TEST(tables_change_while_being_read)
+TEST(tables_change_while_being_read)
 {
 	struct reftable_record records[200];
 	struct stack_reader reader = { 0 };
@@ -249,7 +244,6 @@ START_TEST(tables_change_while_being_read)
 	pthread_join(thread, NULL);
 	(void)nr_ok;
 }
-END_TEST
 
 /* ---- blocks of 16 MiB ---- */
 
@@ -309,7 +303,7 @@ static void add_distant(uint64_t index)
 	close(fd);
 }
 
-START_TEST(distant_blocks)
+TEST(distant_blocks)
 {
 	struct reftable_budget budget = REFTABLE_BUDGET(STACK_WORK_MAX);
 	struct stack_reader reader;
@@ -337,24 +331,4 @@ START_TEST(distant_blocks)
 	stack_reader_done(&reader);
 	stack_snapshot_put(snap);
 	stack_put(again);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("stack_hostile");
-	TCase *tc = tcase_create("stack_hostile");
-
-	tcase_add_checked_fixture(tc, set_up, tear_down);
-	tcase_add_test(tc, a_list_of_one_gigabyte);
-	tcase_add_test(tc, a_fifo);
-	tcase_add_test(tc, a_device);
-	tcase_add_test(tc, links);
-	tcase_add_test(tc, names_with_a_slash);
-	tcase_add_test(tc, ten_thousand_tables);
-	tcase_add_test(tc, tables_change_while_being_read);
-	tcase_add_test(tc, distant_blocks);
-	tcase_set_timeout(tc, 60);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

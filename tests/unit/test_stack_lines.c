@@ -4,7 +4,6 @@
  * decides, so an entry of another writer takes the place of a line. Lines of an
  * earlier life of the ref are left out.
  */
-#include <check.h>
 #include <string.h>
 
 #include "daemon/store/tables/recovery/stack_lines.h"
@@ -24,7 +23,9 @@ static void expect_text(const struct reftable_text *text, const char *want)
 	ck_assert_mem_eq(text->at, want, text->len);
 }
 
-START_TEST(committers)
+CASE(.setup = stk_setup, .teardown = stk_teardown);
+
+TEST(committers)
 {
 	static const struct {
 		const char *committer, *name, *email;
@@ -55,9 +56,8 @@ START_TEST(committers)
 		ck_assert_int_eq(log.zone, cases[i].zone);
 	}
 }
-END_TEST
 
-START_TEST(equal_entries)
+TEST(equal_entries)
 {
 	static char longest[5001], cut[2049];
 	struct reftable_log a, b;
@@ -81,7 +81,6 @@ START_TEST(equal_entries)
 	ck_assert(stack_log_eq(&a, &b));
 	ck_assert(!stack_log_eq(&b, &a));
 }
-END_TEST
 
 /* ---- lines ---- */
 
@@ -156,7 +155,7 @@ static void put(uint64_t index, uint8_t from, uint8_t to, const char *message)
 	stk_git(index, &log, 1);
 }
 
-START_TEST(keys_decide)
+TEST(keys_decide)
 {
 	struct case_of_lines c = { .nr = 0 };
 
@@ -166,9 +165,8 @@ START_TEST(keys_decide)
 	add(&c, 1, 2, 4, 3);
 	expect_lines(&c, false, "tf");
 }
-END_TEST
 
-START_TEST(a_place_is_taken)
+TEST(a_place_is_taken)
 {
 	struct case_of_lines c = { .nr = 0 };
 
@@ -180,10 +178,9 @@ START_TEST(a_place_is_taken)
 	add(&c, 5, 2, 8, 4);
 	expect_lines(&c, false, "fxxf");
 }
-END_TEST
 
 /* Git deleted the ref and its log, and made both anew. */
-START_TEST(an_earlier_life)
+TEST(an_earlier_life)
 {
 	struct reftable_record gone = rh_log(REF, 1, 0, 1, "");
 	struct case_of_lines c = { .nr = 0 };
@@ -195,20 +192,4 @@ START_TEST(an_earlier_life)
 	add(&c, 7, 8, 8, 6);
 	expect_lines(&c, false, "ff");
 	expect_lines(&c, true, "tf");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("stack_lines");
-	TCase *tc = tcase_create("lines");
-
-	tcase_add_checked_fixture(tc, stk_setup, stk_teardown);
-	tcase_add_test(tc, committers);
-	tcase_add_test(tc, equal_entries);
-	tcase_add_test(tc, keys_decide);
-	tcase_add_test(tc, a_place_is_taken);
-	tcase_add_test(tc, an_earlier_life);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

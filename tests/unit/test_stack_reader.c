@@ -4,7 +4,6 @@
  * name are found. In any order of names the results are those of a search
  * without memory. All work has a bound.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +59,9 @@ static void add_tables(void)
 	stk_git(3, third, 4);
 }
 
-START_TEST(look_ups)
+CASE(.setup = stk_setup, .teardown = stk_teardown);
+
+TEST(look_ups)
 {
 	const struct reftable_record *ref;
 
@@ -83,9 +84,8 @@ START_TEST(look_ups)
 	ck_assert_uint_eq(ref->update_index, 1);
 	end();
 }
-END_TEST
 
-START_TEST(a_table_with_a_used_index)
+TEST(a_table_with_a_used_index)
 {
 	const struct reftable_record late = rh_ref("refs/heads/a", 2, 9);
 
@@ -98,7 +98,6 @@ START_TEST(a_table_with_a_used_index)
 	ck_assert_uint_eq(reader.earlier_index, 3);
 	end();
 }
-END_TEST
 
 /* stack_log_fn */
 static int add_index(void *arg, const struct reftable_record *log)
@@ -109,7 +108,7 @@ static int add_index(void *arg, const struct reftable_record *log)
 	return 0;
 }
 
-START_TEST(logs)
+TEST(logs)
 {
 	uint64_t sum = 0;
 
@@ -126,7 +125,6 @@ START_TEST(logs)
 	ck_assert_int_eq(stack_reader_has_log(&reader, ""), 0);
 	end();
 }
-END_TEST
 
 static bool skip_y(void *arg, const char *name)
 {
@@ -149,7 +147,7 @@ static const char *conflict(const char *name, stack_skip_fn *skip)
 	return r > 0 ? found : "";
 }
 
-START_TEST(conflicts)
+TEST(conflicts)
 {
 	char name[REFD_PATH_MAX];
 
@@ -172,7 +170,6 @@ START_TEST(conflicts)
 	ck_assert_str_eq(conflict(name, NULL), "");
 	end();
 }
-END_TEST
 
 /* stack_record_fn */
 static int add_name(void *arg, const struct reftable_record *record)
@@ -184,7 +181,7 @@ static int add_name(void *arg, const struct reftable_record *record)
 	return 0;
 }
 
-START_TEST(each)
+TEST(each)
 {
 	char text[1000] = "";
 
@@ -201,7 +198,6 @@ START_TEST(each)
 	ck_assert_str_eq(text, "refs/heads/a@3 refs/heads/main@1 ");
 	end();
 }
-END_TEST
 
 /* ---- memory of the reader ---- */
 
@@ -244,7 +240,7 @@ static void check_one(unsigned i)
 	ck_assert_msg(find(name) == expected(i), "%s", name);
 }
 
-START_TEST(ascending_names_are_cheap)
+TEST(ascending_names_are_cheap)
 {
 	unsigned long calls;
 	unsigned i;
@@ -259,9 +255,8 @@ START_TEST(ascending_names_are_cheap)
 	ck_assert_uint_lt(memfs_nr_calls(stk.fs) - calls, NAMES / 5);
 	end();
 }
-END_TEST
 
-START_TEST(any_order_of_names)
+TEST(any_order_of_names)
 {
 	char name[64], found[REFD_PATH_MAX];
 	unsigned i = 0, n;
@@ -285,9 +280,8 @@ START_TEST(any_order_of_names)
 	}
 	end();
 }
-END_TEST
 
-START_TEST(a_table_becomes_shorter)
+TEST(a_table_becomes_shorter)
 {
 	int fd;
 
@@ -303,10 +297,9 @@ START_TEST(a_table_becomes_shorter)
 	ck_assert_str_eq(reader.fault.why, "the file became shorter");
 	end();
 }
-END_TEST
 
 /* Every look-up passes records of a block that stays in memory. */
-START_TEST(one_restart_point)
+TEST(one_restart_point)
 {
 	struct rh_bytes bytes = rh_one_block(3, 150000);
 	struct reftable_budget budget = REFTABLE_BUDGET(4 * bytes.len);
@@ -327,24 +320,4 @@ START_TEST(one_restart_point)
 	ck_assert_uint_eq(budget.memory, REFTABLE_MEMORY_MAX);
 	stack_snapshot_put(snap);
 	rh_free(&bytes);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("stack_reader");
-	TCase *tc = tcase_create("stack_reader");
-
-	tcase_add_checked_fixture(tc, stk_setup, stk_teardown);
-	tcase_add_test(tc, look_ups);
-	tcase_add_test(tc, a_table_with_a_used_index);
-	tcase_add_test(tc, logs);
-	tcase_add_test(tc, conflicts);
-	tcase_add_test(tc, each);
-	tcase_add_test(tc, ascending_names_are_cheap);
-	tcase_add_test(tc, any_order_of_names);
-	tcase_add_test(tc, a_table_becomes_shorter);
-	tcase_add_test(tc, one_restart_point);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

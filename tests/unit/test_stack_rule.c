@@ -2,7 +2,6 @@
  * Proves each line of the rule of recovery for a ref in a reftable.
  * test_stack_histories.c proves the rule as a whole.
  */
-#include <check.h>
 #include <string.h>
 
 #include "daemon/store/tables/recovery/stack_rule.h"
@@ -53,7 +52,7 @@ static enum stack_verdict of_one(struct record_member m, struct stack_found x,
 	return stack_rule_apply(rows, 1, &x, proved);
 }
 
-START_TEST(one_row)
+TEST(one_row)
 {
 	const struct record_member moved = row(1, 5, 2, 10, 9);
 	const struct record_member made = row(0, 0, 2, 10, 9);
@@ -90,10 +89,9 @@ START_TEST(one_row)
 	ck_assert_int_eq(of_one(same, found(1, 4), 0), STACK_STANDS);
 	ck_assert_int_eq(of_one(same, found(2, 10), 0), STACK_LATER);
 }
-END_TEST
 
 /* A table with used indices came behind ours, or was there before. */
-START_TEST(overlapping_tables)
+TEST(overlapping_tables)
 {
 	const struct record_member made = row(0, 7, 2, 10, 9);
 	struct stack_found x = found(0, 7);
@@ -105,9 +103,8 @@ START_TEST(overlapping_tables)
 	x.earlier = 7;
 	ck_assert_int_eq(of_one(made, x, 0), STACK_REDO);
 }
-END_TEST
 
-START_TEST(two_rows)
+TEST(two_rows)
 {
 	const struct record_member first = row(1, 5, 2, 10, 9);
 	const struct record_member second = row(2, 10, 3, 12, 11);
@@ -118,10 +115,9 @@ START_TEST(two_rows)
 	ck_assert_int_eq(of_two(first, second, found(4, 12)), STACK_LATER);
 	ck_assert_int_eq(of_two(first, second, found(3, 12)), STACK_STANDS);
 }
-END_TEST
 
 /* The row of a symbolic ref has no target of the record before. */
-START_TEST(symbolic_refs)
+TEST(symbolic_refs)
 {
 	struct record_member m = row(1, 5, 2, 10, 9);
 	char target[] = "a";
@@ -141,18 +137,4 @@ START_TEST(symbolic_refs)
 	m.target = NULL;
 	x.index = 10;
 	ck_assert_int_eq(of_one(m, x, 0), STACK_LATER);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("stack_rule");
-	TCase *tc = tcase_create("rule");
-
-	tcase_add_test(tc, one_row);
-	tcase_add_test(tc, overlapping_tables);
-	tcase_add_test(tc, two_rows);
-	tcase_add_test(tc, symbolic_refs);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

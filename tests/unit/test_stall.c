@@ -2,7 +2,6 @@
  * Proves when a stall ends the daemon: only if all threads of a stage that
  * every update passes are stuck. A single free thread still serves clients.
  */
-#include <check.h>
 #include <string.h>
 
 #include "daemon/service/stall.h"
@@ -19,16 +18,15 @@ static void no_stall(struct store_progress progress[STORE_STAGES])
 		progress[i].nr_threads = 3;
 }
 
-START_TEST(nothing_stuck_stops_nobody)
+TEST(nothing_stuck_stops_nobody)
 {
 	struct store_progress progress[STORE_STAGES];
 
 	no_stall(progress);
 	ck_assert(!stall_stops_all(progress));
 }
-END_TEST
 
-START_TEST(one_thread_left_serves_others)
+TEST(one_thread_left_serves_others)
 {
 	struct store_progress progress[STORE_STAGES];
 	size_t i;
@@ -38,9 +36,8 @@ START_TEST(one_thread_left_serves_others)
 		progress[i].nr_stuck = 2;
 	ck_assert(!stall_stops_all(progress));
 }
-END_TEST
 
-START_TEST(a_stage_without_a_thread_stops_those_who_pass_it)
+TEST(a_stage_without_a_thread_stops_those_who_pass_it)
 {
 	struct store_progress progress[STORE_STAGES];
 	bool is_passed_by_all;
@@ -54,17 +51,4 @@ START_TEST(a_stage_without_a_thread_stops_those_who_pass_it)
 		    i != STORE_STAGE_LOOK && i != STORE_STAGE_HISTORY;
 		ck_assert(stall_stops_all(progress) == is_passed_by_all);
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("service/stall");
-	TCase *tc = tcase_create("stops_all");
-
-	tcase_add_test(tc, nothing_stuck_stops_nobody);
-	tcase_add_test(tc, one_thread_left_serves_others);
-	tcase_add_test(tc, a_stage_without_a_thread_stops_those_who_pass_it);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -5,7 +5,6 @@
  * replay. Under ThreadSanitizer, the tests also show that no two threads touch
  * the same data.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,9 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-START_TEST(one_and_its_id_again)
+CASE(.setup = sr_setup, .teardown = sr_teardown, .seconds = 120);
+
+TEST(one_and_its_id_again)
 {
 	struct store_question query = { .kind = STORE_ASK_ID };
 	struct store_done done;
@@ -56,11 +57,10 @@ START_TEST(one_and_its_id_again)
 	sr_wait_done();
 	ck_assert_int_eq(query.answer.kind, REFD_ANSWER_NEVER_SEEN);
 }
-END_TEST
 
 /* The journal has a member for HEAD and a member for the branch. Only one
  * answers. */
-START_TEST(one_through_head)
+TEST(one_through_head)
 {
 	struct store_question query = { .kind = STORE_ASK_ID };
 	struct refd_txid id;
@@ -81,9 +81,8 @@ START_TEST(one_through_head)
 	ck_assert_int_eq(query.answer.outcome, REFD_COMMITTED);
 	refd_answer_done(&query.answer);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
 	static const char absent[] = "1111111111111111111111111111111111111111";
 	struct refd_txid id;
@@ -117,7 +116,6 @@ START_TEST(refusals)
 	ck_assert_ptr_nonnull(strstr(txn->why, "has object-format sha256"));
 	sr_done_with(txn);
 }
-END_TEST
 
 /* Prepares a session that deletes NAME, and commits the session. */
 static void delete_by_session(const char *name)
@@ -145,7 +143,7 @@ static void delete_by_session(const char *name)
 /* A rewrite of a large packed-refs does not count as preparing, and neither
  * does the end of its session. If sessions were counted for ever, the scheduler
  * would hand over no more batches. */
-START_TEST(sessions_leave_room_to_prepare)
+TEST(sessions_leave_room_to_prepare)
 {
 	tmp_run("{ echo '# pack-refs with: peeled fully-peeled sorted ';"
 		" seq -f '%s refs/heads/p%%06.0f' 150000; } >r.git/packed-refs",
@@ -155,11 +153,10 @@ START_TEST(sessions_leave_room_to_prepare)
 	delete_by_session("refs/heads/p000003");
 	ck_assert(store_takes(sr_store));
 }
-END_TEST
 
 /* Many transactions in flight at once, batches on both committers, checkpoints
  * in between. */
-START_TEST(many_at_once)
+TEST(many_at_once)
 {
 	enum { NR = 300, ROUNDS = 3 };
 	size_t admitted, applied, round;
@@ -208,14 +205,13 @@ START_TEST(many_at_once)
 	sr_open();
 	ck_assert_uint_eq(sr_found_count, 0);
 }
-END_TEST
 
 static void no_wake(void *arg)
 {
 	(void)arg;
 }
 
-START_TEST(one_daemon_at_a_time)
+TEST(one_daemon_at_a_time)
 {
 	const char *roots[] = { tmp_root };
 	struct store_config cfg = { .sys = &sys_kernel,
@@ -231,10 +227,9 @@ START_TEST(one_daemon_at_a_time)
 	ck_assert_ptr_nonnull(strstr(why, sr_state));
 	free(why);
 }
-END_TEST
 
 /* A copied repository gets a new id, a moved repository keeps the id. */
-START_TEST(copies_and_moves)
+TEST(copies_and_moves)
 {
 	char *first, *copy, path[4200];
 	struct refd_txid id;
@@ -265,11 +260,10 @@ START_TEST(copies_and_moves)
 	free(copy);
 	free(first);
 }
-END_TEST
 
 /* A daemon of root does not read files of other accounts, so refd assumes that
  * the original of the copy still exists. */
-START_TEST(copy_of_what_another_account_has)
+TEST(copy_of_what_another_account_has)
 {
 	char *first, *copy, path[4200];
 	struct refd_txid id;
@@ -293,7 +287,6 @@ START_TEST(copy_of_what_another_account_has)
 	free(copy);
 	free(first);
 }
-END_TEST
 
 /* Nothing is ever written to either repository. */
 static uint64_t a_type;
@@ -310,7 +303,7 @@ static int some_type(const struct sys *sys, int fd, uint64_t *type)
 	return r;
 }
 
-START_TEST(network_file_systems)
+TEST(network_file_systems)
 {
 	const char *roots[] = { tmp_root };
 	struct sys sys = sys_kernel;
@@ -349,25 +342,4 @@ START_TEST(network_file_systems)
 	tmp_run("test ! -e r.git/refd");
 	sr_close();
 	sr_sys = &sys_kernel;
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store");
-	TCase *tc = tcase_create("store");
-
-	tcase_add_checked_fixture(tc, sr_setup, sr_teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, one_and_its_id_again);
-	tcase_add_test(tc, one_through_head);
-	tcase_add_test(tc, refusals);
-	tcase_add_test(tc, sessions_leave_room_to_prepare);
-	tcase_add_test(tc, many_at_once);
-	tcase_add_test(tc, one_daemon_at_a_time);
-	tcase_add_test(tc, copies_and_moves);
-	tcase_add_test(tc, copy_of_what_another_account_has);
-	tcase_add_test(tc, network_file_systems);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

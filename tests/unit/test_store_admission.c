@@ -8,7 +8,6 @@
  * that is out of use is closed while another repository is in use. A request
  * that is refused makes nothing in a repository that no refd has served.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +61,9 @@ static struct txn *make_small(const char *git_dir, const char *name)
 	return sr_make_txn(&id, git_dir, name, sr_commit);
 }
 
-START_TEST(a_giant_keeps_its_own_waiting_alone)
+CASE(.setup = sr_setup, .teardown = sr_teardown, .seconds = 120);
+
+TEST(a_giant_keeps_its_own_waiting_alone)
 {
 	enum { NR = 80000 };
 	char other[4200];
@@ -95,7 +96,6 @@ START_TEST(a_giant_keeps_its_own_waiting_alone)
 	for (i = 0; i < 4; i++)
 		sr_done_with(txns[i]);
 }
-END_TEST
 
 static size_t nr_preads;
 
@@ -152,14 +152,13 @@ static void admit_tags(size_t nr, size_t nr_tags)
 }
 
 /* The content of every tag is read. */
-START_TEST(annotated_tags_keep_their_own_waiting_alone)
+TEST(annotated_tags_keep_their_own_waiting_alone)
 {
 	admit_tags(400, 400);
 }
-END_TEST
 
 /* F7: an object is read once, however many refs name the object. */
-START_TEST(a_tag_is_read_once)
+TEST(a_tag_is_read_once)
 {
 	struct sys sys = sys_kernel;
 
@@ -173,11 +172,10 @@ START_TEST(a_tag_is_read_once)
 	ck_assert_uint_gt(nr_preads, 0);
 	ck_assert_uint_lt(nr_preads, 50);
 }
-END_TEST
 
 /* Every thread serves both repositories sooner or later, and only one of the
  * repositories has the object. */
-START_TEST(each_turn_looks_for_itself)
+TEST(each_turn_looks_for_itself)
 {
 	char hex[REFD_OID_MAX_HEX + 1], other[4200];
 	struct refd_txid id;
@@ -196,9 +194,8 @@ START_TEST(each_turn_looks_for_itself)
 		sr_done_with(txn);
 	}
 }
-END_TEST
 
-START_TEST(an_id_is_known_after_a_start)
+TEST(an_id_is_known_after_a_start)
 {
 	struct refd_txid old, id;
 	struct txn *txn;
@@ -222,12 +219,11 @@ START_TEST(an_id_is_known_after_a_start)
 	ck_assert(txn->replayed);
 	sr_done_with(txn);
 }
-END_TEST
 
 /* An id of the future is looked up, and refused unless the journal knows the
  * id. The id stays out of the filter of recent ids, so the next id is looked
  * up, too. */
-START_TEST(a_new_id_of_the_future_is_refused)
+TEST(a_new_id_of_the_future_is_refused)
 {
 	struct refd_txid id;
 	struct txn *txn;
@@ -255,7 +251,6 @@ START_TEST(a_new_id_of_the_future_is_refused)
 	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
 	sr_done_with_replayed(txn);
 }
-END_TEST
 
 static _Atomic int64_t ahead_ns;
 
@@ -273,7 +268,7 @@ static uint64_t open_repos(void)
 }
 
 /* Two minutes pass, and a second repository is in use in every second. */
-START_TEST(a_repository_closes_while_another_is_in_use)
+TEST(a_repository_closes_while_another_is_in_use)
 {
 	static struct sys ahead;
 	struct refd_txid id;
@@ -300,7 +295,6 @@ START_TEST(a_repository_closes_while_another_is_in_use)
 	ck_assert_uint_eq(open_repos(), 1);
 	sr_sys = &sys_kernel;
 }
-END_TEST
 
 /* For a repository that no refd has served. */
 static struct txn *stranger;
@@ -320,7 +314,7 @@ static int lstatat_and_go(const struct sys *sys, int dirfd, const char *path,
 
 /* A refused request makes nothing. Nobody frees a transaction whose rights are
  * looked at (with the address sanitizer). */
-START_TEST(a_stranger_who_goes_away)
+TEST(a_stranger_who_goes_away)
 {
 	struct sys sys = sys_kernel;
 	char other[4200];
@@ -348,24 +342,4 @@ START_TEST(a_stranger_who_goes_away)
 	ck_assert_int_ge(nr_looks, 3);
 	sr_sys = &sys_kernel;
 	sr_open();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store/admission");
-	TCase *tc = tcase_create("admission");
-
-	tcase_add_checked_fixture(tc, sr_setup, sr_teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, a_giant_keeps_its_own_waiting_alone);
-	tcase_add_test(tc, annotated_tags_keep_their_own_waiting_alone);
-	tcase_add_test(tc, a_tag_is_read_once);
-	tcase_add_test(tc, each_turn_looks_for_itself);
-	tcase_add_test(tc, an_id_is_known_after_a_start);
-	tcase_add_test(tc, a_new_id_of_the_future_is_refused);
-	tcase_add_test(tc, a_repository_closes_while_another_is_in_use);
-	tcase_add_test(tc, a_stranger_who_goes_away);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -8,7 +8,6 @@
  * a clock was set back, nothing counts as durable. Missing objects and failed
  * syncs are refused.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -167,15 +166,16 @@ static void settle(void)
 	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
 }
 
-START_TEST(nothing_for_what_is_old)
+CASE(.setup = setup, .teardown = sr_teardown, .seconds = 60);
+
+TEST(nothing_for_what_is_old)
 {
 	settle();
 	ck_assert_int_eq(cost_of(0, 0), REFD_PENDING);
 }
-END_TEST
 
 /* Recovery makes the syncfs, in the repositories that it visits. */
-START_TEST(a_syncfs_after_a_start)
+TEST(a_syncfs_after_a_start)
 {
 	int before;
 
@@ -186,22 +186,20 @@ START_TEST(a_syncfs_after_a_start)
 	ck_assert_int_eq(nr_syncfs, before + 1);
 	ck_assert_int_eq(cost_of(0, 0), REFD_PENDING);
 }
-END_TEST
 
 /* The .pack, the .idx and pack/ are synced. The next barrier syncs them again,
  * because an fsync is no syncfs. */
-START_TEST(packs_alone)
+TEST(packs_alone)
 {
 	settle();
 	packs_new = true;
 	ck_assert_int_eq(cost_of(0, 3), REFD_PENDING);
 	ck_assert_int_eq(cost_of(0, 3), REFD_PENDING);
 }
-END_TEST
 
 /* git writes shallow after the pack, and without a sync. The pack is as old as
  * the last syncfs, or new. */
-START_TEST(a_new_shallow_costs_a_syncfs)
+TEST(a_new_shallow_costs_a_syncfs, .times = 2)
 {
 	settle();
 	tmp_put("r.git/shallow", "");
@@ -210,10 +208,9 @@ START_TEST(a_new_shallow_costs_a_syncfs)
 	shallow_new = true;
 	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
 }
-END_TEST
 
 /* The barrier compares the last durations of both ways on this disk. */
-START_TEST(packs_where_a_syncfs_is_cheaper)
+TEST(packs_where_a_syncfs_is_cheaper)
 {
 	int i;
 
@@ -228,10 +225,9 @@ START_TEST(packs_where_a_syncfs_is_cheaper)
 		cost_of(i == 0, i == 0 ? 0 : 3);
 	ck_assert_int_eq(nr_fsync, 6);
 }
-END_TEST
 
 /* Objects that a partial barrier left out do not count as durable. */
-START_TEST(loose_ones_beside_packs)
+TEST(loose_ones_beside_packs)
 {
 	settle();
 	packs_new = true;
@@ -242,9 +238,8 @@ START_TEST(loose_ones_beside_packs)
 	packs_new = true;
 	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
 }
-END_TEST
 
-START_TEST(many_packs)
+TEST(many_packs)
 {
 	settle();
 	tmp_run("cd r.git/objects/pack && p=$(ls *.pack) && for i in 1 2 3 4; "
@@ -252,10 +247,9 @@ START_TEST(many_packs)
 	packs_new = true;
 	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
 }
-END_TEST
 
 /* Others do not wait for a look at each of very many files. */
-START_TEST(many_old_files)
+TEST(many_old_files)
 {
 	settle();
 	tmp_run(
@@ -263,9 +257,8 @@ START_TEST(many_old_files)
 	packs_new = true;
 	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
 }
-END_TEST
 
-START_TEST(a_repository_that_is_new_itself)
+TEST(a_repository_that_is_new_itself, .times = 2)
 {
 	settle();
 	packs_new = true;
@@ -273,7 +266,6 @@ START_TEST(a_repository_that_is_new_itself)
 	config_new = _i == 1;
 	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
 }
-END_TEST
 
 #define NR_NEW 3 /* plus r.git: fewer than the rig keeps open */
 
@@ -324,7 +316,7 @@ static int nr_before_barrier(void)
 
 /* The other transactions arrive during the first syncfs. The last transaction
  * names no object. */
-START_TEST(repositories_that_nobody_served)
+TEST(repositories_that_nobody_served)
 {
 	static const char none[] = "0000000000000000000000000000000000000000";
 	uint64_t flushes;
@@ -361,10 +353,9 @@ START_TEST(repositories_that_nobody_served)
 	ck_assert_int_eq(nr_syncfs - syncs, 2);
 	ck_assert_uint_eq(nr_flushes(), flushes);
 }
-END_TEST
 
 /* The journal is opened again during the syncfs, and may have lost the row. */
-START_TEST(a_repository_whose_row_may_be_lost_is_refused)
+TEST(a_repository_whose_row_may_be_lost_is_refused)
 {
 	char path[sizeof(sr_repo) + 1];
 	struct refd_txid id;
@@ -387,35 +378,31 @@ START_TEST(a_repository_whose_row_may_be_lost_is_refused)
 	ck_assert_int_ne(txn->updates[0].status, REFD_PENDING);
 	sr_done_with(txn);
 }
-END_TEST
 
-START_TEST(a_pack_that_goes_meanwhile)
+TEST(a_pack_that_goes_meanwhile)
 {
 	settle();
 	packs_new = pack_goes = true;
 	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
 }
-END_TEST
 
 /* While the packs are synced, another pack arrives. */
-START_TEST(a_pack_that_comes_meanwhile)
+TEST(a_pack_that_comes_meanwhile)
 {
 	settle();
 	packs_new = packs_change = true;
 	ck_assert_int_eq(cost_of(1, 3), REFD_PENDING);
 }
-END_TEST
 
-START_TEST(a_clock_set_back)
+TEST(a_clock_set_back)
 {
 	settle();
 	wall_back_ns = 60 * S;
 	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
 }
-END_TEST
 
 /* The checkpointer noticed the clock, although all files look old now. */
-START_TEST(a_clock_set_back_and_forth)
+TEST(a_clock_set_back_and_forth)
 {
 	struct store_question cp = { .kind = STORE_ASK_CHECKPOINT };
 
@@ -426,7 +413,6 @@ START_TEST(a_clock_set_back_and_forth)
 	wall_back_ns = 0;
 	ck_assert_int_eq(cost_of(1, 0), REFD_PENDING);
 }
-END_TEST
 
 static const struct {
 	int err;
@@ -449,7 +435,7 @@ static void is_believed_again(void)
 	ck_assert_int_eq(cost_of(0, 3), REFD_PENDING);
 }
 
-START_TEST(a_syncfs_that_fails_is_refused)
+TEST(a_syncfs_that_fails_is_refused, .times = NR_FAILURES)
 {
 	settle();
 	loose_new = true;
@@ -457,10 +443,9 @@ START_TEST(a_syncfs_that_fails_is_refused)
 	ck_assert_int_eq(cost_of(0, 0), failures[_i].status);
 	is_believed_again();
 }
-END_TEST
 
 /* After one failed pack, any other object may be lost, too. */
-START_TEST(a_pack_that_fails_is_refused)
+TEST(a_pack_that_fails_is_refused, .times = NR_FAILURES)
 {
 	settle();
 	packs_new = true;
@@ -468,7 +453,6 @@ START_TEST(a_pack_that_fails_is_refused)
 	ck_assert_int_eq(cost_of(0, 0), failures[_i].status);
 	is_believed_again();
 }
-END_TEST
 
 static enum refd_status refused_for(const char *alternates)
 {
@@ -484,7 +468,7 @@ static enum refd_status refused_for(const char *alternates)
 	return refused;
 }
 
-START_TEST(alternates_are_synced_too)
+TEST(alternates_are_synced_too)
 {
 	settle();
 	tmp_run("git init -q --bare pool.git");
@@ -496,34 +480,4 @@ START_TEST(alternates_are_synced_too)
 	ck_assert_int_eq(refused_for("/nowhere/objects\n"), REFD_UNSUPPORTED);
 	ck_assert_int_eq(refused_for("\"/quoted/objects\"\n"),
 	    REFD_UNSUPPORTED);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store_barrier");
-	TCase *tc = tcase_create("barrier");
-
-	tcase_add_checked_fixture(tc, setup, sr_teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, nothing_for_what_is_old);
-	tcase_add_test(tc, a_syncfs_after_a_start);
-	tcase_add_test(tc, packs_alone);
-	tcase_add_loop_test(tc, a_new_shallow_costs_a_syncfs, 0, 2);
-	tcase_add_test(tc, packs_where_a_syncfs_is_cheaper);
-	tcase_add_test(tc, loose_ones_beside_packs);
-	tcase_add_test(tc, many_packs);
-	tcase_add_test(tc, many_old_files);
-	tcase_add_loop_test(tc, a_repository_that_is_new_itself, 0, 2);
-	tcase_add_test(tc, repositories_that_nobody_served);
-	tcase_add_test(tc, a_repository_whose_row_may_be_lost_is_refused);
-	tcase_add_test(tc, a_pack_that_goes_meanwhile);
-	tcase_add_test(tc, a_pack_that_comes_meanwhile);
-	tcase_add_test(tc, a_clock_set_back);
-	tcase_add_test(tc, a_clock_set_back_and_forth);
-	tcase_add_loop_test(tc, a_syncfs_that_fails_is_refused, 0, NR_FAILURES);
-	tcase_add_loop_test(tc, a_pack_that_fails_is_refused, 0, NR_FAILURES);
-	tcase_add_test(tc, alternates_are_synced_too);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * so long that a second thread serves the file system. The file system holds
  * few threads.
  */
-#include <check.h>
 #include <poll.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -128,8 +127,10 @@ static void setup(void)
 		sched_yield();
 }
 
+CASE(.setup = setup, .teardown = sr_teardown, .seconds = 60);
+
 /* The first transaction waits for a syncfs. The second needs no syncfs. */
-START_TEST(one_repository_keeps_its_order)
+TEST(one_repository_keeps_its_order, .times = 2)
 {
 	struct txn *first, *second;
 
@@ -144,7 +145,6 @@ START_TEST(one_repository_keeps_its_order)
 	take_back(first);
 	take_back(second);
 }
-END_TEST
 
 /* Makes copies of the repository that the daemon never served. The sync before
  * the first update there hangs. */
@@ -163,7 +163,7 @@ static void admit_at_new(int i)
 	admit_at(path);
 }
 
-START_TEST(a_file_system_holds_few_threads)
+TEST(a_file_system_holds_few_threads)
 {
 	int i;
 
@@ -183,10 +183,9 @@ START_TEST(a_file_system_holds_few_threads)
 	while (i-- > 0)
 		take_back(NULL);
 }
-END_TEST
 
 /* No other transaction comes: a waiting thread looks again by itself. */
-START_TEST(a_second_thread_comes_without_another_transaction)
+TEST(a_second_thread_comes_without_another_transaction)
 {
 	int i;
 
@@ -207,19 +206,4 @@ START_TEST(a_second_thread_comes_without_another_transaction)
 	sem_post(&goes_on);
 	take_back(NULL);
 	take_back(NULL);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store_barrier_order");
-	TCase *tc = tcase_create("order");
-
-	tcase_add_checked_fixture(tc, setup, sr_teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, one_repository_keeps_its_order, 0, 2);
-	tcase_add_test(tc, a_file_system_holds_few_threads);
-	tcase_add_test(tc, a_second_thread_comes_without_another_transaction);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

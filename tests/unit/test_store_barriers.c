@@ -4,7 +4,6 @@
  * of one repository. The sync of these objects fails, and the transactions of
  * both repositories that need the objects are refused.
  */
-#include <check.h>
 #include <errno.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -78,7 +77,9 @@ static void is_admitted(const char *path)
 	sr_done_with(txn);
 }
 
-START_TEST(a_failed_sync_is_known_to_both)
+CASE(.setup = setup, .teardown = sr_teardown, .seconds = 60);
+
+TEST(a_failed_sync_is_known_to_both)
 {
 	char hex[REFD_OID_MAX_HEX + 1];
 	struct txn *txn;
@@ -100,17 +101,4 @@ START_TEST(a_failed_sync_is_known_to_both)
 		sr_done_with(txn);
 	}
 	is_lost = false;
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store/barriers");
-	TCase *tc = tcase_create("shared");
-
-	tcase_add_checked_fixture(tc, setup, sr_teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, a_failed_sync_is_known_to_both);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -7,7 +7,6 @@
  * leaves nothing to replay. Many updates begin a round before its time, but not
  * soon after a long round.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -158,8 +157,10 @@ static uint64_t forgotten_lsn(void)
 
 /* ---- tests ---- */
 
+CASE(.name = "checkpoint", .setup = setup, .teardown = teardown, .seconds = 60);
+
 /* A deletion needs no object, and therefore no syncfs of its own. */
-START_TEST(a_commit_does_not_wait_for_it)
+TEST(a_commit_does_not_wait_for_it)
 {
 	struct store_question cp = { .kind = STORE_ASK_CHECKPOINT };
 	struct store_done done;
@@ -180,10 +181,9 @@ START_TEST(a_commit_does_not_wait_for_it)
 	ck_assert_int_eq(cp.answer.kind, REFD_ANSWER_PAIRS);
 	ck_assert_uint_ge(told_lsn(&cp), asked);
 }
-END_TEST
 
 /* The rounds forget only the record before. */
-START_TEST(what_is_not_published_is_not_forgotten)
+TEST(what_is_not_published_is_not_forgotten)
 {
 	struct store_question cp = { .kind = STORE_ASK_CHECKPOINT };
 	struct store_done done[2];
@@ -212,11 +212,10 @@ START_TEST(what_is_not_published_is_not_forgotten)
 	ck_assert_int_eq(cp.answer.kind, REFD_ANSWER_PAIRS);
 	ck_assert_uint_gt(told_lsn(&cp), before);
 }
-END_TEST
 
 /* A copy of the state that is made now has nothing to replay: a second store on
  * a copy proves this. The index of history may be in the making. */
-START_TEST(it_is_on_the_disk_when_it_comes_back)
+TEST(it_is_on_the_disk_when_it_comes_back)
 {
 	struct store_question cp = { .kind = STORE_ASK_CHECKPOINT };
 	uint64_t last;
@@ -234,7 +233,6 @@ START_TEST(it_is_on_the_disk_when_it_comes_back)
 	ck_assert_uint_eq(forgotten_lsn(), last);
 	ck_assert_uint_eq(sr_found_count, 0);
 }
-END_TEST
 
 static void checkpoint(void)
 {
@@ -275,7 +273,7 @@ static void change_until(uint64_t bytes)
 	}
 }
 
-START_TEST(the_wal_is_copied_when_it_has_2_mib_or_after_ten_minutes)
+TEST(the_wal_is_copied_when_it_has_2_mib_or_after_ten_minutes)
 {
 	const uint64_t limit = 2 << 20, few = 65536;
 	int view;
@@ -300,7 +298,6 @@ START_TEST(the_wal_is_copied_when_it_has_2_mib_or_after_ten_minutes)
 	change_until(limit);
 	assert_copies(true, "with 2 MiB");
 }
-END_TEST
 
 static void fails_with(_Atomic int *what, const char *words)
 {
@@ -330,21 +327,19 @@ static void fails_with(_Atomic int *what, const char *words)
 	ck_assert_uint_ge(told_lsn(&cp), before);
 }
 
-START_TEST(a_failed_syncfs)
+TEST(a_failed_syncfs)
 {
 	fails_with(&syncfs_fails, "can't sync the file system");
 }
-END_TEST
 
-START_TEST(a_file_system_that_only_says_yes)
+TEST(a_file_system_that_only_says_yes)
 {
 	fails_with(&marker_fails, strerror(EIO));
 }
-END_TEST
 
 /* The note of the checkpoint exists before any answer, and does not come back:
  * otherwise rm -rf would find the directory not empty. */
-START_TEST(a_repository_may_be_removed_once_it_was_answered)
+TEST(a_repository_may_be_removed_once_it_was_answered)
 {
 	static const char note[] = "r.git/refd/checkpoint";
 
@@ -359,7 +354,6 @@ START_TEST(a_repository_may_be_removed_once_it_was_answered)
 	update(ref_a, sr_commit);
 	ck_assert_int_eq(faccessat(tmp_fd, note, F_OK, 0), 0);
 }
-END_TEST
 
 static void assert_note(uint64_t since, uint64_t lsn)
 {
@@ -374,7 +368,7 @@ static void assert_note(uint64_t since, uint64_t lsn)
 /* The directory may be a copy from another machine, so the note tells since
  * when this journal writes there: since the opening, or since a checkpoint that
  * found the note of another journal. */
-START_TEST(a_note_tells_since_when_its_journal_writes)
+TEST(a_note_tells_since_when_its_journal_writes)
 {
 	static const char others[] =
 	    "journal 00112233445566778899aabbccddeeff "
@@ -405,9 +399,8 @@ START_TEST(a_note_tells_since_when_its_journal_writes)
 	checkpoint();
 	assert_note(last, last_lsn());
 }
-END_TEST
 
-START_TEST(a_stop_leaves_nothing)
+TEST(a_stop_leaves_nothing)
 {
 	uint64_t last;
 
@@ -420,7 +413,6 @@ START_TEST(a_stop_leaves_nothing)
 	ck_assert_uint_eq(forgotten_lsn(), last);
 	ck_assert_uint_eq(sr_found_count, 0);
 }
-END_TEST
 
 /* ---- many updates ---- */
 
@@ -455,7 +447,10 @@ static void wait_for_round(uint64_t nr)
 	ck_assert_uint_eq(checkpoints(), nr);
 }
 
-START_TEST(many_updates_begin_a_round)
+CASE(.name = "many updates", .setup = setup_many, .teardown = teardown,
+    .seconds = 60);
+
+TEST(many_updates_begin_a_round)
 {
 	uint64_t before = checkpoints();
 
@@ -464,10 +459,9 @@ START_TEST(many_updates_begin_a_round)
 	update_many(MANY_UPDATES - 1, 1);
 	wait_for_round(before + 1);
 }
-END_TEST
 
 /* After a long round, many updates must wait. */
-START_TEST(many_updates_wait_after_a_long_round)
+TEST(many_updates_wait_after_a_long_round)
 {
 	uint64_t before = checkpoints();
 
@@ -486,32 +480,4 @@ START_TEST(many_updates_wait_after_a_long_round)
 	update_many(MANY_UPDATES, MANY_UPDATES);
 	usleep(50000);
 	ck_assert_uint_eq(checkpoints(), before + 1);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store_checkpoint");
-	TCase *tc = tcase_create("checkpoint");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, a_commit_does_not_wait_for_it);
-	tcase_add_test(tc, what_is_not_published_is_not_forgotten);
-	tcase_add_test(tc, it_is_on_the_disk_when_it_comes_back);
-	tcase_add_test(tc,
-	    the_wal_is_copied_when_it_has_2_mib_or_after_ten_minutes);
-	tcase_add_test(tc, a_failed_syncfs);
-	tcase_add_test(tc, a_file_system_that_only_says_yes);
-	tcase_add_test(tc, a_repository_may_be_removed_once_it_was_answered);
-	tcase_add_test(tc, a_note_tells_since_when_its_journal_writes);
-	tcase_add_test(tc, a_stop_leaves_nothing);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("many updates");
-	tcase_add_checked_fixture(tc, setup_many, teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, many_updates_begin_a_round);
-	tcase_add_test(tc, many_updates_wait_after_a_long_round);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

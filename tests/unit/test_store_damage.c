@@ -5,7 +5,6 @@
  * recovery, and refd verify names the record. A store at work reports it once,
  * and takes no outcome from the records before it.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -143,16 +142,17 @@ static void change(const char *sql)
 	tmp_run("rm -f state/journal.db-room");
 }
 
-START_TEST(a_damaged_wal_is_refused)
+CASE(.setup = setup, .teardown = teardown, .seconds = 120);
+
+TEST(a_damaged_wal_is_refused)
 {
 	damage_wal(32);
 	assert_refused(-EBADMSG, "damaged from byte 32 ");
 	damage_wal(32);
 	sr_open();
 }
-END_TEST
 
-START_TEST(a_lost_wal_is_refused)
+TEST(a_lost_wal_is_refused)
 {
 	tmp_run("mv " WAL_FILE " away && : >" WAL_FILE);
 	assert_refused(-EBADMSG, "its end, with the last records, was cut off");
@@ -162,16 +162,14 @@ START_TEST(a_lost_wal_is_refused)
 	tmp_run("mv away " WAL_FILE " && mv room state/journal.db-room");
 	sr_open();
 }
-END_TEST
 
 /* No repository has seen the later records. */
-START_TEST(what_nobody_has_seen_is_a_torn_end)
+TEST(what_nobody_has_seen_is_a_torn_end)
 {
 	tmp_run("rm r.git/refd/checkpoint");
 	damage_wal(last_frame());
 	sr_open();
 }
-END_TEST
 
 static void found(void *arg, const struct store_found *found)
 {
@@ -186,7 +184,7 @@ static void progress(void *arg, uint64_t done, uint64_t total)
 	(void)total;
 }
 
-START_TEST(a_damaged_record_ends_recovery)
+TEST(a_damaged_record_ends_recovery)
 {
 	struct store_report report = { found, progress, NULL };
 	struct store_config cfg = config();
@@ -207,7 +205,6 @@ START_TEST(a_damaged_record_ends_recovery)
 	change("UPDATE record SET repo = repo - 1 WHERE lsn = 3");
 	sr_open();
 }
-END_TEST
 
 static sem_t told;
 static char *told_why;
@@ -223,7 +220,7 @@ static void event(enum store_event event, const char *place, const char *why)
 }
 
 /* The historian reads all rows, because its index is missing. */
-START_TEST(a_store_at_work_tells)
+TEST(a_store_at_work_tells)
 {
 	struct store_stats stats;
 
@@ -250,10 +247,9 @@ START_TEST(a_store_at_work_tells)
 	free(told_why);
 	sr_open();
 }
-END_TEST
 
 /* Record 2 now has the id of record 1, and could take it back. */
-START_TEST(an_outcome_is_not_told_in_part)
+TEST(an_outcome_is_not_told_in_part)
 {
 	struct store_question query = { .kind = STORE_ASK_ID };
 	struct txn *txn;
@@ -273,22 +269,4 @@ START_TEST(an_outcome_is_not_told_in_part)
 	store_ask(sr_store, &query);
 	ck_assert_ptr_eq(sr_wait_done().answered, &query);
 	ck_assert_int_eq(query.answer.status, REFD_IO);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store_damage");
-	TCase *tc = tcase_create("damage");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, a_damaged_wal_is_refused);
-	tcase_add_test(tc, a_lost_wal_is_refused);
-	tcase_add_test(tc, what_nobody_has_seen_is_a_torn_end);
-	tcase_add_test(tc, a_damaged_record_ends_recovery);
-	tcase_add_test(tc, a_store_at_work_tells);
-	tcase_add_test(tc, an_outcome_is_not_told_in_part);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * written meanwhile. The ref is redone as soon as possible. If the disk stopped
  * recovery from looking, no ref of the repository is written.
  */
-#include <check.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -95,7 +94,9 @@ static void assert_ref(const char *command, const char *want)
 	free(out);
 }
 
-START_TEST(whoever_would_write_it_waits)
+CASE(.setup = setup, .teardown = sr_teardown, .seconds = 60);
+
+TEST(whoever_would_write_it_waits)
 {
 	sr_park(sr_repo, "", "refs/heads/main", second);
 	tmp_run(": >r.git/refs/heads/main.lock");
@@ -112,9 +113,8 @@ START_TEST(whoever_would_write_it_waits)
 	ck_assert_int_eq(admit(sr_repo, "HEAD", false), REFD_PENDING);
 	assert_ref("git -C r.git rev-parse main", second);
 }
-END_TEST
 
-START_TEST(a_worktrees_head_is_nobody_elses)
+TEST(a_worktrees_head_is_nobody_elses)
 {
 	sr_park(sr_repo, "w", "HEAD", second);
 	tmp_run(": >r.git/worktrees/w/HEAD.lock");
@@ -129,9 +129,8 @@ START_TEST(a_worktrees_head_is_nobody_elses)
 	ck_assert_int_eq(admit(sr_repo, "refs/heads/new", false), REFD_PENDING);
 	assert_ref("cat r.git/worktrees/w/HEAD", second);
 }
-END_TEST
 
-START_TEST(a_repository_with_a_failing_disk_is_not_written)
+TEST(a_repository_with_a_failing_disk_is_not_written)
 {
 	sr_park(sr_repo, "", "refs/heads/main", second);
 	is_broken = true;
@@ -142,10 +141,9 @@ START_TEST(a_repository_with_a_failing_disk_is_not_written)
 	ck_assert_int_eq(admit(sr_repo, "refs/heads/new", false), REFD_PENDING);
 	assert_ref("git -C r.git rev-parse main", second);
 }
-END_TEST
 
 /* Without a record, locks may still be there. */
-START_TEST(a_repository_that_could_not_be_searched_is_not_written)
+TEST(a_repository_that_could_not_be_searched_is_not_written)
 {
 	is_broken = true;
 	ck_assert_uint_eq(sr_open_deferred(), 0);
@@ -154,21 +152,4 @@ START_TEST(a_repository_that_could_not_be_searched_is_not_written)
 	ck_assert_int_eq(admit(sr_repo, "refs/heads/new", false), REFD_PENDING);
 	is_broken = true;
 	ck_assert_int_eq(admit(sr_repo, "refs/heads/new", false), REFD_PENDING);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store_deferred");
-	TCase *tc = tcase_create("store_deferred");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, sr_teardown);
-	tcase_add_test(tc, whoever_would_write_it_waits);
-	tcase_add_test(tc, a_worktrees_head_is_nobody_elses);
-	tcase_add_test(tc, a_repository_with_a_failing_disk_is_not_written);
-	tcase_add_test(tc,
-	    a_repository_that_could_not_be_searched_is_not_written);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * back without its batch being applied if the repository is a different one, or
  * if the transaction is refused, replayed, or given up.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,7 +67,9 @@ static void expect_not_applied(struct txn *txn)
 	batch_free(txn->direct);
 }
 
-START_TEST(applied)
+CASE(.setup = setup, .teardown = sr_teardown, .seconds = 60);
+
+TEST(applied)
 {
 	struct refd_txid id;
 
@@ -76,9 +77,8 @@ START_TEST(applied)
 	expect_applied(submit(&id, "refs/heads/a", sr_commit, repo_key),
 	    "refs/heads/a");
 }
-END_TEST
 
-START_TEST(applied_after_a_barrier)
+TEST(applied_after_a_barrier)
 {
 	char hex[REFD_OID_MAX_HEX + 1];
 	struct store_stats stats;
@@ -94,9 +94,8 @@ START_TEST(applied_after_a_barrier)
 	store_stats(sr_store, &stats);
 	ck_assert_uint_eq(stats.barriers, before + 1);
 }
-END_TEST
 
-START_TEST(another_repository)
+TEST(another_repository)
 {
 	struct refd_txid id;
 	struct txn *txn;
@@ -109,9 +108,8 @@ START_TEST(another_repository)
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	sr_done_with(txn);
 }
-END_TEST
 
-START_TEST(refused)
+TEST(refused)
 {
 	static const char absent[] = "1111111111111111111111111111111111111111";
 	struct refd_txid id;
@@ -130,9 +128,8 @@ START_TEST(refused)
 	ck_assert_int_eq(txn->refused, REFD_UNSUPPORTED);
 	sr_done_with(txn);
 }
-END_TEST
 
-START_TEST(replayed)
+TEST(replayed)
 {
 	struct refd_txid id;
 	struct txn *txn;
@@ -146,9 +143,8 @@ START_TEST(replayed)
 	sr_done_with_replayed(txn);
 	tmp_run("! git -C r.git rev-parse -q --verify refs/heads/a");
 }
-END_TEST
 
-START_TEST(given_up)
+TEST(given_up)
 {
 	struct refd_txid id;
 	struct txn *txn;
@@ -164,10 +160,9 @@ START_TEST(given_up)
 	sr_done_with(txn);
 	tmp_run("! git -C r.git rev-parse -q --verify refs/heads/a");
 }
-END_TEST
 
 /* The next transaction is admitted when the earlier one is completely gone. */
-START_TEST(one_after_the_other)
+TEST(one_after_the_other)
 {
 	struct refd_txid id;
 	char name[32];
@@ -178,23 +173,4 @@ START_TEST(one_after_the_other)
 		snprintf(name, sizeof(name), "refs/heads/n%d", i);
 		expect_applied(submit(&id, name, sr_commit, repo_key), name);
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("store_direct");
-	TCase *tc = tcase_create("direct");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, sr_teardown);
-	tcase_add_test(tc, applied);
-	tcase_add_test(tc, applied_after_a_barrier);
-	tcase_add_test(tc, another_repository);
-	tcase_add_test(tc, refused);
-	tcase_add_test(tc, replayed);
-	tcase_add_test(tc, given_up);
-	tcase_add_test(tc, one_after_the_other);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

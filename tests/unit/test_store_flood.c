@@ -5,7 +5,6 @@
  * gone, this repository is served again. Neither transactions nor checkpoints
  * repeat the search without need, only once a minute.
  */
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -197,7 +196,9 @@ static const struct {
 	{ "/r.git/worktrees", "x" },
 };
 
-START_TEST(others_are_served)
+CASE(.seconds = 60);
+
+TEST(others_are_served, .times = sizeof(floods) / sizeof(floods[0]))
 {
 	setup();
 	serve(sr_repo);
@@ -211,10 +212,9 @@ START_TEST(others_are_served)
 	flooded(1);
 	teardown();
 }
-END_TEST
 
 /* The start did not search the repository. */
-START_TEST(a_later_flood_is_found_once)
+TEST(a_later_flood_is_found_once)
 {
 	setup();
 	entry_name = "7f00000000000000-0";
@@ -225,10 +225,9 @@ START_TEST(a_later_flood_is_found_once)
 	ck_assert_uint_eq(nr_waits, 1);
 	teardown();
 }
-END_TEST
 
 /* Without a retry by checkpoints, a transaction searches, but rarely. */
-START_TEST(a_moved_one_is_searched_by_a_transaction)
+TEST(a_moved_one_is_searched_by_a_transaction)
 {
 	setup();
 	entry_name = "7f00000000000000-0";
@@ -244,11 +243,10 @@ START_TEST(a_moved_one_is_searched_by_a_transaction)
 	serve(sr_repo);
 	teardown();
 }
-END_TEST
 
 /* A different limit has its own message, and every checkpoint tries again. A
  * failed search is forgotten once a later search succeeds. */
-START_TEST(another_bound_is_not_taken_for_it)
+TEST(another_bound_is_not_taken_for_it, .times = 2)
 {
 	setup();
 	serve(sr_repo);
@@ -272,20 +270,4 @@ START_TEST(another_bound_is_not_taken_for_it)
 	wait_for(&nr_recovered);
 	serve(sr_repo);
 	teardown();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store_flood");
-	TCase *tc = tcase_create("store_flood");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, others_are_served, 0,
-	    (int)(sizeof(floods) / sizeof(floods[0])));
-	tcase_add_test(tc, a_later_flood_is_found_once);
-	tcase_add_test(tc, a_moved_one_is_searched_by_a_transaction);
-	tcase_add_loop_test(tc, another_bound_is_not_taken_for_it, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -8,7 +8,6 @@
  * worker delays no flush. If the barrier's worker applies a batch, the next
  * round of the barrier does not wait.
  */
-#include <check.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -240,9 +239,12 @@ static void expect_answer(struct store_question *ask)
 	question_free(ask);
 }
 
+CASE(.name = "fsync", .setup = setup_fsync, .teardown = sr_teardown,
+    .seconds = 60);
+
 /* A disk hangs in fsync, in all workers that batches and the flusher get, and
  * then in admissions. */
-START_TEST(others_are_admitted_while_batches_hang)
+TEST(others_are_admitted_while_batches_hang)
 {
 	const size_t nr_held = STORE_WORKERS - BARRIERS_RESERVED -
 	    CHECKPOINTER_RESERVED - ADMISSION_RESERVED - PACKER_RESERVED -
@@ -268,7 +270,6 @@ START_TEST(others_are_admitted_while_batches_hang)
 	expect_answer(ask_history("r.git"));
 	come_back(PIPELINE_BATCHES + 2);
 }
-END_TEST
 
 /* Work that has lasted for LIMIT_NS is stuck. */
 static bool stops_all(int64_t limit_ns)
@@ -301,9 +302,12 @@ static void hold_batches(size_t nr)
 	}
 }
 
+CASE(.name = "journal", .setup = setup_journal, .teardown = sr_teardown,
+    .seconds = 60);
+
 /* Every batch gets a worker beside a question that hangs, which keeps the only
  * worker of history. */
-START_TEST(history_takes_no_worker_from_batches)
+TEST(history_takes_no_worker_from_batches)
 {
 	struct store_question *hung, *next;
 
@@ -318,9 +322,8 @@ START_TEST(history_takes_no_worker_from_batches)
 	expect_answer(next);
 	come_back(PIPELINE_BATCHES);
 }
-END_TEST
 
-START_TEST(all_workers_of_batches_hang)
+TEST(all_workers_of_batches_hang)
 {
 	hold_batches(PIPELINE_BATCHES - 1);
 	expect_service(0);
@@ -332,11 +335,10 @@ START_TEST(all_workers_of_batches_hang)
 	come_back(PIPELINE_BATCHES);
 	expect_service(0);
 }
-END_TEST
 
 /* Two admissions of one disk are stuck. Batches of another disk have just begun
  * and have all workers of batches. */
-START_TEST(one_disk_hangs_while_another_is_busy)
+TEST(one_disk_hangs_while_another_is_busy)
 {
 	struct txn *txns[PIPELINE_BATCHES];
 	const size_t nr = PIPELINE_BATCHES;
@@ -356,11 +358,10 @@ START_TEST(one_disk_hangs_while_another_is_busy)
 	expect_service(300 * NS_PER_S);
 	come_back(ADMISSION_PER_PLACE + nr);
 }
-END_TEST
 
 /* A batch waits for the locks of other batches before it goes to the log. A
  * batch without a worker can't take locks, so no batch waits for it. */
-START_TEST(a_batch_without_a_worker_delays_no_flush)
+TEST(a_batch_without_a_worker_delays_no_flush)
 {
 	struct pipeline *p = sr_store->pipeline;
 	struct batch *queued;
@@ -375,7 +376,6 @@ START_TEST(a_batch_without_a_worker_delays_no_flush)
 	mutex_unlock(&p->mutex);
 	come_back(PIPELINE_BATCHES + 1);
 }
-END_TEST
 
 /* Has a worker looked at the barrier, and left a transaction waiting? */
 static bool waits_at_the_barrier(void)
@@ -392,7 +392,7 @@ static bool waits_at_the_barrier(void)
 /* The worker applies the batch of a transaction from the barrier, and hangs.
  * Another worker serves the next round. The store's clock is ahead, so no
  * worker looks at the barrier again by itself. */
-START_TEST(the_barrier_goes_on)
+TEST(the_barrier_goes_on)
 {
 	char hex[REFD_OID_MAX_HEX + 1];
 	struct txn *first = admit("r.git", "first"), *direct, *next;
@@ -418,26 +418,4 @@ START_TEST(the_barrier_goes_on)
 	ck_assert_ptr_eq(sr_wait_done().admitted, next);
 	sr_done_with(next);
 	come_back(1);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store/isolation");
-	TCase *tc = tcase_create("fsync");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup_fsync, sr_teardown);
-	tcase_add_test(tc, others_are_admitted_while_batches_hang);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("journal");
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup_journal, sr_teardown);
-	tcase_add_test(tc, history_takes_no_worker_from_batches);
-	tcase_add_test(tc, all_workers_of_batches_hang);
-	tcase_add_test(tc, one_disk_hangs_while_another_is_busy);
-	tcase_add_test(tc, a_batch_without_a_worker_delays_no_flush);
-	tcase_add_test(tc, the_barrier_goes_on);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

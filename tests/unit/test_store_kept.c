@@ -4,7 +4,6 @@
  * delays no other work. Until then the outcome is unknown, also for look-ups by
  * id and for resends. Recovery in the running daemon ends this state as well.
  */
-#include <check.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -171,8 +170,10 @@ static void wait_checkpoints(uint64_t nr)
 	}
 }
 
+CASE(.setup = setup, .teardown = sr_teardown, .seconds = 60);
+
 /* After checkpoints and after a restart. */
-START_TEST(what_could_not_be_renamed)
+TEST(what_could_not_be_renamed)
 {
 	char *value;
 
@@ -197,7 +198,6 @@ START_TEST(what_could_not_be_renamed)
 	ck_assert_str_eq(value, "");
 	free(value);
 }
-END_TEST
 
 /* A retry of recovery ends the update after its row was read. */
 static int end_meanwhile(void *arg, const struct journal_row *row)
@@ -209,7 +209,7 @@ static int end_meanwhile(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-START_TEST(rows_are_read_again_after_an_end)
+TEST(rows_are_read_again_after_an_end)
 {
 	struct journal_reader *reader = NULL;
 	int nr = 0;
@@ -223,11 +223,10 @@ START_TEST(rows_are_read_again_after_an_end)
 	ck_assert_int_eq(nr, 2);
 	journal_reader_close(reader);
 }
-END_TEST
 
 /* packed-refs comes first: the error proves that nothing was published, and
  * everything is taken back. */
-START_TEST(what_could_not_be_deleted)
+TEST(what_could_not_be_deleted)
 {
 	char *value;
 
@@ -246,10 +245,9 @@ START_TEST(what_could_not_be_deleted)
 	ck_assert_int_eq(atoi(value), 2);
 	free(value);
 }
-END_TEST
 
 /* Another writer took the name by then. */
-START_TEST(what_is_void_in_the_end)
+TEST(what_is_void_in_the_end)
 {
 	ck_assert_int_eq(apply(sr_commit), REFD_OK);
 	fails_at = "b";
@@ -263,11 +261,10 @@ START_TEST(what_is_void_in_the_end)
 	ck_assert_int_eq(ask(), REFD_CONFLICT);
 	ck_assert_int_eq(send_again(second), REFD_CONFLICT);
 }
-END_TEST
 
 /* The file system fails to sync, and every record is redone that was not yet
  * forgotten. */
-START_TEST(what_is_finished_while_it_runs)
+TEST(what_is_finished_while_it_runs)
 {
 	char third[REFD_OID_MAX_HEX + 1];
 	struct store_stats stats;
@@ -301,21 +298,4 @@ START_TEST(what_is_finished_while_it_runs)
 	value = read_ref("refs/heads/b");
 	ck_assert_str_eq(strtok(value, "\n"), second);
 	free(value);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store_kept");
-	TCase *tc = tcase_create("store_kept");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, sr_teardown);
-	tcase_add_test(tc, what_could_not_be_renamed);
-	tcase_add_test(tc, what_could_not_be_deleted);
-	tcase_add_test(tc, rows_are_read_again_after_an_end);
-	tcase_add_test(tc, what_is_void_in_the_end);
-	tcase_add_test(tc, what_is_finished_while_it_runs);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -6,7 +6,6 @@
  * the words for a new group, and removes all marks. If one can't be removed,
  * the others are. And a node marks no repository whose tables are missing.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -156,8 +155,10 @@ static const struct sweep sweep = { .name = "leave",
 	.done = tear_down,
 	.choices = 6 };
 
+CASE(.seconds = 120);
+
 /* The owner of one repository keeps no other one from being unmarked. */
-START_TEST(a_mark_that_stays)
+TEST(a_mark_that_stays)
 {
 	struct memfs *fs = memfs_new();
 	struct state *s = set_up(fs, NULL);
@@ -170,10 +171,9 @@ START_TEST(a_mark_that_stays)
 	ck_assert(!memfs_exists(fs, marks[1]));
 	tear_down(s);
 }
-END_TEST
 
 /* Its tables may come later, with refs that no row has. */
-START_TEST(a_repository_without_its_tables)
+TEST(a_repository_without_its_tables)
 {
 	struct memfs *fs = memfs_new();
 	struct state *s = set_up(fs, NULL);
@@ -191,9 +191,8 @@ START_TEST(a_repository_without_its_tables)
 	memfs_mkdirs(fs, TABLES "/reftable");
 	tear_down(s);
 }
-END_TEST
 
-START_TEST(failure_anywhere)
+TEST(failure_anywhere)
 {
 	static const int errs[] = { -EIO, -ENOSPC, 0 };
 	struct sweep_report report = { 0 };
@@ -201,37 +200,19 @@ START_TEST(failure_anywhere)
 	ck_assert_msg(sweep_errno(&sweep, errs, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 10);
 }
-END_TEST
 
-START_TEST(crash_anywhere)
+TEST(crash_anywhere)
 {
 	struct sweep_report report = { 0 };
 
 	ck_assert_msg(sweep_crash(&sweep, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 4);
 }
-END_TEST
 
-START_TEST(power_loss_anywhere)
+TEST(power_loss_anywhere)
 {
 	struct sweep_report report = { 0 };
 
 	ck_assert_msg(sweep_power_loss(&sweep, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 4);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store_leave");
-	TCase *tc = tcase_create("store_leave");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, a_mark_that_stays);
-	tcase_add_test(tc, a_repository_without_its_tables);
-	tcase_add_test(tc, failure_anywhere);
-	tcase_add_test(tc, crash_anywhere);
-	tcase_add_test(tc, power_loss_anywhere);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

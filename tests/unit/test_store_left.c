@@ -5,7 +5,6 @@
  * foreign locks stay. No other ref waits. If the line cannot be taken back, the
  * update is unknown, and the next start finishes it.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -170,7 +169,9 @@ static void await_unlocked(void)
 	}
 }
 
-START_TEST(locks_go_as_soon_as_they_can)
+CASE(.setup = setup, .teardown = teardown, .seconds = 120);
+
+TEST(locks_go_as_soon_as_they_can)
 {
 	char *out;
 
@@ -194,10 +195,9 @@ START_TEST(locks_go_as_soon_as_they_can)
 	sr_open();
 	assert_x(sr_commit, 3);
 }
-END_TEST
 
 /* A session that holds a lock meanwhile keeps it. */
-START_TEST(a_session_keeps_its_locks)
+TEST(a_session_keeps_its_locks)
 {
 	struct refd_txid id;
 	struct batch *b;
@@ -224,9 +224,8 @@ START_TEST(a_session_keeps_its_locks)
 	sr_done_with(txn);
 	ck_assert(!exists("r.git/refs/heads/held.lock"));
 }
-END_TEST
 
-START_TEST(a_lock_on_another_mount_stays)
+TEST(a_lock_on_another_mount_stays)
 {
 	struct stat st;
 
@@ -241,9 +240,8 @@ START_TEST(a_lock_on_another_mount_stays)
 	sr_close();
 	ck_assert(exists("r.git/refs/mount/foreign.lock"));
 }
-END_TEST
 
-START_TEST(a_line_that_stays_makes_it_unknown)
+TEST(a_line_that_stays_makes_it_unknown)
 {
 	ck_assert_int_eq(apply("refs/heads/x", sr_commit), REFD_OK);
 	moves = cant_truncate = true;
@@ -254,20 +252,4 @@ START_TEST(a_line_that_stays_makes_it_unknown)
 	sr_open();
 	assert_x(second, 2);
 	ck_assert(!exists(LOCK));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store_left");
-	TCase *tc = tcase_create("store_left");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, locks_go_as_soon_as_they_can);
-	tcase_add_test(tc, a_session_keeps_its_locks);
-	tcase_add_test(tc, a_lock_on_another_mount_stays);
-	tcase_add_test(tc, a_line_that_stays_makes_it_unknown);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

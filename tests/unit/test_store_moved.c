@@ -5,7 +5,6 @@
  * a move keep their own status. A directory that was moved out of the roots is
  * not opened.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -139,13 +138,15 @@ static void norepo_after(int nth)
 	    "%s at %s", move, when);
 }
 
-START_TEST(norepo_of_one_that_is_opened)
+CASE(.setup = setup, .teardown = teardown, .seconds = 60);
+
+TEST(norepo_of_one_that_is_opened, .times = NR_MOMENTS * NR_MOVES)
 {
 	norepo_after(_i);
 }
-END_TEST
 
-START_TEST(norepo_of_one_that_is_open)
+TEST(norepo_of_one_that_is_open, .from = FIRST_OF_OPEN * NR_MOVES,
+    .times = NR_MOMENTS * NR_MOVES - FIRST_OF_OPEN * NR_MOVES)
 {
 	struct refd_txid id;
 	struct txn *txn;
@@ -156,10 +157,9 @@ START_TEST(norepo_of_one_that_is_open)
 	sr_done_with(txn);
 	norepo_after(_i);
 }
-END_TEST
 
 /* The same errors without a move. */
-START_TEST(others_keep_their_status)
+TEST(others_keep_their_status)
 {
 	static const char absent[] = "1111111111111111111111111111111111111111";
 	char hex[REFD_OID_MAX_HEX + 1], name[96], spoil[256];
@@ -172,21 +172,4 @@ START_TEST(others_keep_their_status)
 	ck_assert_int_eq(admit_while("11", "true", absent), REFD_NOOBJECT);
 	sr_make_commit("z", hex);
 	ck_assert_int_eq(admit_while("syncfs", "true", hex), REFD_IO);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store_moved");
-	TCase *tc = tcase_create("store_moved");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, norepo_of_one_that_is_opened, 0,
-	    NR_MOMENTS * NR_MOVES);
-	tcase_add_loop_test(tc, norepo_of_one_that_is_open,
-	    FIRST_OF_OPEN * NR_MOVES, NR_MOMENTS * NR_MOVES);
-	tcase_add_test(tc, others_keep_their_status);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -6,7 +6,6 @@
  * journal. A transaction that has waited is refused if one of these objects is
  * gone.
  */
-#include <check.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +115,9 @@ static void checkpoint(void)
 	question_free(cp);
 }
 
-START_TEST(a_new_commit)
+CASE(.setup = setup, .teardown = teardown, .seconds = 60);
+
+TEST(a_new_commit)
 {
 	char hex[REFD_OID_MAX_HEX + 1];
 	struct store_stats stats;
@@ -134,9 +135,8 @@ START_TEST(a_new_commit)
 	checkpoint();
 	ck_assert_uint_eq(objects_in_journal(), 0);
 }
-END_TEST
 
-START_TEST(what_the_barrier_serves)
+TEST(what_the_barrier_serves, .times = 4)
 {
 	char hex[REFD_OID_MAX_HEX + 1];
 	struct txn *txn;
@@ -160,10 +160,9 @@ START_TEST(what_the_barrier_serves)
 	ck_assert(!has_objects(txn));
 	sr_done_with(txn);
 }
-END_TEST
 
 /* Updates to old commits put the same objects into the log again and again. */
-START_TEST(a_repository_has_a_budget)
+TEST(a_repository_has_a_budget)
 {
 	struct store_stats stats;
 	struct txn *txn;
@@ -182,10 +181,9 @@ START_TEST(a_repository_has_a_budget)
 	store_stats(sr_store, &stats);
 	ck_assert_uint_gt(stats.barrier_copies, 5);
 }
-END_TEST
 
 /* A transaction whose path got another repository is admitted again. */
-START_TEST(admitted_again)
+TEST(admitted_again)
 {
 	char hex[REFD_OID_MAX_HEX + 1];
 	struct txn *txn;
@@ -205,12 +203,11 @@ START_TEST(admitted_again)
 	ck_assert_ptr_null(txn->objects);
 	sr_done_with(txn);
 }
-END_TEST
 
 /* A transaction that has waited is admitted again, with its repository. All
  * objects that a push of loose objects has brought must still be there: git
  * prunes them in no certain order. */
-START_TEST(admitted_after_a_wait)
+TEST(admitted_after_a_wait, .times = 5)
 {
 	static const struct {
 		bool is_copied, value_goes, blob_goes, repo_goes;
@@ -250,21 +247,4 @@ START_TEST(admitted_after_a_wait)
 		    cases[_i].blob_goes ? blob : hex));
 	sr_done_with(txn);
 	free(blob);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store_objects");
-	TCase *tc = tcase_create("store_objects");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, a_new_commit);
-	tcase_add_loop_test(tc, what_the_barrier_serves, 0, 4);
-	tcase_add_test(tc, a_repository_has_a_budget);
-	tcase_add_test(tc, admitted_again);
-	tcase_add_loop_test(tc, admitted_after_a_wait, 0, 5);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

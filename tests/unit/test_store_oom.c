@@ -13,7 +13,6 @@
  * its lock at that time. The sanitizers have their own allocator, and the
  * allocator of musl has no second name, so nothing fails there.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,7 +167,14 @@ static void check_refs(const enum refd_status *said, long n)
 	free(locks);
 }
 
-START_TEST(a_batch)
+static void setup(void)
+{
+	step = getenv("REFD_TEST_LONG") != NULL ? 1 : 13;
+}
+
+CASE(.setup = setup, .seconds = 300);
+
+TEST(a_batch, .times = 2)
 {
 	enum refd_status said[NR_REFS];
 	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
@@ -198,10 +204,9 @@ START_TEST(a_batch)
 	}
 	ck_assert(!CAN_FAIL || n > 50);
 }
-END_TEST
 
 /* A start after a crash in the middle, or after a power loss at the end. */
-START_TEST(a_recovery)
+TEST(a_recovery, .times = 2)
 {
 	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
 	bool hit = CAN_FAIL;
@@ -233,9 +238,8 @@ START_TEST(a_recovery)
 	}
 	ck_assert(!CAN_FAIL || n > 50);
 }
-END_TEST
 
-START_TEST(a_checkpoint)
+TEST(a_checkpoint)
 {
 	struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
 	bool hit = CAN_FAIL;
@@ -263,11 +267,10 @@ START_TEST(a_checkpoint)
 		stop();
 	}
 }
-END_TEST
 
 /* Only this entry shows that the next start needs the record. So the store must
  * stop with a reason, even without memory for the text. */
-START_TEST(an_update_that_cannot_be_deferred)
+TEST(an_update_that_cannot_be_deferred)
 {
 	start();
 	all_fail = CAN_FAIL;
@@ -277,20 +280,4 @@ START_TEST(an_update_that_cannot_be_deferred)
 	ck_assert(!CAN_FAIL || store_fatal(&w->store) != NULL);
 	ck_assert_int_eq(world_checkpoint(w), CAN_FAIL ? -EIO : 0);
 	stop();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store, out of memory");
-	TCase *tc = tcase_create("out of memory");
-
-	step = getenv("REFD_TEST_LONG") != NULL ? 1 : 13;
-	tcase_set_timeout(tc, 300);
-	tcase_add_loop_test(tc, a_batch, 0, 2);
-	tcase_add_loop_test(tc, a_recovery, 0, 2);
-	tcase_add_test(tc, a_checkpoint);
-	tcase_add_test(tc, an_update_that_cannot_be_deferred);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -3,7 +3,6 @@
  * line is deferred during a retry for another ref. The status counts exactly
  * the refs that are still deferred.
  */
-#include <check.h>
 #include <errno.h>
 #include <poll.h>
 #include <semaphore.h>
@@ -121,7 +120,9 @@ static void await_nothing_awaits(void)
 	}
 }
 
-START_TEST(a_line_that_comes_during_a_try_is_written)
+CASE(.setup = setup, .teardown = teardown, .seconds = 120);
+
+TEST(a_line_that_comes_during_a_try_is_written)
 {
 	struct txn *x, *y;
 
@@ -141,9 +142,8 @@ START_TEST(a_line_that_comes_during_a_try_is_written)
 	ck_assert_int_eq(nr_lines("refs/heads/x"), 2);
 	ck_assert_int_eq(nr_lines("refs/heads/y"), 2);
 }
-END_TEST
 
-START_TEST(what_is_written_does_not_count)
+TEST(what_is_written_does_not_count)
 {
 	struct txn *x, *y;
 	int tries;
@@ -167,18 +167,4 @@ START_TEST(what_is_written_does_not_count)
 	tmp_run("rm r.git/refs/heads/x.lock");
 	await_nothing_awaits();
 	ck_assert_int_eq(nr_lines("refs/heads/x"), 2);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store_owed");
-	TCase *tc = tcase_create("store_owed");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_line_that_comes_during_a_try_is_written);
-	tcase_add_test(tc, what_is_written_does_not_count);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * scheduler answers for the transaction again. In the tsan profile a read of
  * the committer's data fails the test.
  */
-#include <check.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -86,7 +85,9 @@ static void submit(const struct refd_txid *id, const char *name,
 	    answered, NULL);
 }
 
-START_TEST(a_rejection_is_asked_for_while_it_is_recorded)
+CASE(.setup = setup, .teardown = teardown, .seconds = 120);
+
+TEST(a_rejection_is_asked_for_while_it_is_recorded)
 {
 	static const char absent[] = "1111111111111111111111111111111111111111";
 	struct refd_request query = { .verb = REFD_VERB_QUERY };
@@ -111,11 +112,10 @@ START_TEST(a_rejection_is_asked_for_while_it_is_recorded)
 	ck_assert_int_eq(last.outcome, REFD_COMMITTED);
 	ck_assert_uint_gt(last.lsn, 0);
 }
-END_TEST
 
 /* The later transactions go the direct way: the store admits and applies every
  * transaction while the scheduler holds its names. */
-START_TEST(one_after_the_other)
+TEST(one_after_the_other)
 {
 	struct refd_txid id;
 	char name[32];
@@ -130,18 +130,4 @@ START_TEST(one_after_the_other)
 		ck_assert_int_eq(last.outcome, REFD_COMMITTED);
 		ck_assert_uint_gt(last.lsn, 0);
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store/scheduler");
-	TCase *tc = tcase_create("both");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, a_rejection_is_asked_for_while_it_is_recorded);
-	tcase_add_test(tc, one_after_the_other);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -7,7 +7,6 @@
  * keep other repositories from being opened. When the disk is back, all
  * remaining transactions come back.
  */
-#include <check.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -136,7 +135,9 @@ static void come_back(int nr)
 	}
 }
 
-START_TEST(others_are_admitted)
+CASE(.setup = setup, .teardown = teardown, .seconds = 60);
+
+TEST(others_are_admitted)
 {
 	admit_another();
 	hangs = true;
@@ -146,10 +147,9 @@ START_TEST(others_are_admitted)
 	admit_another();
 	come_back(1);
 }
-END_TEST
 
 /* The repositories of the inner root hold the workers of their root alone. */
-START_TEST(a_root_below_a_root_hangs_alone)
+TEST(a_root_below_a_root_hangs_alone)
 {
 	char inner[sizeof(sr_repo)];
 
@@ -167,9 +167,8 @@ START_TEST(a_root_below_a_root_hangs_alone)
 	come_back(2);
 	sr_inner_root = NULL;
 }
-END_TEST
 
-START_TEST(others_are_admitted_while_many_hang)
+TEST(others_are_admitted_while_many_hang)
 {
 	char name[32];
 	int i;
@@ -186,7 +185,6 @@ START_TEST(others_are_admitted_while_many_hang)
 	ck_assert_int_eq(nr_held, ADMISSION_PER_PLACE);
 	come_back(8);
 }
-END_TEST
 
 /* Number of workers with a queue. *WAITS: a further queue waits, and no worker
  * may take it. */
@@ -205,7 +203,7 @@ static size_t nr_at_work(bool *waits)
 
 /* Below one root, newly opened repositories count for their file system in the
  * same way as repositories that were open before. */
-START_TEST(a_file_system_that_hangs_holds_few_workers)
+TEST(a_file_system_that_hangs_holds_few_workers)
 {
 	bool waits = false;
 	char name[32];
@@ -226,12 +224,11 @@ START_TEST(a_file_system_that_hangs_holds_few_workers)
 	ck_assert(waits);
 	come_back(ADMISSION_PER_PLACE + 1);
 }
-END_TEST
 
 /* Two repositories below one root hang in their opening, then at their objects.
  * The third repository waits for the root only until both are open: less than
  * the interval after which a thread looks by itself. */
-START_TEST(a_root_is_free_once_its_repositories_are_open)
+TEST(a_root_is_free_once_its_repositories_are_open)
 {
 	struct timespec began, now;
 	bool waits = false;
@@ -260,9 +257,8 @@ START_TEST(a_root_is_free_once_its_repositories_are_open)
 	sr_done_with(txn);
 	come_back(ADMISSION_PER_PLACE);
 }
-END_TEST
 
-START_TEST(what_is_given_up_is_never_begun)
+TEST(what_is_given_up_is_never_begun)
 {
 	struct txn *txns[3];
 	int i;
@@ -286,10 +282,9 @@ START_TEST(what_is_given_up_is_never_begun)
 	admit_another();
 	come_back(1);
 }
-END_TEST
 
 /* Exactly once: the transaction was done before, and the answer says so. */
-START_TEST(an_id_that_was_used_is_known_all_the_same)
+TEST(an_id_that_was_used_is_known_all_the_same)
 {
 	struct refd_txid id;
 	struct txn *txn;
@@ -304,11 +299,10 @@ START_TEST(an_id_that_was_used_is_known_all_the_same)
 	ck_assert_ptr_eq(sr_wait_done().admitted, txn);
 	sr_done_with_replayed(txn);
 }
-END_TEST
 
 /* A syncfs hangs, and the next syncfs is not begun: both transactions can be
  * given up, and later failures of other syncs do not concern them. */
-START_TEST(what_waits_at_the_barrier_is_given_up)
+TEST(what_waits_at_the_barrier_is_given_up)
 {
 	struct txn *first, *second;
 
@@ -328,11 +322,10 @@ START_TEST(what_waits_at_the_barrier_is_given_up)
 	come_back(0);
 	admit_another();
 }
-END_TEST
 
 /* TXN is given up while a worker reads its object, before it waits at the
  * barrier. It must not wait for the syncfs that hangs. */
-START_TEST(what_is_given_up_before_the_barrier_comes_back)
+TEST(what_is_given_up_before_the_barrier_comes_back)
 {
 	struct txn *txn;
 
@@ -347,11 +340,10 @@ START_TEST(what_is_given_up_before_the_barrier_comes_back)
 	sr_done_with(txn);
 	come_back(0);
 }
-END_TEST
 
 /* A hanging packed-refs: the table of repositories is full, and a repository to
  * be closed is searched. */
-START_TEST(others_are_opened_while_packed_refs_hangs)
+TEST(others_are_opened_while_packed_refs_hangs)
 {
 	struct txn *txn = make_at("r.git"), *another;
 	struct batch *b;
@@ -381,26 +373,4 @@ START_TEST(others_are_opened_while_packed_refs_hangs)
 	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
 	batch_free(b);
 	sr_done_with(txn);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store/stuck");
-	TCase *tc = tcase_create("admission");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, others_are_admitted);
-	tcase_add_test(tc, a_root_below_a_root_hangs_alone);
-	tcase_add_test(tc, others_are_admitted_while_many_hang);
-	tcase_add_test(tc, a_file_system_that_hangs_holds_few_workers);
-	tcase_add_test(tc, a_root_is_free_once_its_repositories_are_open);
-	tcase_add_test(tc, what_is_given_up_is_never_begun);
-	tcase_add_test(tc, what_waits_at_the_barrier_is_given_up);
-	tcase_add_test(tc, what_is_given_up_before_the_barrier_comes_back);
-	tcase_add_test(tc, others_are_opened_while_packed_refs_hangs);
-	tcase_add_test(tc, an_id_that_was_used_is_known_all_the_same);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -5,7 +5,6 @@
  * and intact objects are served. Every object store is read once. After a new
  * mount, the file system counts as good.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -180,7 +179,9 @@ static void fail_to_sync(void)
 	ck_assert_int_eq(syncs_fail, 0);
 }
 
-START_TEST(what_was_not_lost_is_served)
+CASE(.setup = setup, .teardown = sr_teardown, .seconds = 60);
+
+TEST(what_was_not_lost_is_served)
 {
 	int i, read;
 
@@ -201,7 +202,6 @@ START_TEST(what_was_not_lost_is_served)
 	ck_assert_int_gt(nr_read, read);
 	is_served("refs/heads/a", second);
 }
-END_TEST
 
 static void is_refused(enum refd_durability mode)
 {
@@ -234,7 +234,7 @@ static void is_mended(void)
 	ck_assert_int_eq(update("refs/heads/b", sr_commit), REFD_OK);
 }
 
-START_TEST(what_was_lost_is_named)
+TEST(what_was_lost_is_named)
 {
 	struct store_stats stats;
 
@@ -246,9 +246,8 @@ START_TEST(what_was_lost_is_named)
 	ck_assert_uint_eq(stats.suspect_fs, 1);
 	is_mended();
 }
-END_TEST
 
-START_TEST(what_was_lost_is_refused_without_memory)
+TEST(what_was_lost_is_refused_without_memory)
 {
 	fail_to_sync();
 	lose(second);
@@ -258,7 +257,6 @@ START_TEST(what_was_lost_is_refused_without_memory)
 	lacks_memory = false;
 	is_mended();
 }
-END_TEST
 
 static int nr_opened(void)
 {
@@ -269,7 +267,7 @@ static int nr_opened(void)
 }
 
 /* The store may be large. A lost object is not searched again. */
-START_TEST(what_is_lost_is_not_read_again)
+TEST(what_is_lost_is_not_read_again)
 {
 	char path[128];
 
@@ -284,11 +282,10 @@ START_TEST(what_is_lost_is_not_read_again)
 	ck_assert_int_eq(nr_opened(), 0);
 	is_mended();
 }
-END_TEST
 
 /* In mode periodic nothing waits for objects, and the next syncfs makes them
  * durable. First the barrier refuses, and then admission alone. */
-START_TEST(no_mode_is_let_through)
+TEST(no_mode_is_let_through)
 {
 	sr_close();
 	sr_mode = REFD_DURABILITY_PERIODIC;
@@ -306,9 +303,8 @@ START_TEST(no_mode_is_let_through)
 	is_refused(REFD_DURABILITY_DEFAULT);
 	is_mended();
 }
-END_TEST
 
-START_TEST(a_restart_believes_no_more)
+TEST(a_restart_believes_no_more)
 {
 	fail_to_sync();
 	lose(second);
@@ -320,7 +316,6 @@ START_TEST(a_restart_believes_no_more)
 	is_refused(REFD_DURABILITY_DEFAULT);
 	is_mended();
 }
-END_TEST
 
 static uint64_t id_ino(const char *repo)
 {
@@ -356,7 +351,7 @@ static const char *const forged[] = {
 
 /* The id is as new as the failure: a power loss would separate both. The later
  * successful sync says nothing about the id file. */
-START_TEST(what_a_new_repository_is_known_by)
+TEST(what_a_new_repository_is_known_by, .times = 4)
 {
 	char *before, *after;
 	uint64_t ino;
@@ -401,10 +396,9 @@ START_TEST(what_a_new_repository_is_known_by)
 	ck_assert_int_eq(update("refs/heads/d", sr_commit), REFD_OK);
 	ck_assert(id_ino("new.git") == ino);
 }
-END_TEST
 
 /* An unreadable list: any file system may have failed. */
-START_TEST(a_start_that_knows_nothing)
+TEST(a_start_that_knows_nothing, .times = 4)
 {
 	static const char *const odd[] = { "mkfifo syncs", "ln -s syncs syncs",
 		"truncate -s 100M syncs", "head -c 100 /dev/zero >syncs" };
@@ -430,11 +424,10 @@ START_TEST(a_start_that_knows_nothing)
 	ck_assert_int_eq(update("refs/heads/b", sr_commit), REFD_OK);
 	ck_assert_int_eq(nr_read, read);
 }
-END_TEST
 
 /* The mark is on another disk than the repository. Work goes on when there is
  * room. */
-START_TEST(no_room_for_a_mark)
+TEST(no_room_for_a_mark)
 {
 	char *text = NULL;
 
@@ -455,11 +448,10 @@ START_TEST(no_room_for_a_mark)
 	ck_assert_int_eq(nr_marked, 1);
 	ck_assert_int_eq(nr_unmarked, 1);
 }
-END_TEST
 
 /* The file system left memory, so memory equals the disk. git must find broken
  * objects. */
-START_TEST(mounted_anew)
+TEST(mounted_anew)
 {
 	struct store_stats stats;
 	int read = nr_read;
@@ -473,10 +465,9 @@ START_TEST(mounted_anew)
 	store_stats(sr_store, &stats);
 	ck_assert_uint_eq(stats.suspect_fs, 1);
 }
-END_TEST
 
 /* The objects belong to another repository, through an alternate. */
-START_TEST(an_alternate_is_read_too)
+TEST(an_alternate_is_read_too)
 {
 	tmp_run("git clone -q --bare --shared r.git fork.git");
 	fail_to_sync();
@@ -484,27 +475,4 @@ START_TEST(an_alternate_is_read_too)
 	snprintf(sr_repo, sizeof(sr_repo), "%s/fork.git", tmp_root);
 	is_refused(REFD_DURABILITY_DEFAULT);
 	is_mended();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store_suspect");
-	TCase *tc = tcase_create("store_suspect");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, sr_teardown);
-	tcase_add_test(tc, what_was_not_lost_is_served);
-	tcase_add_test(tc, what_was_lost_is_named);
-	tcase_add_test(tc, what_was_lost_is_refused_without_memory);
-	tcase_add_test(tc, what_is_lost_is_not_read_again);
-	tcase_add_test(tc, no_mode_is_let_through);
-	tcase_add_test(tc, a_restart_believes_no_more);
-	tcase_add_loop_test(tc, what_a_new_repository_is_known_by, 0, 4);
-	tcase_add_loop_test(tc, a_start_that_knows_nothing, 0, 4);
-	tcase_add_test(tc, no_room_for_a_mark);
-	tcase_add_test(tc, mounted_anew);
-	tcase_add_test(tc, an_alternate_is_read_too);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -4,7 +4,6 @@
  * repository is at the path in the next turn, all updates are checked again,
  * with the objects of this repository.
  */
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,7 +71,9 @@ static struct txn *admit_many(void)
 	return txn;
 }
 
-START_TEST(a_turn_reads_a_bounded_number)
+CASE(.setup = setup, .teardown = sr_teardown, .seconds = 60);
+
+TEST(a_turn_reads_a_bounded_number)
 {
 	struct txn *txn = admit_many();
 
@@ -81,9 +82,8 @@ START_TEST(a_turn_reads_a_bounded_number)
 	ck_assert_int_eq(txn->updates[1].status, REFD_NOOBJECT);
 	sr_done_with(txn);
 }
-END_TEST
 
-START_TEST(another_repository_in_the_next_turn)
+TEST(another_repository_in_the_next_turn)
 {
 	struct txn *txn;
 
@@ -92,18 +92,4 @@ START_TEST(another_repository_in_the_next_turn)
 	ck_assert_int_gt(nr_turns, 2);
 	ck_assert_int_eq(txn->updates[0].status, REFD_NOOBJECT);
 	sr_done_with(txn);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("store_turns");
-	TCase *tc = tcase_create("store_turns");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, sr_teardown);
-	tcase_add_test(tc, a_turn_reads_a_bounded_number);
-	tcase_add_test(tc, another_repository_in_the_next_turn);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

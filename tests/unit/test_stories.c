@@ -6,7 +6,6 @@
  * alone, and STORY_PLACE=N with faults at place N only. tests/stories/README.md
  * has the rules.
  */
-#include <check.h>
 #include <errno.h>
 #include <glob.h>
 #include <stdio.h>
@@ -67,7 +66,24 @@ static void run_beside(const struct story *s, bool tables, enum sweep_kind kind,
 	} while (run.was_hit && place == NULL);
 }
 
-START_TEST(story)
+/* Finds the stories, and returns their number. */
+static int find(void)
+{
+	const char *name = getenv("STORY");
+	char pattern[256];
+
+	snprintf(pattern, sizeof(pattern), "tests/stories/%s.story",
+	    name != NULL ? name : "*");
+	if (glob(pattern, 0, NULL, &paths) != 0) {
+		fprintf(stderr, "%s: no such story\n", pattern);
+		exit(EXIT_FAILURE);
+	}
+	return (int)paths.gl_pathc;
+}
+
+CASE(.seconds = 600);
+
+TEST(story, .times = find())
 {
 	static const char *const formats[] = { "sha1", "sha256" };
 	struct story *s = story_read(paths.gl_pathv[_i]);
@@ -88,24 +104,4 @@ START_TEST(story)
 		run_beside(s, tables, SWEEP_ERRNO, (unsigned)(_i * 4 + kind));
 	}
 	story_free(s);
-}
-END_TEST
-
-int main(void)
-{
-	const char *name = getenv("STORY");
-	Suite *suite = suite_create("stories");
-	TCase *tc = tcase_create("stories");
-	char pattern[256];
-
-	snprintf(pattern, sizeof(pattern), "tests/stories/%s.story",
-	    name != NULL ? name : "*");
-	if (glob(pattern, 0, NULL, &paths) != 0) {
-		fprintf(stderr, "%s: no such story\n", pattern);
-		return EXIT_FAILURE;
-	}
-	tcase_set_timeout(tc, 600);
-	tcase_add_loop_test(tc, story, 0, (int)paths.gl_pathc);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

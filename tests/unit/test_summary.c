@@ -3,7 +3,6 @@
  * each problem has a remedy, and that the lines fit a narrow terminal. No value
  * from outside reaches the terminal as a control character.
  */
-#include <check.h>
 #include <string.h>
 
 #include "client/admin/summary.h"
@@ -59,7 +58,15 @@ static void begins(const char *pairs, const char *sentence)
 	text_done(&out);
 }
 
-START_TEST(test_serving)
+/* The tests may run on a terminal. */
+static void without_colour(void)
+{
+	colour_take(NULL, "never");
+}
+
+CASE(.setup = without_colour);
+
+TEST(test_serving)
 {
 	begins(SERVING "root.path=/srv/git root.path=/a root.path=/b",
 	    "refd serves /srv/git and 2 more roots; up 3 days; "
@@ -77,9 +84,8 @@ START_TEST(test_serving)
 	    "than 1.2 ms.\nNow: 7 connections.\n"));
 	text_done(&out);
 }
-END_TEST
 
-START_TEST(test_weak_modes)
+TEST(test_weak_modes)
 {
 	begins("state=serving uptime_s=5 durability=none "
 	       "durability_weakest=none",
@@ -90,9 +96,8 @@ START_TEST(test_weak_modes)
 	    "refd serves; up 5 s; 0.0 transactions/s; "
 	    "some roots not durable at once (mode periodic).");
 }
-END_TEST
 
-START_TEST(test_states)
+TEST(test_states)
 {
 	begins("state=recovering progress=120_of_4000",
 	    "refd is recovering: 120 of 4,000 records.");
@@ -107,9 +112,8 @@ START_TEST(test_states)
 	begins("state=draining fatal=the_journal_is_gone waiting=3",
 	    "refd cannot go on: the journal is gone.");
 }
-END_TEST
 
-START_TEST(test_problems)
+TEST(test_problems)
 {
 	begins(SERVING "flush_hangs_s=0 awaiting_refs=0",
 	    "refd serves; up 3 days; 12.5 transactions/s; "
@@ -140,9 +144,8 @@ START_TEST(test_problems)
 	begins("state=serving journal_damaged=1",
 	    "refd serves, but the journal is damaged.");
 }
-END_TEST
 
-START_TEST(test_several_problems)
+TEST(test_several_problems)
 {
 	render("state=serving awaiting_repos=1 awaiting_refs=1 "
 	       "doubted_filesystems=1",
@@ -156,10 +159,9 @@ START_TEST(test_several_problems)
 	ck_assert_ptr_null(strstr(out.data, "serves"));
 	text_done(&out);
 }
-END_TEST
 
 /* Only an error of a disk is called so. */
-START_TEST(test_failed_repositories)
+TEST(test_failed_repositories)
 {
 	render("state=serving recent_ms=9000 recent_io=2 "
 	       "failed.repo=/a failed.ref=refs/heads/x "
@@ -180,9 +182,8 @@ START_TEST(test_failed_repositories)
 	ck_assert_ptr_nonnull(strstr(out.data, "Also, 2 refs failed"));
 	text_done(&out);
 }
-END_TEST
 
-START_TEST(test_log)
+TEST(test_log)
 {
 	/* NOW_MS is 360,000,000. The newest line comes first. */
 	render(SERVING "log.time_ms=359880000 log.level=error log.text=four "
@@ -199,9 +200,8 @@ START_TEST(test_log)
 	ck_assert_ptr_null(strstr(out.data, "errors"));
 	text_done(&out);
 }
-END_TEST
 
-START_TEST(test_colours)
+TEST(test_colours)
 {
 	ck_assert_ptr_null(colour_take(NULL, "always"));
 	render(SERVING "awaiting_refs=0", 0);
@@ -213,9 +213,8 @@ START_TEST(test_colours)
 	ck_assert_ptr_null(colour_take(NULL, "never"));
 	text_done(&out);
 }
-END_TEST
 
-START_TEST(test_narrow)
+TEST(test_narrow)
 {
 	const char *s;
 	size_t len;
@@ -235,25 +234,4 @@ START_TEST(test_narrow)
 	ck_assert_ptr_null(strchr(out.data, '\033'));
 	ck_assert_ptr_null(strchr(out.data, '\007'));
 	text_done(&out);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("summary");
-	TCase *tc = tcase_create("summary");
-
-	tcase_add_test(tc, test_serving);
-	tcase_add_test(tc, test_weak_modes);
-	tcase_add_test(tc, test_states);
-	tcase_add_test(tc, test_problems);
-	tcase_add_test(tc, test_several_problems);
-	tcase_add_test(tc, test_failed_repositories);
-	tcase_add_test(tc, test_log);
-	tcase_add_test(tc, test_colours);
-	tcase_add_test(tc, test_narrow);
-	/* The tests may run on a terminal. */
-	colour_take(NULL, "never");
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

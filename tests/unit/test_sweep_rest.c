@@ -14,7 +14,6 @@
  * REFD_TEST_LONG, and then with more ways to lose, more errors, and a second
  * power loss.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -250,7 +249,14 @@ static struct sweep sweep_of(int i)
 		.second_cuts = getenv("REFD_TEST_LONG") != NULL ? 2 : 0 };
 }
 
-START_TEST(killed)
+static bool is_long(void)
+{
+	return getenv("REFD_TEST_LONG") != NULL;
+}
+
+CASE(.seconds = 300);
+
+TEST(killed, .times = NR_WORKS)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
@@ -258,9 +264,8 @@ START_TEST(killed)
 	ck_assert_msg(sweep_crash(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 5);
 }
-END_TEST
 
-START_TEST(cut)
+TEST(cut, .from = is_long() ? 0 : 3, .times = is_long() ? NR_WORKS : 1)
 {
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
@@ -268,31 +273,16 @@ START_TEST(cut)
 	ck_assert_msg(sweep_power_loss(&s, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 5);
 }
-END_TEST
 
-START_TEST(failing)
+TEST(failing, .from = is_long() ? 0 : 3,
+    .times = is_long() ? NR_WORKS : NR_WORKS - 3)
 {
 	static const int all[] = { -EIO, -ENOSPC, -EDQUOT, 0 };
 	static const int one[] = { -EIO, 0 };
-	const int *errs = getenv("REFD_TEST_LONG") != NULL ? all : one;
+	const int *errs = is_long() ? all : one;
 	struct sweep_report report = { 0 };
 	struct sweep s = sweep_of(_i);
 
 	ck_assert_msg(sweep_errno(&s, errs, &report), "%s", report.text);
 	ck_assert_uint_gt(report.points, 5);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("sweep_rest");
-	TCase *tc = tcase_create("sweep");
-	bool is_long = getenv("REFD_TEST_LONG") != NULL;
-
-	tcase_set_timeout(tc, 300);
-	tcase_add_loop_test(tc, killed, 0, NR_WORKS);
-	tcase_add_loop_test(tc, cut, is_long ? 0 : 3, is_long ? NR_WORKS : 4);
-	tcase_add_loop_test(tc, failing, is_long ? 0 : 3, NR_WORKS);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

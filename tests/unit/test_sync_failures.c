@@ -4,7 +4,6 @@
  * After a reboot nothing is remembered. Unreadable parts of the list count as
  * unknown. No sync begins without a mark on disk.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -80,7 +79,9 @@ static int64_t since(uint64_t life)
 	return sync_failures_since(d, life, 1, 2, &nth);
 }
 
-START_TEST(what_went_well)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(what_went_well)
 {
 	sync_of(A, 0, false);
 	sync_of(A, 50, false);
@@ -90,9 +91,8 @@ START_TEST(what_went_well)
 	ck_assert(!sync_failures_has_rows(d, A));
 	ck_assert_int_eq(since(A), SYNC_FAILURES_NONE);
 }
-END_TEST
 
-START_TEST(what_failed)
+TEST(what_failed)
 {
 	int i;
 
@@ -109,10 +109,9 @@ START_TEST(what_failed)
 		kill_it();
 	}
 }
-END_TEST
 
 /* A flush of one file failed, and nothing was synced before. */
-START_TEST(what_failed_outside_of_a_sync)
+TEST(what_failed_outside_of_a_sync)
 {
 	sync_failures_add(d, A);
 	kill_it();
@@ -120,10 +119,9 @@ START_TEST(what_failed_outside_of_a_sync)
 	ck_assert_int_eq(since(A), 0);
 	ck_assert(!sync_failures_has_rows(d, B));
 }
-END_TEST
 
 /* The daemon crashed before anybody knew the result. */
-START_TEST(crashed_in_a_sync)
+TEST(crashed_in_a_sync)
 {
 	ck_assert_int_eq(sync_failures_begin(d, A, 50), 0);
 	/* Two syncs at once: the later sync says more. */
@@ -133,9 +131,8 @@ START_TEST(crashed_in_a_sync)
 	ck_assert(sync_failures_has_rows(d, A));
 	ck_assert_int_eq(since(A), 60);
 }
-END_TEST
 
-START_TEST(deferred_and_recovered)
+TEST(deferred_and_recovered)
 {
 	sync_of(A, 50, true);
 	sync_of(B, 51, true);
@@ -154,9 +151,8 @@ START_TEST(deferred_and_recovered)
 	ck_assert(sync_failures_has_rows(d, A));
 	ck_assert_int_eq(since(A), 50);
 }
-END_TEST
 
-START_TEST(read_back)
+TEST(read_back)
 {
 	unsigned before;
 
@@ -177,9 +173,8 @@ START_TEST(read_back)
 	kill_it();
 	ck_assert_int_eq(since(A), 50);
 }
-END_TEST
 
-START_TEST(another_boot)
+TEST(another_boot, .times = 5)
 {
 	struct memfs_choice choice = memfs_choose((uint64_t)_i);
 
@@ -192,7 +187,6 @@ START_TEST(another_boot)
 	kill_it();
 	ck_assert(sync_failures_has_rows(d, A));
 }
-END_TEST
 
 static void every_life_has_failed(void)
 {
@@ -242,7 +236,7 @@ static void put_file(const char *buf, size_t len)
 
 /* The disk of the state directory was cut off and came back within one boot, or
  * a person changed the file. */
-START_TEST(what_is_odd)
+TEST(what_is_odd, .times = 10)
 {
 	static const char *const odd[] = { "", "nonsense", "s", "-", " 12" };
 	static char zeroes[10000];
@@ -284,9 +278,8 @@ START_TEST(what_is_odd)
 	free(all);
 	none_is_forgotten(-EBADMSG);
 }
-END_TEST
 
-START_TEST(what_is_no_file_of_ours)
+TEST(what_is_no_file_of_ours, .times = 2)
 {
 	static char large[17 * 1024 * 1024];
 	int dir;
@@ -301,10 +294,9 @@ START_TEST(what_is_no_file_of_ours)
 	SYS(sys, close, dir);
 	none_is_forgotten(_i == 0 ? -EFBIG : -ELOOP);
 }
-END_TEST
 
 /* refd does not report "no failure", and does not overwrite the file. */
-START_TEST(what_is_a_directory)
+TEST(what_is_a_directory)
 {
 	int dir = open_state();
 
@@ -318,10 +310,9 @@ START_TEST(what_is_a_directory)
 	ck_assert_ptr_null(d);
 	SYS(sys, close, dir);
 }
-END_TEST
 
 /* A person or another program added a second line. Both lines count. */
-START_TEST(lines_of_the_same_life)
+TEST(lines_of_the_same_life)
 {
 	size_t len;
 	char *all;
@@ -339,10 +330,9 @@ START_TEST(lines_of_the_same_life)
 	ck_assert(sync_failures_has_rows(d, A));
 	ck_assert_int_eq(since(A), 50);
 }
-END_TEST
 
 /* A refused begin leaves no line in the file. */
-START_TEST(a_line_that_was_never_written)
+TEST(a_line_that_was_never_written)
 {
 	memfs_fail_call(fs, MEMFS_PWRITE, 0, -ENOSPC);
 	ck_assert_int_eq(sync_failures_begin(d, A, 50), -ENOSPC);
@@ -352,9 +342,8 @@ START_TEST(a_line_that_was_never_written)
 	ck_assert_int_eq(sync_failures_unread(d), 0);
 	ck_assert(!sync_failures_any(d));
 }
-END_TEST
 
-START_TEST(nowhere_to_mark_it)
+TEST(nowhere_to_mark_it)
 {
 	memfs_fail_call(fs, MEMFS_PWRITE, 0, -ENOSPC);
 	ck_assert_int_eq(sync_failures_begin(d, A, 50), -ENOSPC);
@@ -372,10 +361,9 @@ START_TEST(nowhere_to_mark_it)
 	ck_assert(!sync_failures_has_rows(d, A));
 	ck_assert(sync_failures_has_rows(d, B));
 }
-END_TEST
 
 /* A start that ends at any point loses no mark. */
-START_TEST(a_start_that_fails_or_crashes)
+TEST(a_start_that_fails_or_crashes, .times = 2)
 {
 	unsigned long i;
 	bool hit = true;
@@ -401,29 +389,4 @@ START_TEST(a_start_that_fails_or_crashes)
 		ck_assert_int_le(since(A), 50);
 	}
 	ck_assert_uint_gt(i, 3);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("sync_failures");
-	TCase *tc = tcase_create("sync_failures");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, what_went_well);
-	tcase_add_test(tc, what_failed);
-	tcase_add_test(tc, what_failed_outside_of_a_sync);
-	tcase_add_test(tc, crashed_in_a_sync);
-	tcase_add_test(tc, deferred_and_recovered);
-	tcase_add_test(tc, read_back);
-	tcase_add_loop_test(tc, another_boot, 0, 5);
-	tcase_add_loop_test(tc, what_is_odd, 0, 10);
-	tcase_add_loop_test(tc, what_is_no_file_of_ours, 0, 2);
-	tcase_add_test(tc, what_is_a_directory);
-	tcase_add_test(tc, lines_of_the_same_life);
-	tcase_add_test(tc, a_line_that_was_never_written);
-	tcase_add_test(tc, nowhere_to_mark_it);
-	tcase_add_loop_test(tc, a_start_that_fails_or_crashes, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

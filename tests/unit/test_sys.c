@@ -5,7 +5,6 @@
  * blocks no caller. No path with dots leads out of its directory. A time that
  * does not fit nanoseconds is the nearest one that does.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -59,7 +58,9 @@ static void put(const char *path, const char *text)
 	ck_assert_int_eq(SYS(sys, close, fd), 0);
 }
 
-START_TEST(failures_are_negative_errno)
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(failures_are_negative_errno)
 {
 	struct sys_stat st;
 	char buf[8];
@@ -78,9 +79,8 @@ START_TEST(failures_are_negative_errno)
 	put("full", "x");
 	ck_assert_int_eq(SYS(sys, mkdirat, rootfd, "full", 0777), -EEXIST);
 }
-END_TEST
 
-START_TEST(descriptors_are_closed_on_exec)
+TEST(descriptors_are_closed_on_exec)
 {
 	int fd = SYS(sys, openat, rootfd, ".", O_RDONLY, 0);
 
@@ -88,9 +88,8 @@ START_TEST(descriptors_are_closed_on_exec)
 	ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	close(fd);
 }
-END_TEST
 
-START_TEST(a_second_flock_is_refused_at_once)
+TEST(a_second_flock_is_refused_at_once)
 {
 	int a, b;
 
@@ -103,9 +102,8 @@ START_TEST(a_second_flock_is_refused_at_once)
 	ck_assert_int_eq(SYS(sys, flock_try, b), 0);
 	close(b);
 }
-END_TEST
 
-START_TEST(links_that_lead_out)
+TEST(links_that_lead_out)
 {
 	static const struct {
 		const char *path;
@@ -140,7 +138,6 @@ START_TEST(links_that_lead_out)
 	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/abs/x"), -EXDEV);
 	ck_assert_int_eq(SYS(sys, stays_below, rootfd, "d/no/x"), -ENOENT);
 }
-END_TEST
 
 static atomic_int nr_renames;
 
@@ -154,7 +151,7 @@ static void *rename_to_and_fro(void *arg)
 }
 
 /* The kernel gives up on a path with ".." if any rename happens meanwhile. */
-START_TEST(renames_stop_no_path_with_dots)
+TEST(renames_stop_no_path_with_dots)
 {
 	pthread_t thread;
 	bool is_plain;
@@ -173,10 +170,9 @@ START_TEST(renames_stop_no_path_with_dots)
 	}
 	pthread_join(thread, NULL);
 }
-END_TEST
 
 /* A call can have names in two directories. */
-START_TEST(names_in_directories)
+TEST(names_in_directories)
 {
 	struct sys_stat st;
 	int fd, later;
@@ -202,10 +198,9 @@ START_TEST(names_in_directories)
 	ck_assert_int_eq(later, fd);
 	close(later);
 }
-END_TEST
 
 /* The kernel looks for access, paths and room before it changes a name. */
-START_TEST(what_may_have_happened)
+TEST(what_may_have_happened)
 {
 	static const int definite[] = { 0, -EISDIR, -ENOTEMPTY, -EEXIST,
 		-ENOTDIR, -ENOENT, -ENOSPC, -EDQUOT, -EACCES, -EPERM, -EROFS,
@@ -219,9 +214,8 @@ START_TEST(what_may_have_happened)
 	ck_assert(sys_may_have_happened(-ESTALE));
 	ck_assert(sys_may_have_happened(-ETIMEDOUT));
 }
-END_TEST
 
-START_TEST(dots_lead_nowhere)
+TEST(dots_lead_nowhere, .times = 7)
 {
 	static const char *const paths[] = { "..", "../x", "d/..", "d/../x",
 		"/", "/tmp", "" };
@@ -240,9 +234,8 @@ START_TEST(dots_lead_nowhere)
 	    -EINVAL);
 	ck_assert_int_eq(SYS(sys, linkat, rootfd, path, rootfd, "x"), -EINVAL);
 }
-END_TEST
 
-START_TEST(mount_ids_tell_mounts_apart)
+TEST(mount_ids_tell_mounts_apart)
 {
 	int proc = open("/proc", O_RDONLY | O_DIRECTORY);
 	uint64_t a, b, c;
@@ -254,7 +247,6 @@ START_TEST(mount_ids_tell_mounts_apart)
 	ck_assert(a != c);
 	close(proc);
 }
-END_TEST
 
 /* Reads the mount id of the directory in this namespace and in a new one. */
 static void expect_the_same_in_a_new_namespace(void)
@@ -272,7 +264,7 @@ static void expect_the_same_in_a_new_namespace(void)
 /* Proves that a mount id stays the same in a new mount namespace: a hardened
  * unit gives each start of the daemon a namespace. The test uses the file
  * system of TMPDIR, if the kernel numbers such file systems, and a tmpfs. */
-START_TEST(a_mount_namespace_of_its_own_changes_nothing)
+TEST(a_mount_namespace_of_its_own_changes_nothing)
 {
 	uint64_t type;
 
@@ -292,9 +284,8 @@ START_TEST(a_mount_namespace_of_its_own_changes_nothing)
 	expect_the_same_in_a_new_namespace();
 	ck_assert_int_eq(umount2(root, MNT_DETACH), 0);
 }
-END_TEST
 
-START_TEST(a_directory_is_listed_without_dots)
+TEST(a_directory_is_listed_without_dots)
 {
 	struct sys_dir *dir;
 	struct sys_dirent entry;
@@ -315,9 +306,8 @@ START_TEST(a_directory_is_listed_without_dots)
 	SYS(sys, dir_close, dir);
 	ck_assert_int_eq(SYS(sys, dir_open, rootfd, "one", &dir), -ENOTDIR);
 }
-END_TEST
 
-START_TEST(a_descriptor_tells_its_path)
+TEST(a_descriptor_tells_its_path)
 {
 	char want[PATH_MAX + 8], path[PATH_MAX], small[4];
 	int fd;
@@ -340,9 +330,8 @@ START_TEST(a_descriptor_tells_its_path)
 	ck_assert_int_eq(SYS(sys, fd_path, fd, path, sizeof(path)), -ENOENT);
 	close(fd);
 }
-END_TEST
 
-START_TEST(clocks_run_and_sleep_takes_its_time)
+TEST(clocks_run_and_sleep_takes_its_time)
 {
 	int64_t t = SYS(sys, now_mono);
 
@@ -350,11 +339,10 @@ START_TEST(clocks_run_and_sleep_takes_its_time)
 	ck_assert_int_ge(SYS(sys, now_mono) - t, 1000000);
 	ck_assert_int_gt(SYS(sys, now_wall), 1600000000LL * 1000000000);
 }
-END_TEST
 
 /* Nanoseconds end in 2262, and some file systems go further in both
  * directions. */
-START_TEST(a_time_of_a_file_never_wraps)
+TEST(a_time_of_a_file_never_wraps, .times = 8)
 {
 	static const struct {
 		time_t set;
@@ -380,9 +368,8 @@ START_TEST(a_time_of_a_file_never_wraps)
 	ck_assert_int_eq(SYS(sys, lstatat, rootfd, "f", &st), 0);
 	ck_assert_int_eq(st.mtime_ns, time_ns(kept.st_mtim));
 }
-END_TEST
 
-START_TEST(a_file_is_read_whole_and_terminated)
+TEST(a_file_is_read_whole_and_terminated)
 {
 	char *buf;
 	size_t len;
@@ -398,10 +385,9 @@ START_TEST(a_file_is_read_whole_and_terminated)
 	ck_assert_str_eq(buf, "");
 	free(buf);
 }
-END_TEST
 
 /* /proc files have size 0 for fstat: only a read shows the size. */
-START_TEST(a_size_that_lies_does_not_matter)
+TEST(a_size_that_lies_does_not_matter)
 {
 	char *buf;
 	size_t len;
@@ -416,9 +402,8 @@ START_TEST(a_size_that_lies_does_not_matter)
 			     &buf, &len),
 	    -EFBIG);
 }
-END_TEST
 
-START_TEST(what_is_no_file_is_told)
+TEST(what_is_no_file_is_told)
 {
 	char path[PATH_MAX + 8];
 	char *buf;
@@ -436,11 +421,10 @@ START_TEST(what_is_no_file_is_told)
 	ck_assert_int_eq(sys_read_file(sys, rootfd, "no", 5, &buf, &len),
 	    -ENOENT);
 }
-END_TEST
 
 /* Anybody with write access can make a FIFO. No caller waits for its other
  * end. */
-START_TEST(a_fifo_is_opened_at_once)
+TEST(a_fifo_is_opened_at_once)
 {
 	char path[PATH_MAX + 8];
 	int fd;
@@ -452,7 +436,6 @@ START_TEST(a_fifo_is_opened_at_once)
 	close(fd);
 	ck_assert_int_eq(SYS(sys, openat, rootfd, "fifo", O_WRONLY, 0), -ENXIO);
 }
-END_TEST
 
 static uint32_t mode_of(const char *path)
 {
@@ -462,7 +445,7 @@ static uint32_t mode_of(const char *path)
 	return st.mode & 07777;
 }
 
-START_TEST(parents_are_made_with_their_mode)
+TEST(parents_are_made_with_their_mode)
 {
 	ck_assert_int_eq(sys_make_parents(sys, rootfd, "a/b/c/d", 02775), 3);
 	ck_assert_uint_eq(mode_of("a"), 02775);
@@ -476,9 +459,8 @@ START_TEST(parents_are_made_with_their_mode)
 	ck_assert_int_eq(sys_make_parents(sys, rootfd, "a/b/c/d", 0700), 0);
 	ck_assert_int_eq(sys_make_parents(sys, rootfd, "plain", 0700), 0);
 }
-END_TEST
 
-START_TEST(a_parent_that_is_a_file_is_enotdir)
+TEST(a_parent_that_is_a_file_is_enotdir)
 {
 	char longpath[5000];
 
@@ -492,9 +474,8 @@ START_TEST(a_parent_that_is_a_file_is_enotdir)
 	ck_assert_int_eq(sys_make_parents(sys, rootfd, longpath, 0777),
 	    -ENAMETOOLONG);
 }
-END_TEST
 
-START_TEST(a_removed_root_is_enoent)
+TEST(a_removed_root_is_enoent)
 {
 	int fd;
 
@@ -503,36 +484,4 @@ START_TEST(a_removed_root_is_enoent)
 	ck_assert_int_eq(SYS(sys, rmdirat, rootfd, "gone"), 0);
 	ck_assert_int_eq(sys_make_parents(sys, fd, "a/b/c", 0777), -ENOENT);
 	close(fd);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("sys");
-	TCase *tc = tcase_create("kernel");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, links_that_lead_out);
-	tcase_add_test(tc, renames_stop_no_path_with_dots);
-	tcase_add_test(tc, names_in_directories);
-	tcase_add_test(tc, what_may_have_happened);
-	tcase_add_loop_test(tc, dots_lead_nowhere, 0, 7);
-	tcase_add_test(tc, failures_are_negative_errno);
-	tcase_add_test(tc, descriptors_are_closed_on_exec);
-	tcase_add_test(tc, a_second_flock_is_refused_at_once);
-	tcase_add_test(tc, mount_ids_tell_mounts_apart);
-	tcase_add_test(tc, a_mount_namespace_of_its_own_changes_nothing);
-	tcase_add_test(tc, a_directory_is_listed_without_dots);
-	tcase_add_test(tc, a_descriptor_tells_its_path);
-	tcase_add_test(tc, clocks_run_and_sleep_takes_its_time);
-	tcase_add_loop_test(tc, a_time_of_a_file_never_wraps, 0, 8);
-	tcase_add_test(tc, a_file_is_read_whole_and_terminated);
-	tcase_add_test(tc, a_size_that_lies_does_not_matter);
-	tcase_add_test(tc, what_is_no_file_is_told);
-	tcase_add_test(tc, a_fifo_is_opened_at_once);
-	tcase_add_test(tc, parents_are_made_with_their_mode);
-	tcase_add_test(tc, a_parent_that_is_a_file_is_enotdir);
-	tcase_add_test(tc, a_removed_root_is_enoent);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -5,7 +5,6 @@
  * boots. And that nothing is proved where a process outside of this boot may
  * hold a lock.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -148,7 +147,9 @@ static int64_t file_time(const struct machine *m)
 	return now - now % 4000000;
 }
 
-START_TEST(histories)
+CASE(.seconds = 120);
+
+TEST(histories)
 {
 	uint64_t i, proved = 0, of_earlier = 0;
 	int64_t earlier, living, direction;
@@ -189,11 +190,10 @@ START_TEST(histories)
 	    (unsigned long long)proved);
 	ck_assert_uint_gt(proved, of_earlier / 2);
 }
-END_TEST
 
 /* ---- single cases ---- */
 
-START_TEST(nothing_was_set)
+TEST(nothing_was_set)
 {
 	struct machine m;
 
@@ -202,10 +202,9 @@ START_TEST(nothing_was_set)
 	ck_assert(!is_older(&m, m.offset_ns));
 	ck_assert(!is_older(&m, m.offset_ns + S));
 }
-END_TEST
 
 /* Such a time in nanoseconds would wrap, and the lock would look oldest. */
-START_TEST(a_time_of_the_far_future)
+TEST(a_time_of_the_far_future, .times = 5)
 {
 	static const int64_t late_s[] = { 9000000000, 9223372036, 9223372037,
 		18446744073, INT64_MAX };
@@ -215,10 +214,9 @@ START_TEST(a_time_of_the_far_future)
 	ck_assert(
 	    !is_older(&m, time_ns((struct timespec){ .tv_sec = late_s[_i] })));
 }
-END_TEST
 
 /* A clock that is wrong once is no clock to believe. */
-START_TEST(the_clock_was_set)
+TEST(the_clock_was_set, .times = 4)
 {
 	static const int64_t by[] = { 10 * S, 86400 * S, -700 * S, -86400 * S };
 	struct machine m;
@@ -227,10 +225,9 @@ START_TEST(the_clock_was_set)
 	m.offset_ns += by[_i];
 	ck_assert(!is_older(&m, m.sys_ns - 365 * 86400 * S));
 }
-END_TEST
 
 /* The clock is set between the search for the stamp and the question. */
-START_TEST(set_meanwhile)
+TEST(set_meanwhile)
 {
 	struct machine m;
 	struct this_boot b;
@@ -242,10 +239,9 @@ START_TEST(set_meanwhile)
 	ck_assert_ptr_nonnull(
 	    this_boot_is_after(&b, &m.sys, m.offset_ns - 86401 * S));
 }
-END_TEST
 
 /* A service gets a sysfs of its own at its start. */
-START_TEST(a_late_stamp)
+TEST(a_late_stamp)
 {
 	struct machine m;
 
@@ -257,9 +253,8 @@ START_TEST(a_late_stamp)
 	m.offset_ns += 300 * S;
 	ck_assert(!is_older(&m, m.offset_ns - S));
 }
-END_TEST
 
-START_TEST(no_stamp)
+TEST(no_stamp)
 {
 	struct this_boot none = { 0 };
 	struct machine m;
@@ -269,9 +264,8 @@ START_TEST(no_stamp)
 	ck_assert(!is_older(&m, 0));
 	ck_assert_ptr_nonnull(this_boot_is_after(&none, &m.sys, 0));
 }
-END_TEST
 
-START_TEST(in_a_container)
+TEST(in_a_container)
 {
 	struct machine m;
 
@@ -281,10 +275,9 @@ START_TEST(in_a_container)
 	m.pid_namespace = 0;
 	ck_assert(!is_older(&m, m.offset_ns - S));
 }
-END_TEST
 
 /* The client of a file server survives a restart of the server. */
-START_TEST(a_file_server)
+TEST(a_file_server, .times = 5)
 {
 	static const char *const signs[] = { "/etc/exports",
 		"/var/lib/nfs/etab", "/etc/ksmbd/ksmbd.conf", "/usr/sbin/smbd",
@@ -301,10 +294,9 @@ START_TEST(a_file_server)
 	m.sign_size = 1;
 	ck_assert(!is_older(&m, m.offset_ns - S));
 }
-END_TEST
 
 /* Only a file system of this kernel has all its locks from this kernel. */
-START_TEST(file_systems)
+TEST(file_systems, .times = 7)
 {
 	static const struct {
 		uint64_t type;
@@ -330,25 +322,4 @@ START_TEST(file_systems)
 	    types[_i].is_ours);
 	m.type = 0;
 	ck_assert_ptr_nonnull(dead_lock_not_older(&l, &m.sys, &b));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("this_boot");
-	TCase *tc = tcase_create("this_boot");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, histories);
-	tcase_add_test(tc, nothing_was_set);
-	tcase_add_loop_test(tc, a_time_of_the_far_future, 0, 5);
-	tcase_add_loop_test(tc, the_clock_was_set, 0, 4);
-	tcase_add_test(tc, set_meanwhile);
-	tcase_add_test(tc, a_late_stamp);
-	tcase_add_test(tc, no_stamp);
-	tcase_add_test(tc, in_a_container);
-	tcase_add_loop_test(tc, a_file_server, 0, 5);
-	tcase_add_loop_test(tc, file_systems, 0, 7);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -6,7 +6,6 @@
 #include "daemon/store/admission/txid_filter.h"
 #include "tests/lib/suite.h"
 
-#include <check.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,16 +38,15 @@ static bool see(struct txid_filter *f, uint64_t birth, uint64_t random)
 	return txid_filter_add(f, &id);
 }
 
-START_TEST(nothing_is_known_before_it_is_begun)
+TEST(nothing_is_known_before_it_is_begun)
 {
 	struct txid_filter f = { .is_begun = false };
 
 	ck_assert(!see(&f, 1000, 1));
 	txid_filter_done(&f);
 }
-END_TEST
 
-START_TEST(an_id_the_journal_may_have_is_not_new)
+TEST(an_id_the_journal_may_have_is_not_new)
 {
 	struct txid_filter f = begin(1000);
 
@@ -59,10 +57,9 @@ START_TEST(an_id_the_journal_may_have_is_not_new)
 	ck_assert(see(&f, 1001, 1));
 	txid_filter_done(&f);
 }
-END_TEST
 
 /* The floor has risen over ids that the table no longer holds. */
-START_TEST(a_seen_id_is_never_new_again)
+TEST(a_seen_id_is_never_new_again)
 {
 	struct txid_filter f = begin(1000);
 	uint64_t i, asked = 0;
@@ -74,10 +71,9 @@ START_TEST(a_seen_id_is_never_new_again)
 		ck_assert(!see(&f, 2000 + i / 16, i * 0x9e3779b97f4a7c15u));
 	txid_filter_done(&f);
 }
-END_TEST
 
 /* All ids use the same place of the table, in order of age or not. */
-START_TEST(ids_that_are_all_alike)
+TEST(ids_that_are_all_alike)
 {
 	struct txid_filter f = begin(0);
 	uint64_t i;
@@ -88,9 +84,8 @@ START_TEST(ids_that_are_all_alike)
 		ck_assert(!see(&f, i * 7919 % 3000 + 1, 42));
 	txid_filter_done(&f);
 }
-END_TEST
 
-START_TEST(one_from_the_future_costs_time_alone)
+TEST(one_from_the_future_costs_time_alone)
 {
 	struct txid_filter f = begin(1000);
 	uint64_t i;
@@ -103,19 +98,4 @@ START_TEST(one_from_the_future_costs_time_alone)
 	ck_assert(!see(&f, 1u << 30, 1));
 	ck_assert(!see(&f, 90000, 1));
 	txid_filter_done(&f);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("store/txid_filter");
-	TCase *tc = tcase_create("txid_filter");
-
-	tcase_add_test(tc, nothing_is_known_before_it_is_begun);
-	tcase_add_test(tc, an_id_the_journal_may_have_is_not_new);
-	tcase_add_test(tc, a_seen_id_is_never_new_again);
-	tcase_add_test(tc, ids_that_are_all_alike);
-	tcase_add_test(tc, one_from_the_future_costs_time_alone);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -3,7 +3,6 @@
  * and counts the outcome from its updates. A large array of an arena keeps its
  * content while it grows.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +38,7 @@ static struct txn *make(size_t nr)
 	return txn;
 }
 
-START_TEST(test_takes_the_request_over)
+TEST(test_takes_the_request_over)
 {
 	struct txn *txn = make(2);
 
@@ -51,9 +50,8 @@ START_TEST(test_takes_the_request_over)
 	txn_free(txn);
 	txn_free(NULL);
 }
-END_TEST
 
-START_TEST(test_decides)
+TEST(test_decides)
 {
 	struct txn *txn = make(3);
 
@@ -80,10 +78,9 @@ START_TEST(test_decides)
 	ck_assert_int_eq(txn_outcome(txn), REFD_PARTIAL);
 	txn_free(txn);
 }
-END_TEST
 
 /* A missing or malformed file is no error of a disk. */
-START_TEST(test_errors_of_disks)
+TEST(test_errors_of_disks)
 {
 	static const int none[] = { -ENOENT, -ENOTDIR, -EBADMSG, -ENXIO,
 		-ENOSPC, -EACCES, -ENOMEM };
@@ -99,7 +96,6 @@ START_TEST(test_errors_of_disks)
 		ck_assert_uint_eq(txn_disk_errors(), before + i + 1);
 	}
 }
-END_TEST
 
 static void end(struct txn_update *u, enum refd_status status)
 {
@@ -109,7 +105,7 @@ static void end(struct txn_update *u, enum refd_status status)
 		txn_decide(u, status, NULL);
 }
 
-START_TEST(test_outcomes)
+TEST(test_outcomes, .times = 4)
 {
 	static const struct {
 		enum refd_status a, b;
@@ -127,18 +123,16 @@ START_TEST(test_outcomes)
 	ck_assert_int_eq(txn_outcome(txn), cases[_i].outcome);
 	txn_free(txn);
 }
-END_TEST
 
-START_TEST(test_twice_is_a_programming_error)
+TEST(test_twice_is_a_programming_error, .signal = 6)
 {
 	struct txn *txn = make(1);
 
 	txn_acknowledge(&txn->updates[0]);
 	txn_decide(&txn->updates[0], REFD_STALE, NULL);
 }
-END_TEST
 
-START_TEST(test_batch_free)
+TEST(test_batch_free)
 {
 	struct batch *b = calloc(1, sizeof(*b));
 
@@ -148,10 +142,9 @@ START_TEST(test_batch_free)
 	batch_free(b);
 	batch_free(NULL);
 }
-END_TEST
 
 /* A large array keeps its content while it grows, and the rest is zero. */
-START_TEST(test_arena_array)
+TEST(test_arena_array)
 {
 	struct refd_arena *arena = refd_arena_new();
 	size_t i, *array;
@@ -165,21 +158,4 @@ START_TEST(test_arena_array)
 	for (i = 0; i < 100000; i++)
 		ck_assert_uint_eq(array[i], i + 1);
 	refd_arena_free(arena);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("store/txn");
-	TCase *tc = tcase_create("txn");
-
-	tcase_add_test(tc, test_takes_the_request_over);
-	tcase_add_test(tc, test_arena_array);
-	tcase_add_test(tc, test_decides);
-	tcase_add_test(tc, test_errors_of_disks);
-	tcase_add_loop_test(tc, test_outcomes, 0, 4);
-	tcase_add_test_raise_signal(tc, test_twice_is_a_programming_error, 6);
-	tcase_add_test(tc, test_batch_free);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -3,7 +3,6 @@
  * stop git, leftovers, and contradictions. A sound repository has no findings.
  * A finding that is gone at a second look does not count.
  */
-#include <check.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -47,7 +46,9 @@ static void teardown(void)
 	tmp_teardown();
 }
 
-START_TEST(nothing)
+CASE(.setup = setup, .teardown = teardown, .seconds = 60);
+
+TEST(nothing)
 {
 	FINDS(0);
 	tmp_run("cd r && git worktree add -q ../w a && git -C ../w commit -q "
@@ -63,9 +64,8 @@ START_TEST(nothing)
 	tmp_run("git init -q --bare bare");
 	ck_assert_uint_eq(vh_look("bare"), 0);
 }
-END_TEST
 
-START_TEST(not_to_be_looked_at)
+TEST(not_to_be_looked_at)
 {
 	tmp_mkdir("d");
 	vh_look("d");
@@ -78,9 +78,8 @@ START_TEST(not_to_be_looked_at)
 	vh_look("s");
 	ck_assert_ptr_nonnull(strstr(vh_why(), "'unheardof'"));
 }
-END_TEST
 
-START_TEST(broken_refs)
+TEST(broken_refs)
 {
 	tmp_put("r/.git/refs/heads/empty", "");
 	tmp_put_bytes("r/.git/refs/heads/nuls", "\0\0\0", 3);
@@ -101,9 +100,8 @@ START_TEST(broken_refs)
 	HAS("ref-broken refs/heads/fifo", "FIFO");
 	HAS("ref-broken refs/heads/link", "");
 }
-END_TEST
 
-START_TEST(broken_heads)
+TEST(broken_heads)
 {
 	tmp_run("cd r && git worktree add -q ../w a && "
 		": >.git/worktrees/w/HEAD");
@@ -115,9 +113,8 @@ START_TEST(broken_heads)
 	tmp_run("rm r/.git/HEAD");
 	FINDS(2);
 }
-END_TEST
 
-START_TEST(names)
+TEST(names)
 {
 	tmp_run("cd r/.git && cp refs/heads/main 'refs/heads/a b' && "
 		"cp refs/heads/main refs/heads/a..b && "
@@ -134,9 +131,8 @@ START_TEST(names)
 	FINDS(3);
 	HAS("ref-name refs/heads/.p", "not accept");
 }
-END_TEST
 
-START_TEST(conflicts)
+TEST(conflicts)
 {
 	tmp_run("cd r/.git && mkdir refs/heads/a && "
 		"cp refs/heads/main refs/heads/a/b");
@@ -149,9 +145,8 @@ START_TEST(conflicts)
 	FINDS(1);
 	HAS("ref-conflict refs/heads/a", "refs/heads/a/b");
 }
-END_TEST
 
-START_TEST(objects)
+TEST(objects)
 {
 	tmp_run("cd r && echo %040d >.git/refs/heads/lost", 7);
 	tmp_run("cd r && git rev-parse 'HEAD^{tree}' >.git/refs/heads/tree &&"
@@ -171,9 +166,8 @@ START_TEST(objects)
 	tmp_run("cd r/.git && cp refs/heads/main refs/heads/z");
 	FINDS(1);
 }
-END_TEST
 
-START_TEST(packed_lines)
+TEST(packed_lines)
 {
 	char *good = tmp_get("r/.git/packed-refs");
 	char *bad;
@@ -196,10 +190,9 @@ START_TEST(packed_lines)
 	FINDS(1);
 	HAS("packed-malformed packed-refs", "can't be read");
 }
-END_TEST
 
 /* As a failed creation of refs/heads/a/x by git leaves it. */
-START_TEST(packed_beside_an_empty_directory)
+TEST(packed_beside_an_empty_directory)
 {
 	tmp_run("cd r/.git && mkdir refs/heads/a && rm -f logs/refs/heads/a && "
 		"sed -i 's,.* refs/heads/a$,%040d refs/heads/a,' packed-refs",
@@ -207,10 +200,9 @@ START_TEST(packed_beside_an_empty_directory)
 	FINDS(1);
 	HAS("object-missing refs/heads/a", "0007");
 }
-END_TEST
 
 /* Some programs sort, and do not say so. */
-START_TEST(packed_refs_that_nobody_searches)
+TEST(packed_refs_that_nobody_searches)
 {
 	tmp_run("cd r/.git && awk -v oid=$(cat refs/heads/main) 'BEGIN { "
 		"print \"# pack-refs with: peeled\"; "
@@ -219,9 +211,8 @@ START_TEST(packed_refs_that_nobody_searches)
 	FINDS(1);
 	HAS("packed-malformed packed-refs", "were not checked");
 }
-END_TEST
 
-START_TEST(packed_doubles_and_peels)
+TEST(packed_doubles_and_peels)
 {
 	tmp_run("cd r/.git && cp packed-refs p && "
 		"sed -i '/refs.heads.a$/{p}' packed-refs");
@@ -241,9 +232,8 @@ START_TEST(packed_doubles_and_peels)
 	FINDS(1);
 	HAS("packed-peeled refs/heads/a", "no tag");
 }
-END_TEST
 
-START_TEST(locks)
+TEST(locks)
 {
 	char pid[64], path[4200];
 	int fd;
@@ -292,9 +282,8 @@ START_TEST(locks)
 	FINDS(1);
 	HAS("packed-refs-new packed-refs.new", "packing");
 }
-END_TEST
 
-START_TEST(logs)
+TEST(logs)
 {
 	tmp_run("cd r && git branch torn && git branch nuls && git branch bad "
 		"&& git branch lags && git branch gone && git branch up && "
@@ -321,9 +310,8 @@ START_TEST(logs)
 		": >.git/logs/refs/heads/main");
 	FINDS(0);
 }
-END_TEST
 
-START_TEST(logs_with_a_second_name)
+TEST(logs_with_a_second_name)
 {
 	tmp_run("cd r && git branch one && git branch two && "
 		"ln .git/logs/refs/heads/one 1 && "
@@ -333,10 +321,9 @@ START_TEST(logs_with_a_second_name)
 	FINDS(1);
 	HAS("log-linked logs/refs/heads/one", "1 log has a second name");
 }
-END_TEST
 
 /* A log of some bytes with a hole of 8 TiB is not read to its end. */
-START_TEST(a_log_with_a_hole)
+TEST(a_log_with_a_hole)
 {
 	tmp_run("cd r && git branch huge && "
 		"truncate -s 8T .git/logs/refs/heads/huge && "
@@ -344,7 +331,6 @@ START_TEST(a_log_with_a_hole)
 	FINDS(1);
 	HAS("log-torn refs/heads/huge", "cut off");
 }
-END_TEST
 
 static void *look_at_r(void *arg)
 {
@@ -353,7 +339,7 @@ static void *look_at_r(void *arg)
 }
 
 /* A level costs a descriptor, and hardly any of the stack. */
-START_TEST(deep_directories)
+TEST(deep_directories)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -370,7 +356,6 @@ START_TEST(deep_directories)
 	pthread_attr_destroy(&attr);
 	ck_assert_msg(nr == 0, "%zu found:%s", nr, vh_lines());
 }
-END_TEST
 
 static void finish_writing(void)
 {
@@ -380,7 +365,7 @@ static void finish_writing(void)
 }
 
 /* git refs migrate, killed before and after HEAD was gone. */
-START_TEST(git_migrated)
+TEST(git_migrated)
 {
 	tmp_run("git init -q --bare m && mkdir m/ref_migration.a1B2c3");
 	ck_assert_uint_eq(vh_look("m"), 1);
@@ -390,10 +375,9 @@ START_TEST(git_migrated)
 	HAS("ref-migration ref_migration.a1B2c3", "killed");
 	ck_assert_ptr_nonnull(strstr(vh_why(), "not a repository"));
 }
-END_TEST
 
 /* After a power loss. The configuration named the format of the ids. */
-START_TEST(lost_config)
+TEST(lost_config)
 {
 	static const char *const losses[] = { ": >s/config", "rm s/config",
 		"printf '[core]\nbare = true\n' >s/config",
@@ -427,9 +411,8 @@ START_TEST(lost_config)
 	tmp_run(": >r/.git/config");
 	FINDS(0);
 }
-END_TEST
 
-START_TEST(looks_twice)
+TEST(looks_twice)
 {
 	tmp_run("cd r/.git && : >refs/heads/b && : >refs/heads/c.lock && "
 		": >packed-refs.new && cp refs/heads/main refs/heads/g && "
@@ -438,35 +421,4 @@ START_TEST(looks_twice)
 	FINDS(4);
 	vh_meanwhile = finish_writing;
 	FINDS(0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("verify");
-	TCase *tc = tcase_create("verify");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, nothing);
-	tcase_add_test(tc, not_to_be_looked_at);
-	tcase_add_test(tc, broken_refs);
-	tcase_add_test(tc, broken_heads);
-	tcase_add_test(tc, names);
-	tcase_add_test(tc, conflicts);
-	tcase_add_test(tc, objects);
-	tcase_add_test(tc, packed_lines);
-	tcase_add_test(tc, packed_beside_an_empty_directory);
-	tcase_add_test(tc, packed_refs_that_nobody_searches);
-	tcase_add_test(tc, packed_doubles_and_peels);
-	tcase_add_test(tc, locks);
-	tcase_add_test(tc, logs);
-	tcase_add_test(tc, logs_with_a_second_name);
-	tcase_add_test(tc, a_log_with_a_hole);
-	tcase_add_test(tc, deep_directories);
-	tcase_add_test(tc, git_migrated);
-	tcase_add_test(tc, lost_config);
-	tcase_add_test(tc, looks_twice);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -5,7 +5,6 @@
  * and a different journal. The command says when the line proves nothing any
  * more.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +96,9 @@ static void trim_all_to(uint64_t lsn)
 
 /* ---- as it was ---- */
 
-START_TEST(nothing_was_changed)
+CASE(.name = "as it was", .setup = setup, .teardown = fixture_teardown);
+
+TEST(nothing_was_changed)
 {
 	says(0, "records 1 to 12 ");
 	reopen();
@@ -106,7 +107,6 @@ START_TEST(nothing_was_changed)
 	ck_assert_uint_eq(make_line(), 615);
 	says(0, "records 1 to 615 ");
 }
-END_TEST
 
 static unsigned nr_locks;
 
@@ -130,7 +130,7 @@ static unsigned locks_to_verify(void)
 }
 
 /* The daemon makes no checkpoint while verify has the lock of the WAL. */
-START_TEST(many_records_are_read_in_slices)
+TEST(many_records_are_read_in_slices)
 {
 	unsigned few = locks_to_verify();
 
@@ -138,9 +138,8 @@ START_TEST(many_records_are_read_in_slices)
 	ck_assert_uint_eq(make_line(), 5015);
 	ck_assert_uint_gt(locks_to_verify(), few);
 }
-END_TEST
 
-START_TEST(a_new_index_has_the_same_line)
+TEST(a_new_index_has_the_same_line)
 {
 	char before[sizeof(line)];
 
@@ -159,10 +158,9 @@ START_TEST(a_new_index_has_the_same_line)
 	make_line();
 	ck_assert_str_eq(line, before);
 }
-END_TEST
 
 /* An index that is behind does not see the trimmed rows. */
-START_TEST(rows_are_trimmed_before_they_are_indexed)
+TEST(rows_are_trimmed_before_they_are_indexed)
 {
 	char before[sizeof(line)];
 
@@ -177,9 +175,8 @@ START_TEST(rows_are_trimmed_before_they_are_indexed)
 	make_line();
 	ck_assert_str_eq(line, before);
 }
-END_TEST
 
-START_TEST(trimmed)
+TEST(trimmed)
 {
 	struct fixture_record deferred;
 
@@ -199,10 +196,9 @@ START_TEST(trimmed)
 	trim_all_to(20);
 	says(128, "removed the records up to 20");
 }
-END_TEST
 
 /* A refd that trims without a digest: its line begins anew. */
-START_TEST(trimmed_without_a_digest)
+TEST(trimmed_without_a_digest)
 {
 	trim_all_to(5);
 	edit("DROP TABLE " JOURNAL_CHAIN);
@@ -215,7 +211,6 @@ START_TEST(trimmed_without_a_digest)
 	trim_all_to(9);
 	says(0, "records 10 to 15 ");
 }
-END_TEST
 
 /* ---- not as it was ---- */
 
@@ -229,9 +224,11 @@ static int copy_row(void *arg, const struct journal_row *row)
 	return 0;
 }
 
+CASE(.name = "not as it was", .setup = setup, .teardown = fixture_teardown);
+
 /* With the right checksum, as an attacker would: the uid, or a letter of the
  * message. */
-START_TEST(a_changed_record)
+TEST(a_changed_record, .times = 2)
 {
 	struct journal_reader *reader;
 	struct journal_row row;
@@ -263,9 +260,8 @@ START_TEST(a_changed_record)
 	make_line();
 	says(1, "up to 15 are not as they were");
 }
-END_TEST
 
-START_TEST(a_damaged_record)
+TEST(a_damaged_record)
 {
 	edit("UPDATE record SET uid = 0 WHERE lsn = 7");
 	says(1, "record 7 ");
@@ -276,23 +272,20 @@ START_TEST(a_damaged_record)
 	ck_assert_uint_eq(make_line(), 6);
 	says(0, "records 1 to 6 ");
 }
-END_TEST
 
-START_TEST(removed_in_the_middle)
+TEST(removed_in_the_middle)
 {
 	edit("DELETE FROM record WHERE lsn IN (5, 9)");
 	says(1, "up to 12 are not as they were: there is no record 5");
 }
-END_TEST
 
-START_TEST(the_record_of_the_line_is_removed)
+TEST(the_record_of_the_line_is_removed)
 {
 	edit("DELETE FROM record WHERE lsn = 12");
 	says(1, "there is no record 12");
 }
-END_TEST
 
-START_TEST(removed_at_the_end)
+TEST(removed_at_the_end)
 {
 	edit("DELETE FROM record WHERE lsn > 10");
 	says(1, "ends at record 10, before that of the line");
@@ -300,10 +293,9 @@ START_TEST(removed_at_the_end)
 	add_rows(10);
 	says(1, "one from 1 on was changed");
 }
-END_TEST
 
 /* Somebody removes the beginning, as if by the retention. */
-START_TEST(removed_at_the_beginning)
+TEST(removed_at_the_beginning)
 {
 	trim_all_to(4);
 	edit("DELETE FROM record WHERE lsn = 5");
@@ -311,9 +303,8 @@ START_TEST(removed_at_the_beginning)
 	edit("UPDATE " JOURNAL_CHAIN " SET digest = zeroblob(32)");
 	says(1, "there is no record 5");
 }
-END_TEST
 
-START_TEST(another_journal)
+TEST(another_journal)
 {
 	fixture_close();
 	tmp_run("rm journal.db* history.db*");
@@ -322,11 +313,12 @@ START_TEST(another_journal)
 	add_rows(15);
 	says(1, "another journal");
 }
-END_TEST
 
 /* ---- the line ---- */
 
-START_TEST(only_a_line)
+CASE(.name = "the line", .setup = setup, .teardown = fixture_teardown);
+
+TEST(only_a_line)
 {
 	static const char *const wrong[] = { "", "refd-head", "refd-head 1 2 3",
 		"refd-head 00000000000000000000000000000000 1 "
@@ -359,35 +351,4 @@ START_TEST(only_a_line)
 	memmove(at + 1, at, strlen(at) + 1);
 	*at = '0';
 	says(1, "ends at record 15");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("verify_head");
-	TCase *tc = tcase_create("as it was");
-
-	tcase_add_checked_fixture(tc, setup, fixture_teardown);
-	tcase_add_test(tc, nothing_was_changed);
-	tcase_add_test(tc, many_records_are_read_in_slices);
-	tcase_add_test(tc, a_new_index_has_the_same_line);
-	tcase_add_test(tc, rows_are_trimmed_before_they_are_indexed);
-	tcase_add_test(tc, trimmed);
-	tcase_add_test(tc, trimmed_without_a_digest);
-	suite_add_tcase(s, tc);
-	tc = tcase_create("not as it was");
-	tcase_add_checked_fixture(tc, setup, fixture_teardown);
-	tcase_add_loop_test(tc, a_changed_record, 0, 2);
-	tcase_add_test(tc, a_damaged_record);
-	tcase_add_test(tc, removed_in_the_middle);
-	tcase_add_test(tc, the_record_of_the_line_is_removed);
-	tcase_add_test(tc, removed_at_the_end);
-	tcase_add_test(tc, removed_at_the_beginning);
-	tcase_add_test(tc, another_journal);
-	suite_add_tcase(s, tc);
-	tc = tcase_create("the line");
-	tcase_add_checked_fixture(tc, setup, fixture_teardown);
-	tcase_add_test(tc, only_a_line);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -6,7 +6,6 @@
  * in little memory. refd verify runs beside the store that owns the journal,
  * and reads the journal once for many repositories.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -86,7 +85,9 @@ static void teardown(void)
 	sr_teardown();
 }
 
-START_TEST(all_stands)
+CASE(.setup = setup, .teardown = teardown, .seconds = 120);
+
+TEST(all_stands)
 {
 	FINDS(0);
 	update("refs/heads/b", zeroes);
@@ -98,9 +99,8 @@ START_TEST(all_stands)
 	update("refs/heads/b", older);
 	FINDS(0);
 }
-END_TEST
 
-START_TEST(another_later)
+TEST(another_later)
 {
 	tmp_run("git -C r.git update-ref refs/heads/a %s", older);
 	tmp_run("git -C r.git branch -q -D b");
@@ -113,9 +113,8 @@ START_TEST(another_later)
 	tmp_run("git -C r.git symbolic-ref refs/heads/b refs/heads/a");
 	FINDS(0);
 }
-END_TEST
 
-START_TEST(older_files)
+TEST(older_files)
 {
 	sr_close();
 	tmp_run("cd r.git/refs/heads && echo %s >a && "
@@ -137,7 +136,6 @@ START_TEST(older_files)
 	FINDS(2);
 	HAS("journal-disagrees refs/heads/a", sr_commit);
 }
-END_TEST
 
 /* As by `git pack-refs --auto`, which read the refs before refd moved a, and
  * deleted b, and wrote packed-refs afterwards. */
@@ -150,7 +148,7 @@ static void pack_stale(void)
 	    older, sr_commit);
 }
 
-START_TEST(returned)
+TEST(returned)
 {
 	update("refs/heads/b", zeroes);
 	pack_stale();
@@ -178,10 +176,9 @@ START_TEST(returned)
 	    sr_commit);
 	FINDS(0);
 }
-END_TEST
 
 /* Git has a log, and so tells of a writer. */
-START_TEST(written_again)
+TEST(written_again)
 {
 	update("refs/heads/b", zeroes);
 	tmp_run("cd r.git && git update-ref refs/heads/a %s && "
@@ -189,9 +186,8 @@ START_TEST(written_again)
 	    older, sr_commit);
 	FINDS(0);
 }
-END_TEST
 
-START_TEST(deleted_and_there)
+TEST(deleted_and_there)
 {
 	update("refs/heads/b", zeroes);
 	sr_close();
@@ -201,10 +197,9 @@ START_TEST(deleted_and_there)
 	FINDS(1);
 	HAS("journal-disagrees refs/heads/b", "its deletion");
 }
-END_TEST
 
 /* A daemon may be about to publish the update, or to take it back. */
-START_TEST(just_recorded)
+TEST(just_recorded)
 {
 	tmp_run("cd r.git/refs/heads && rm ../../logs/refs/heads/* && "
 		"echo %s >a && touch -d '1 hour ago' a",
@@ -214,10 +209,9 @@ START_TEST(just_recorded)
 	FINDS(1);
 	HAS("journal-disagrees refs/heads/a", sr_commit);
 }
-END_TEST
 
 /* However few fit: one repository stays in memory. */
-START_TEST(more_than_fit)
+TEST(more_than_fit)
 {
 	char name[64];
 	int i;
@@ -236,7 +230,6 @@ START_TEST(more_than_fit)
 		HAS(name, sr_commit);
 	}
 }
-END_TEST
 
 /* A row that REFERS_TO another one. Returns the LSN. */
 static uint64_t commit_row(enum journal_kind kind, uint64_t refers_to,
@@ -279,7 +272,7 @@ static void make_lock(uint64_t batch, const char *ref)
 	    name, name, ref);
 }
 
-START_TEST(what_awaits_recovery)
+TEST(what_awaits_recovery)
 {
 	sr_close();
 	commit_row(JOURNAL_DEFERRED, 1, "refs/heads/p");
@@ -299,10 +292,9 @@ START_TEST(what_awaits_recovery)
 	ck_assert(vh_did("lock-of-refd refs/heads/b", "recovery comes first"));
 	tmp_run("test -e r.git/refs/heads/b.lock");
 }
-END_TEST
 
 /* Recovery deferred the row, and later gave the copy up. */
-START_TEST(a_deferred_update_given_up)
+TEST(a_deferred_update_given_up)
 {
 	uint64_t row, copy;
 	struct journal *j;
@@ -319,10 +311,9 @@ START_TEST(a_deferred_update_given_up)
 	commit_row(JOURNAL_ABORT, copy, "refs/heads/p");
 	FINDS(0);
 }
-END_TEST
 
 /* The newer rows are right, and are compared. */
-START_TEST(a_damaged_row)
+TEST(a_damaged_row)
 {
 	char path[4200];
 	sqlite3 *db;
@@ -344,7 +335,6 @@ START_TEST(a_damaged_row)
 	HAS("journal-damaged ", "record 2 is not what was written");
 	HAS("awaits-recovery ", "no daemon runs");
 }
-END_TEST
 
 /* ---- many repositories ---- */
 
@@ -375,7 +365,7 @@ static void nothing_is_found(void)
 	}
 }
 
-START_TEST(one_reading_for_many)
+TEST(one_reading_for_many)
 {
 	struct verify_rows *rows = verify_rows_new(&vh_opt, false);
 	uint64_t last = 3 + 2 * MANY;
@@ -404,10 +394,9 @@ START_TEST(one_reading_for_many)
 	vh_opt.rows = NULL;
 	verify_rows_free(rows);
 }
-END_TEST
 
 /* Recovery has forgotten rows that awaited it when the journal was opened. */
-START_TEST(recovered_meanwhile)
+TEST(recovered_meanwhile)
 {
 	struct verify_rows *rows = verify_rows_new(&vh_opt, false);
 
@@ -422,10 +411,9 @@ START_TEST(recovered_meanwhile)
 	vh_opt.rows = NULL;
 	verify_rows_free(rows);
 }
-END_TEST
 
 /* Then the journal is read for some repositories at a time. */
-START_TEST(many_that_do_not_fit)
+TEST(many_that_do_not_fit)
 {
 	struct verify_rows *rows = verify_rows_new(&vh_opt, false);
 
@@ -444,11 +432,10 @@ START_TEST(many_that_do_not_fit)
 	vh_opt.rows = NULL;
 	verify_rows_free(rows);
 }
-END_TEST
 
 /* The bound counts bytes, not refs: a long name takes the room of many short
  * ones. */
-START_TEST(long_names)
+TEST(long_names)
 {
 	struct verify_rows *rows;
 	char name[256], path[4200];
@@ -474,7 +461,6 @@ START_TEST(long_names)
 		verify_rows_free(rows);
 	}
 }
-END_TEST
 
 /* The reading of the journal that fails; 0: none. */
 static unsigned fails_at;
@@ -492,7 +478,7 @@ static int open_or_fail(const struct sys *sys, int dirfd, const char *path,
 
 /* The rows come in several readings. One of them fails, and the next
  * repository has all of them. */
-START_TEST(a_reading_that_fails)
+TEST(a_reading_that_fails)
 {
 	struct verify_rows *rows = verify_rows_new(&vh_opt, false);
 	struct sys calls = *vh_opt.sys;
@@ -525,7 +511,6 @@ START_TEST(a_reading_that_fails)
 	verify_rows_free(rows);
 	vh_reset();
 }
-END_TEST
 
 /* The look at an open file at which the daemon goes on; 0: at none. */
 static unsigned stop_at;
@@ -539,7 +524,7 @@ static int fstat_and_stop(const struct sys *sys, int fd, struct sys_stat *st)
 
 /* The command is stopped in any place for longer than the daemon waits, and
  * reads again. */
-START_TEST(stopped_while_it_reads)
+TEST(stopped_while_it_reads)
 {
 	struct verify_rows *rows;
 	struct sys calls = *vh_opt.sys;
@@ -566,9 +551,8 @@ START_TEST(stopped_while_it_reads)
 	ck_assert_uint_gt(again, 0);
 	vh_reset();
 }
-END_TEST
 
-START_TEST(locks_of_ours)
+TEST(locks_of_ours)
 {
 	uint64_t this_start = 1;
 
@@ -586,9 +570,8 @@ START_TEST(locks_of_ours)
 	tmp_run("test -z \"$(find r.git -name '*.lock')\"");
 	FINDS(0);
 }
-END_TEST
 
-START_TEST(other_journals)
+TEST(other_journals)
 {
 	sr_close();
 	tmp_run("mv state old && mkdir state");
@@ -614,7 +597,6 @@ START_TEST(other_journals)
 	tmp_run("rm r.git/refd/id");
 	FINDS(0);
 }
-END_TEST
 
 /* Sets the group LSN of the row at LSN, with the right checksum. */
 static int forge(void *arg, const struct journal_row *from)
@@ -651,7 +633,7 @@ static void set_group_lsn(uint64_t lsn, uint64_t shared_lsn)
 	journal_view_close(j);
 }
 
-START_TEST(wrong_lsns_of_a_group)
+TEST(wrong_lsns_of_a_group)
 {
 	static const uint8_t uuid[16] = "a group";
 	struct journal_row rows[] = { help_row(1, 16), help_row(2, 16) };
@@ -680,36 +662,4 @@ START_TEST(wrong_lsns_of_a_group)
 	FINDS(0);
 	help_row_done(&rows[0]);
 	help_row_done(&rows[1]);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("verify_journal");
-	TCase *tc = tcase_create("verify_journal");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, all_stands);
-	tcase_add_test(tc, another_later);
-	tcase_add_test(tc, older_files);
-	tcase_add_test(tc, returned);
-	tcase_add_test(tc, written_again);
-	tcase_add_test(tc, deleted_and_there);
-	tcase_add_test(tc, just_recorded);
-	tcase_add_test(tc, more_than_fit);
-	tcase_add_test(tc, what_awaits_recovery);
-	tcase_add_test(tc, a_deferred_update_given_up);
-	tcase_add_test(tc, a_damaged_row);
-	tcase_add_test(tc, one_reading_for_many);
-	tcase_add_test(tc, recovered_meanwhile);
-	tcase_add_test(tc, many_that_do_not_fit);
-	tcase_add_test(tc, long_names);
-	tcase_add_test(tc, a_reading_that_fails);
-	tcase_add_test(tc, stopped_while_it_reads);
-	tcase_add_test(tc, locks_of_ours);
-	tcase_add_test(tc, other_journals);
-	tcase_add_test(tc, wrong_lsns_of_a_group);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

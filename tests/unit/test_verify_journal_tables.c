@@ -3,7 +3,6 @@
  * in reftables: older lists, logs that git keeps, a new stack, and tables
  * that cannot be read.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -90,7 +89,9 @@ static void setup(void)
 	update("refs/heads/b", sr_commit);
 }
 
-START_TEST(tables_stand)
+CASE(.setup = setup, .teardown = sr_teardown, .seconds = 120);
+
+TEST(tables_stand)
 {
 	FINDS(0);
 	sr_close();
@@ -100,10 +101,9 @@ START_TEST(tables_stand)
 	sr_close();
 	FINDS(0);
 }
-END_TEST
 
 /* Older lists, as after a power loss without a recovery. */
-START_TEST(older_lists)
+TEST(older_lists)
 {
 	sr_close();
 	tmp_run("rm -r r.git/reftable && cp -r 2 r.git/reftable");
@@ -114,11 +114,10 @@ START_TEST(older_lists)
 	HAS("journal-disagrees refs/heads/a", sr_commit);
 	HAS("ref-gone refs/heads/b", sr_commit);
 }
-END_TEST
 
 /* `git symbolic-ref -d` keeps the log, and adds a line. A merge then drops the
  * tombstone: the log ends with a deletion, so nothing was lost. */
-START_TEST(a_deletion_that_keeps_the_log)
+TEST(a_deletion_that_keeps_the_log, .times = 2)
 {
 	const struct reftable_record line =
 	    rh_log("refs/heads/b", 9, 1, _i == 0 ? 2 : 0, "m\n");
@@ -131,7 +130,6 @@ START_TEST(a_deletion_that_keeps_the_log)
 	HAS(_i == 0 ? "ref-lost refs/heads/b" : "ref-gone refs/heads/b",
 	    sr_commit);
 }
-END_TEST
 
 #define FDS 1024
 static bool is_table[FDS];
@@ -157,7 +155,7 @@ static ssize_t read_some(const struct sys *sys, int fd, void *buf, size_t len,
 
 /* From the N-th read of a table on, all reads fail. What cannot be looked up is
  * not judged, and the failure is reported. */
-START_TEST(tables_that_cannot_be_read)
+TEST(tables_that_cannot_be_read, .times = 2)
 {
 	const struct reftable_record line =
 	    rh_log("refs/heads/b", 9, 1, 2, "m\n");
@@ -187,10 +185,9 @@ START_TEST(tables_that_cannot_be_read)
 	} while (reads_left == 0);
 	ck_assert_uint_gt(n, 10);
 }
-END_TEST
 
 /* A new stack counts from 1 again, for example after two migrations. */
-START_TEST(a_new_stack_is_not_older)
+TEST(a_new_stack_is_not_older)
 {
 	struct reftable_record records[3] = {
 		rh_symref("HEAD", 1, "refs/heads/main"),
@@ -208,41 +205,20 @@ START_TEST(a_new_stack_is_not_older)
 	add_table(1, records, 3);
 	FINDS(0);
 }
-END_TEST
 
 /* The list is there, and the tables of a and b are damaged. */
-START_TEST(no_ref_can_be_read)
+TEST(no_ref_can_be_read)
 {
 	sr_close();
 	tmp_run("for f in r.git/reftable/*.ref; do : >$f; done");
 	FINDS(1);
 	ck_assert_ptr_nonnull(strstr(vh_lines(), "the file is empty"));
 }
-END_TEST
 
 /* After a power loss the file may have no format. */
-START_TEST(an_empty_configuration)
+TEST(an_empty_configuration)
 {
 	sr_close();
 	tmp_run(": >r.git/config");
 	FINDS(0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("verify_journal_tables");
-	TCase *tc = tcase_create("verify_journal_tables");
-
-	tcase_add_checked_fixture(tc, setup, sr_teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, tables_stand);
-	tcase_add_test(tc, older_lists);
-	tcase_add_loop_test(tc, a_deletion_that_keeps_the_log, 0, 2);
-	tcase_add_loop_test(tc, tables_that_cannot_be_read, 0, 2);
-	tcase_add_test(tc, a_new_stack_is_not_older);
-	tcase_add_test(tc, no_ref_can_be_read);
-	tcase_add_test(tc, an_empty_configuration);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

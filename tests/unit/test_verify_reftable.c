@@ -3,7 +3,6 @@
  * reftables: missing and damaged tables, and wrong refs in sound tables. A
  * sound repository has no findings. Only lost footers are repaired.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -94,7 +93,9 @@ static void setup(void)
 	add("r", 2, first, 2);
 }
 
-START_TEST(nothing)
+CASE(.setup = setup, .teardown = tmp_teardown, .seconds = 120);
+
+TEST(nothing)
 {
 	FINDS(0);
 	/* The files of refs do not count. */
@@ -102,10 +103,9 @@ START_TEST(nothing)
 	tmp_put("r/refs/x", "nonsense\n");
 	FINDS(0);
 }
-END_TEST
 
 /* As git and JGit leave behind: the place in the list decides. */
-START_TEST(overlapping_tables)
+TEST(overlapping_tables)
 {
 	struct reftable_record rec = ref_to("refs/heads/b", 1, &commit);
 	struct rh_bytes table = rh_table(REFD_FORMAT_SHA1, 1, 1, &rec, 1);
@@ -119,9 +119,8 @@ START_TEST(overlapping_tables)
 	rh_free(&table);
 	FINDS(0);
 }
-END_TEST
 
-START_TEST(missing_parts)
+TEST(missing_parts)
 {
 	tmp_run("cd r && mv " TABLE(1) " t");
 	FINDS(1);
@@ -133,9 +132,8 @@ START_TEST(missing_parts)
 	FINDS(1);
 	HAS("reftable-damaged reftable/tables.list", "the directory");
 }
-END_TEST
 
-START_TEST(damaged_tables)
+TEST(damaged_tables)
 {
 	tmp_run("cd r && cp -r reftable d && : >" TABLE(1));
 	FINDS(1);
@@ -155,7 +153,6 @@ START_TEST(damaged_tables)
 	FINDS(1);
 	HAS("reftable-list reftable/tables.list", "a table is listed twice");
 }
-END_TEST
 
 static void lose_footer(const char *table, bool as_zeroes)
 {
@@ -164,7 +161,7 @@ static void lose_footer(const char *table, bool as_zeroes)
 	    table, table, as_zeroes ? "&&" : "|| :", table);
 }
 
-START_TEST(lost_footers)
+TEST(lost_footers, .times = 2)
 {
 	tmp_run("cp -r r before");
 	lose_footer(TABLE(1), _i == 0);
@@ -191,7 +188,6 @@ START_TEST(lost_footers)
 		"cat $(sed s,^,reftable/, reftable/tables.list) >../was && "
 		"cmp ../was ../is");
 }
-END_TEST
 
 static unsigned long calls_left;
 
@@ -238,7 +234,7 @@ static int killed_unlink(const struct sys *sys, int dirfd, const char *path)
 /* A killed repair leaves git's lock, and at most one file that no list names
  * and that the first batch removes (test_stack_fold: unlisted_tables). The next
  * repair succeeds. */
-START_TEST(a_killed_repair)
+TEST(a_killed_repair)
 {
 	struct sys killed = *vh_opt.sys;
 	const struct sys *calls = vh_opt.sys;
@@ -269,10 +265,9 @@ START_TEST(a_killed_repair)
 	} while (left == 0);
 	ck_assert_uint_gt(n, 8);
 }
-END_TEST
 
 /* Git leaves an empty list, and no table, when every ref is deleted. */
-START_TEST(empty_lists)
+TEST(empty_lists)
 {
 	tmp_run("cd r && : >reftable/tables.list");
 	FINDS(1);
@@ -280,10 +275,9 @@ START_TEST(empty_lists)
 	tmp_run("cd r && rm reftable/*.ref");
 	FINDS(0);
 }
-END_TEST
 
 /* By an editor, or by a copy that ended early. No table is lost. */
-START_TEST(edited_lists)
+TEST(edited_lists)
 {
 	static const char *const edits[] = { "sed -i 's/$/\\r/'", "sed -i 1G",
 		"truncate -s -1", "truncate -s -5" };
@@ -300,9 +294,8 @@ START_TEST(edited_lists)
 	tmp_run("cd r && cp t reftable/tables.list");
 	FINDS(0);
 }
-END_TEST
 
-START_TEST(another_hash)
+TEST(another_hash)
 {
 	struct rh_bytes table = rh_table(REFD_FORMAT_SHA256, 1, 1, NULL, 0);
 
@@ -311,9 +304,8 @@ START_TEST(another_hash)
 	HAS("reftable-damaged " TABLE(1), "another object format");
 	rh_free(&table);
 }
-END_TEST
 
-START_TEST(wrong_refs)
+TEST(wrong_refs)
 {
 	const struct refd_oid null = { { 0 } };
 	struct reftable_record records[] = {
@@ -348,9 +340,8 @@ START_TEST(wrong_refs)
 	ck_assert(vh_did("ref-broken refs/s", "repairs only footers"));
 	tmp_run("diff -r r before");
 }
-END_TEST
 
-START_TEST(worktrees)
+TEST(worktrees)
 {
 	const struct reftable_record head = rh_symref("HEAD", 1, "refs/x..");
 
@@ -363,9 +354,8 @@ START_TEST(worktrees)
 	FINDS(1);
 	HAS("ref-broken worktrees/w/HEAD", "refs/x..");
 }
-END_TEST
 
-START_TEST(an_old_lock)
+TEST(an_old_lock)
 {
 	tmp_put("r/reftable/tables.list.lock", "");
 	FINDS(0);
@@ -373,7 +363,6 @@ START_TEST(an_old_lock)
 	FINDS(1);
 	HAS("lock-stale reftable/tables.list.lock", "old");
 }
-END_TEST
 
 static void mend(void)
 {
@@ -381,34 +370,9 @@ static void mend(void)
 }
 
 /* A finding that is gone at a second look does not count. */
-START_TEST(a_second_look)
+TEST(a_second_look)
 {
 	tmp_run("cd r && mv " TABLE(1) " t");
 	vh_meanwhile = mend;
 	FINDS(0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("verify_reftable");
-	TCase *tc = tcase_create("verify_reftable");
-
-	tcase_add_checked_fixture(tc, setup, tmp_teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, nothing);
-	tcase_add_test(tc, overlapping_tables);
-	tcase_add_test(tc, missing_parts);
-	tcase_add_test(tc, damaged_tables);
-	tcase_add_loop_test(tc, lost_footers, 0, 2);
-	tcase_add_test(tc, a_killed_repair);
-	tcase_add_test(tc, empty_lists);
-	tcase_add_test(tc, edited_lists);
-	tcase_add_test(tc, another_hash);
-	tcase_add_test(tc, wrong_refs);
-	tcase_add_test(tc, worktrees);
-	tcase_add_test(tc, an_old_lock);
-	tcase_add_test(tc, a_second_look);
-	suite_add_tcase(s, tc);
-	return suite_run(s);
 }

@@ -6,7 +6,6 @@
  * repository. Well-formed values, foreign locks and work for recovery are not
  * touched. A daemon may serve the repository.
  */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,8 +80,10 @@ static void teardown(void)
 	sr_teardown();
 }
 
+CASE(.setup = setup, .teardown = teardown, .seconds = 120);
+
 /* Beside the daemon that owns the journal. */
-START_TEST(from_the_journal)
+TEST(from_the_journal)
 {
 	tmp_run("cd r.git && rm logs/refs/heads/a && : >refs/heads/a && "
 		"chmod 640 refs/heads/a");
@@ -99,10 +100,9 @@ START_TEST(from_the_journal)
 	update("refs/heads/a", older);
 	is_at("refs/heads/a", older);
 }
-END_TEST
 
 /* Every ref gets its own value, although the journal is read once. */
-START_TEST(several_at_once)
+TEST(several_at_once)
 {
 	update("refs/heads/b", third);
 	update("refs/heads/c", older);
@@ -118,10 +118,9 @@ START_TEST(several_at_once)
 	is_at("refs/heads/sound", third);
 	DID("ref-broken refs/heads/never", "neither journal nor log");
 }
-END_TEST
 
 /* Only the log has the later value of git. */
-START_TEST(from_the_log)
+TEST(from_the_log)
 {
 	tmp_run("cd r.git && git update-ref -m m refs/heads/a %s && "
 		"printf '\\0' >refs/heads/a",
@@ -138,10 +137,9 @@ START_TEST(from_the_log)
 	REPAIRS(1);
 	is_at("refs/heads/a", older);
 }
-END_TEST
 
 /* git's lock needs no file of refd. */
-START_TEST(where_refd_never_served)
+TEST(where_refd_never_served)
 {
 	char *out;
 
@@ -155,10 +153,9 @@ START_TEST(where_refd_never_served)
 	tmp_run("test -e o.git/refd/saved/*refs%%2Fheads%%2Fa && "
 		"test ! -e o.git/refs/heads/a.lock");
 }
-END_TEST
 
 /* The last value with an existing object; for a branch, a commit. */
-START_TEST(objects_that_are_gone)
+TEST(objects_that_are_gone)
 {
 	tmp_run("cd r.git && rm objects/%.2s/%s && : >refs/heads/a", sr_commit,
 	    sr_commit + 2);
@@ -174,11 +171,10 @@ START_TEST(objects_that_are_gone)
 	tmp_run("test ! -s r.git/refs/heads/a && "
 		"test ! -e r.git/refs/heads/a.lock");
 }
-END_TEST
 
 /* The journal of another daemon is not named, and may have the last update, as
  * after a power loss. Then its log has an older value. */
-START_TEST(without_its_journal)
+TEST(without_its_journal)
 {
 	tmp_run("cd r.git && sed -i '$d' logs/refs/heads/a && "
 		"printf torn >>logs/refs/heads/a && : >refs/heads/a && "
@@ -207,11 +203,10 @@ START_TEST(without_its_journal)
 	DID("ref-broken refs/heads/a repaired", "the journal's record");
 	is_at("refs/heads/a", sr_commit);
 }
-END_TEST
 
 /* No record of this journal awaits recovery in a repository that it does not
  * know. */
-START_TEST(a_journal_that_does_not_know_it)
+TEST(a_journal_that_does_not_know_it)
 {
 	tmp_run("cd r.git && sed -i '1s/ ...../ 00000/' refd/id && "
 		": >refs/heads/a");
@@ -219,10 +214,9 @@ START_TEST(a_journal_that_does_not_know_it)
 	DID("journal-unknown refd/id", "");
 	DID("ref-broken refs/heads/a repaired", "its log");
 }
-END_TEST
 
 /* As after refd disable: any journal may take the repository. */
-START_TEST(a_repository_of_no_journal)
+TEST(a_repository_of_no_journal)
 {
 	tmp_run("cd r.git && sed -i 's/^journal .*/journal "
 		"00000000000000000000000000000000/' refd/id && "
@@ -231,9 +225,8 @@ START_TEST(a_repository_of_no_journal)
 	DID("ref-broken refs/heads/a repaired", "the journal's record");
 	is_at("refs/heads/a", sr_commit);
 }
-END_TEST
 
-START_TEST(under_locks)
+TEST(under_locks)
 {
 	tmp_run("cd r.git && : >refs/heads/a && : >refs/heads/a.lock");
 	REPAIRS(1);
@@ -241,7 +234,6 @@ START_TEST(under_locks)
 	tmp_run("test ! -s r.git/refs/heads/a && "
 		"test -e r.git/refs/heads/a.lock");
 }
-END_TEST
 
 /* Another writer locks the ref as soon as the new value is in place. */
 static int lock_and_fail(const struct sys *sys, int fd)
@@ -257,7 +249,7 @@ static int lock_and_fail(const struct sys *sys, int fd)
 	return sys_kernel.fsync(sys, fd);
 }
 
-START_TEST(a_lock_taken_after_the_value)
+TEST(a_lock_taken_after_the_value)
 {
 	struct sys failing = *vh_opt.sys;
 
@@ -269,10 +261,9 @@ START_TEST(a_lock_taken_after_the_value)
 	is_at("refs/heads/a", sr_commit);
 	ck_assert(tmp_exists("r.git/refs/heads/a.lock"));
 }
-END_TEST
 
 /* A useless value may still be intended. */
-START_TEST(well_formed_values)
+TEST(well_formed_values)
 {
 	tmp_run("cd r.git && echo %040d >refs/heads/a && rm -r logs", 7);
 	REPAIRS(1);
@@ -280,10 +271,9 @@ START_TEST(well_formed_values)
 	tmp_run("grep -q 07 r.git/refs/heads/a && "
 		"test ! -e r.git/refd/saved");
 }
-END_TEST
 
 /* Everything that is reported as broken can be repaired. */
-START_TEST(values_that_git_does_not_take)
+TEST(values_that_git_does_not_take)
 {
 	update("refs/heads/b", third);
 	update("refs/heads/c", older);
@@ -302,7 +292,6 @@ START_TEST(values_that_git_does_not_take)
 	is_at("refs/heads/c", older);
 	REPAIRS(0);
 }
-END_TEST
 
 /* Somebody pointed HEAD to a by refd. */
 static void record_head(void)
@@ -335,7 +324,7 @@ static void record_head(void)
 	sr_open();
 }
 
-START_TEST(a_missing_head)
+TEST(a_missing_head)
 {
 	record_head();
 	tmp_run("rm r.git/HEAD");
@@ -345,9 +334,8 @@ START_TEST(a_missing_head)
 	tmp_run("test \"$(ls -A r.git/refd/saved)\" = ''");
 	REPAIRS(0);
 }
-END_TEST
 
-START_TEST(heads)
+TEST(heads)
 {
 	tmp_run("cd r.git && : >HEAD");
 	REPAIRS(1);
@@ -362,9 +350,8 @@ START_TEST(heads)
 	tmp_run("cd r.git && test ! -e HEAD && echo ref: refs/heads/a >HEAD");
 	is_at("HEAD", sr_commit);
 }
-END_TEST
 
-START_TEST(logs)
+TEST(logs)
 {
 	tmp_run("cd r.git && cp logs/refs/heads/a ../log && "
 		"printf 'torn\\0' >>logs/refs/heads/a && "
@@ -379,11 +366,10 @@ START_TEST(logs)
 		"test ! -e r.git/refs/heads/d && git -C r.git branch d a");
 	REPAIRS(0);
 }
-END_TEST
 
 /* Only this account may write the copy of a log if nobody else could write the
  * log. Otherwise the text of a member could pass for one of refd. */
-START_TEST(a_log_that_others_may_write)
+TEST(a_log_that_others_may_write)
 {
 	tmp_run("cd r.git && printf torn >>logs/refs/heads/a && "
 		"chmod 664 logs/refs/heads/a");
@@ -398,7 +384,6 @@ START_TEST(a_log_that_others_may_write)
 	DID("log-torn refs/heads/a", "not repaired: ");
 	tmp_run("test $(ls r.git/refd/saved | wc -l) = 1");
 }
-END_TEST
 
 /* The inode that cannot be synced. */
 static uint64_t unsynced;
@@ -413,7 +398,7 @@ static int fsync_or_fail(const struct sys *sys, int fd)
 }
 
 /* What --repair tells survives a power loss. */
-START_TEST(logs_are_synced)
+TEST(logs_are_synced)
 {
 	struct sys failing = *vh_opt.sys;
 	struct sys_stat st;
@@ -439,10 +424,9 @@ START_TEST(logs_are_synced)
 	REPAIRS(1);
 	DID("log-empty refs/heads/d/e", "not repaired: ");
 }
-END_TEST
 
 /* Links are reported. Nothing behind them is read or changed. */
-START_TEST(links_on_the_way)
+TEST(links_on_the_way)
 {
 	tmp_run("mv r.git/refs/heads away && ln -s ../../away "
 		"r.git/refs/heads && : >away/a && mv r.git/logs/refs/heads l "
@@ -459,9 +443,8 @@ START_TEST(links_on_the_way)
 	tmp_run("test -L r.git/refs/heads && mv r.git/away away");
 	tmp_run("ls -A away | cmp before - && test ! -s away/a");
 }
-END_TEST
 
-START_TEST(packed_new)
+TEST(packed_new)
 {
 	tmp_put("r.git/packed-refs.new", "half a li");
 	tmp_run("! git -C r.git pack-refs --all");
@@ -470,10 +453,9 @@ START_TEST(packed_new)
 	tmp_run("git -C r.git pack-refs --all && "
 		"grep -q half r.git/refd/saved/*new");
 }
-END_TEST
 
 /* Nothing is repaired whose former content cannot be saved. */
-START_TEST(a_full_directory)
+TEST(a_full_directory)
 {
 	tmp_run(
 	    "mkdir r.git/refd/saved && cd r.git/refd/saved && "
@@ -490,9 +472,8 @@ START_TEST(a_full_directory)
 	REPAIRS(2);
 	is_at("refs/heads/a", sr_commit);
 }
-END_TEST
 
-START_TEST(a_link_in_place_of_the_directory)
+TEST(a_link_in_place_of_the_directory)
 {
 	tmp_run(
 	    "mkdir prey && ln -s ../../prey r.git/refd/saved && "
@@ -504,37 +485,4 @@ START_TEST(a_link_in_place_of_the_directory)
 	DID("packed-refs-new packed-refs.new", "a symbolic link is in the way");
 	tmp_run("test ! -s r.git/refs/heads/a && test -z \"$(ls prey)\" && "
 		"test -e r.git/packed-refs.new");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("verify_repair");
-	TCase *tc = tcase_create("verify_repair");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, from_the_journal);
-	tcase_add_test(tc, several_at_once);
-	tcase_add_test(tc, from_the_log);
-	tcase_add_test(tc, where_refd_never_served);
-	tcase_add_test(tc, objects_that_are_gone);
-	tcase_add_test(tc, without_its_journal);
-	tcase_add_test(tc, a_journal_that_does_not_know_it);
-	tcase_add_test(tc, a_repository_of_no_journal);
-	tcase_add_test(tc, under_locks);
-	tcase_add_test(tc, a_lock_taken_after_the_value);
-	tcase_add_test(tc, well_formed_values);
-	tcase_add_test(tc, values_that_git_does_not_take);
-	tcase_add_test(tc, a_missing_head);
-	tcase_add_test(tc, heads);
-	tcase_add_test(tc, logs);
-	tcase_add_test(tc, a_log_that_others_may_write);
-	tcase_add_test(tc, logs_are_synced);
-	tcase_add_test(tc, links_on_the_way);
-	tcase_add_test(tc, packed_new);
-	tcase_add_test(tc, a_full_directory);
-	tcase_add_test(tc, a_link_in_place_of_the_directory);
-	suite_add_tcase(suite, tc);
-	return suite_run(suite);
 }

@@ -6,7 +6,6 @@
  * limits count for each piece of a work. A worker that replaces a file outlasts
  * root's command.
  */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -23,6 +22,7 @@
 #include "proto/lib/launch.h"
 #include "proto/lib/worker.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
 
 #define NAMELESS 64001
 #define FOREVER  3600
@@ -72,11 +72,24 @@ static int work(const struct account *as, const struct work *w,
 	n = pread(fd, said, sizeof(said) - 1, 0);
 	said[n > 0 ? n : 0] = '\0';
 	close(fd);
-	unlink("out");
 	return r;
 }
 
-START_TEST(a_worker_tells)
+static void setup(void)
+{
+	tmp_setup();
+	ck_assert_int_eq(chdir(tmp_root), 0);
+}
+
+static void teardown(void)
+{
+	ck_assert_int_eq(chdir("/"), 0);
+	tmp_teardown();
+}
+
+CASE(.setup = setup, .teardown = teardown);
+
+TEST(a_worker_tells)
 {
 	const char *what[] = { "news" };
 	struct work w = { .run = print_and_tell,
@@ -98,7 +111,6 @@ START_TEST(a_worker_tells)
 	ck_assert_str_eq(told, "news");
 	ck_assert_str_eq(said, "out 64001\nerr?[2J\n");
 }
-END_TEST
 
 /* Fills the pipe faster than root reads short lines. */
 static void flood(void)
@@ -129,7 +141,7 @@ static int fails(void *arg)
 	exit(*how == 'x' ? 128 : 0);
 }
 
-START_TEST(a_worker_fails)
+TEST(a_worker_fails)
 {
 	static char *const how[] = { "killed", "stopped", "prints", "floods",
 		"late" };
@@ -155,10 +167,9 @@ START_TEST(a_worker_fails)
 	w.seconds = FOREVER;
 	ck_assert_int_eq(work(&other, &w, &why), 128);
 }
-END_TEST
 
 /* An account could cost root the limit of time for each of its directories. */
-START_TEST(a_worker_fails_repeatedly)
+TEST(a_worker_fails_repeatedly)
 {
 	static char how[] = "killed", held[] = "held up", ends[] = "x";
 	struct work w = { .run = fails,
@@ -186,7 +197,6 @@ START_TEST(a_worker_fails_repeatedly)
 	ck_assert_int_lt(work(&other, &w, &why), 0);
 	ck_assert_ptr_nonnull(strstr(why, "not tried"));
 }
-END_TEST
 
 /* How far the clock of this program and its workers is ahead; shared. */
 static volatile int *ahead_s;
@@ -225,7 +235,7 @@ static bool is_in_time(struct work *w, int seconds)
 }
 
 /* With many directories, an account could cost root the limit for each. */
-START_TEST(works_take_long)
+TEST(works_take_long)
 {
 	struct work w = { .run = takes, .seconds = FOREVER, .bytes = 9 };
 	int i;
@@ -254,7 +264,6 @@ START_TEST(works_take_long)
 	ck_assert_int_eq(account_find(&other, NAMELESS + 1, 5), 0);
 	ck_assert(is_in_time(&w, FOREVER - 100));
 }
-END_TEST
 
 /* PIECES of some seconds each. */
 static int takes_pieces(void *arg)
@@ -273,7 +282,7 @@ static int takes_pieces(void *arg)
 
 /* Each piece of a work has the limits of a work, but no more pieces than were
  * agreed. */
-START_TEST(works_in_pieces)
+TEST(works_in_pieces)
 {
 	int pieces = 4;
 	struct work w = { .run = takes_pieces,
@@ -303,7 +312,6 @@ START_TEST(works_in_pieces)
 	ck_assert_str_eq(why, "took too long");
 	*ahead_s = 0;
 }
-END_TEST
 
 /* The news lead to other work, here and as another account. */
 static int hear_and_work(void *arg, const char *data, size_t len)
@@ -330,7 +338,7 @@ static int tell_twice(void *arg)
 	return worker_tell("a", 1) == 1 && worker_tell("bc", 2) == 2;
 }
 
-START_TEST(work_inside_of_work)
+TEST(work_inside_of_work)
 {
 	struct account self = { .uid = getuid() };
 	const struct account *all[] = { &self, NULL, NULL };
@@ -352,10 +360,9 @@ START_TEST(work_inside_of_work)
 	ck_assert_int_eq(work(&other, &outer, &why), 1);
 	ck_assert_str_eq(told, "innerinnerinnerinner");
 }
-END_TEST
 
 /* A worker that was tricked tells although nobody asked. */
-START_TEST(nobody_hears)
+TEST(nobody_hears)
 {
 	struct work w = { .run = tell_twice,
 		.seconds = FOREVER,
@@ -367,7 +374,6 @@ START_TEST(nobody_hears)
 	ck_assert_int_eq(account_find(&other, NAMELESS, 5), 0);
 	ck_assert_int_eq(work(&other, &w, &why), 0);
 }
-END_TEST
 
 /* Tells when it may be left alone, and when it is. */
 static int finish_alone(void *arg)
@@ -384,7 +390,7 @@ static int finish_alone(void *arg)
 }
 
 /* Root's command is ended while the worker must not be interrupted. */
-START_TEST(a_worker_is_left)
+TEST(a_worker_is_left)
 {
 	int ends[2], kept;
 	struct work w = { .run = finish_alone,
@@ -411,7 +417,6 @@ START_TEST(a_worker_is_left)
 	ck_assert_int_eq(byte, 'b');
 	close(ends[0]);
 }
-END_TEST
 
 static int keeps(void *arg)
 {
@@ -422,7 +427,7 @@ static int keeps(void *arg)
 	    fcntl(fd[1], F_GETFD) < 0;
 }
 
-START_TEST(a_worker_keeps_what_is_named)
+TEST(a_worker_keeps_what_is_named)
 {
 	int fd[2] = { launch_file("k", 1), dup2(2, 30) };
 	struct work w = { .run = keeps,
@@ -438,7 +443,6 @@ START_TEST(a_worker_keeps_what_is_named)
 	close(fd[0]);
 	close(fd[1]);
 }
-END_TEST
 
 static int asks(void *arg)
 {
@@ -446,7 +450,7 @@ static int asks(void *arg)
 	return consent_ask("Do it?");
 }
 
-START_TEST(a_worker_asks)
+TEST(a_worker_asks)
 {
 	struct work w = { .run = asks, .seconds = FOREVER, .bytes = 1000 };
 	int pty = posix_openpt(O_RDWR | O_NOCTTY), in = dup(0), err = dup(2),
@@ -470,30 +474,4 @@ START_TEST(a_worker_asks)
 	close(err);
 	close(tty);
 	close(pty);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("worker");
-	TCase *tc = tcase_create("worker");
-	char dir[] = "/tmp/test_worker.XXXXXX";
-	int failed;
-
-	if (!mkdtemp(dir) || chdir(dir) < 0)
-		return 1;
-	tcase_add_test(tc, a_worker_tells);
-	tcase_add_test(tc, a_worker_fails);
-	tcase_add_test(tc, a_worker_fails_repeatedly);
-	tcase_add_test(tc, works_take_long);
-	tcase_add_test(tc, works_in_pieces);
-	tcase_add_test(tc, a_worker_keeps_what_is_named);
-	tcase_add_test(tc, a_worker_asks);
-	tcase_add_test(tc, work_inside_of_work);
-	tcase_add_test(tc, nobody_hears);
-	tcase_add_test(tc, a_worker_is_left);
-	suite_add_tcase(s, tc);
-	failed = suite_run(s);
-	rmdir(dir);
-	return failed;
 }

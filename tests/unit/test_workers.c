@@ -5,7 +5,6 @@
  * can get, serves the first source first, calls a source at the appointed time,
  * gives work to the thread that became idle last, and ends only after all work.
  */
-#include <check.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -104,7 +103,9 @@ static size_t running(struct gated *g)
 	return nr;
 }
 
-START_TEST(test_limit)
+CASE(.seconds = 60);
+
+TEST(test_limit)
 {
 	struct workers *w = workers_new(5);
 	struct gated g;
@@ -119,10 +120,9 @@ START_TEST(test_limit)
 	ck_assert_uint_eq(g.most_running, 3);
 	workers_free(w);
 }
-END_TEST
 
 /* Both sources want all five threads. Two of them are kept for LATE. */
-START_TEST(test_reserved)
+TEST(test_reserved)
 {
 	struct workers *w = workers_new(5);
 	struct gated early, late;
@@ -152,10 +152,9 @@ START_TEST(test_reserved)
 	ck_assert_uint_eq(early.most_running, 3);
 	workers_free(w);
 }
-END_TEST
 
 /* One thread: while the thread works, both sources get work. */
-START_TEST(test_order)
+TEST(test_order)
 {
 	struct workers *w = workers_new(1);
 	struct gated first, second;
@@ -175,7 +174,6 @@ START_TEST(test_order)
 	ck_assert_uint_eq(second.done, 2);
 	workers_free(w);
 }
-END_TEST
 
 static int64_t now_ns(void)
 {
@@ -186,7 +184,7 @@ static int64_t now_ns(void)
 }
 
 /* The queue has work, and nobody wakes the pool. */
-START_TEST(test_time)
+TEST(test_time)
 {
 	struct workers *w = workers_new(2);
 	int64_t at_ns = now_ns() + 20 * 1000 * 1000;
@@ -205,7 +203,6 @@ START_TEST(test_time)
 	workers_stop(w);
 	workers_free(w);
 }
-END_TEST
 
 /* Notes the threads that do its work. */
 struct noted {
@@ -233,7 +230,7 @@ static bool noted_work(void *arg)
 	return did;
 }
 
-START_TEST(test_last_idle)
+TEST(test_last_idle)
 {
 	struct noted n = {
 		.source = { .work = noted_work, .arg = &n, .most = 1 }
@@ -266,7 +263,6 @@ START_TEST(test_last_idle)
 	workers_stop(w);
 	workers_free(w);
 }
-END_TEST
 
 #define PRODUCERS 4
 #define PIECES    20000
@@ -306,7 +302,7 @@ static void *produce(void *arg)
 	return NULL;
 }
 
-START_TEST(test_nothing_is_overlooked)
+TEST(test_nothing_is_overlooked)
 {
 	struct workers *w = workers_new(4);
 	pthread_t threads[PRODUCERS];
@@ -334,21 +330,4 @@ START_TEST(test_nothing_is_overlooked)
 			    NULL);
 	workers_stop(w);
 	workers_free(w);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("workers");
-	TCase *tc = tcase_create("pool");
-
-	suite_add_tcase(s, tc);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, test_limit);
-	tcase_add_test(tc, test_reserved);
-	tcase_add_test(tc, test_order);
-	tcase_add_test(tc, test_time);
-	tcase_add_test(tc, test_last_idle);
-	tcase_add_test(tc, test_nothing_is_overlooked);
-	return suite_run(s);
 }

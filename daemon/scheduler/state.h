@@ -109,7 +109,8 @@ void scheduler_time(struct scheduler *e, struct entry *ent, bool timed);
 
 /* ---- batch.c: the updates that go to the store together ---- */
 
-/* Is the store ready for a batch? */
+/* May a batch go now? Ask only if there is one to form, because the batches at
+ * work then hurry (store_takes()). */
 bool batch_may_go(const struct scheduler *e);
 /*
  * Forms the next batch, which has at least one update, and lends its

@@ -188,8 +188,8 @@ int store_find_known(struct store *store, const char *repo, uint64_t *id,
 int store_count_deferred(struct store *store, uint64_t id, uint64_t *nr);
 /* After store_recover(): drops the deferred records of the repository ID,
  * because the repository will not come back. *NR: how many. -EBUSY: the
- * repository lacks updates that other machines have, and would otherwise count
- * as a whole copy with old refs. */
+ * repository lacks updates that other machines have, and this machine would
+ * otherwise count as a whole copy, with old refs. */
 int store_forget(struct store *store, uint64_t id, uint64_t *nr);
 
 /* Do other machines have the rows of the journal? *LSN: of its last shared
@@ -244,7 +244,8 @@ void store_ask(struct store *store, struct store_question *q);
 enum store_service {
 	STORE_SERVES,
 	STORE_PAUSES, /* a pack comes back at once, or after its round */
-	STORE_STOPS   /* and so does a question about history; for good */
+	STORE_STOPS /* for good: a watch ends at once, too, and other questions
+		       * about history are refused after a second */
 };
 void store_tell_service(struct store *store, enum store_service service);
 

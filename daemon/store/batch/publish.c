@@ -5,7 +5,7 @@
  *
  * The happy path: the backend publishes one repository after the other, and
  * then releases one after the other. At last every update gets its `ok`
- * (durability.c), since the stronger modes first sync what was published.
+ * (durability.c), because the stronger modes first sync what was published.
  *
  * What fails:
  *	the backend takes a change back	the update is aborted by a second

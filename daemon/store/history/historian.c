@@ -27,10 +27,10 @@
  *						answer that comes to the row
  *	a trim with an unknown outcome		the journal is opened again
  *						(commit_log.c)
- *	the disk of a repository hangs		so does the turn that looks at
- *						rights there, with all history,
- *						and with no other work: the
- *						worker is kept for history
+ *	the disk of a repository hangs		a look at rights there holds all
+ *						of history. Other work goes on,
+ *						because the worker is kept for
+ *						history
  *	the client is gone			the question is dropped before
  *						its turn, unanswered
  *	the daemon stops			watches are answered; of very

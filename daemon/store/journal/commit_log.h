@@ -192,7 +192,8 @@ enum commit_log_level {
 int commit_log_wait(struct commit_log *log, const struct commit_log_mark *mark,
     enum commit_log_level level);
 
-/* Both, for a caller with a single log: 0, or as one of the two. */
+/* commit_log_append(), then commit_log_wait(), for a caller with a single log.
+ * 0, or the error of one of them. */
 int commit_log_commit(struct commit_log *log, struct journal_row *rows,
     size_t nr, enum commit_log_level level);
 

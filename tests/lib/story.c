@@ -304,6 +304,50 @@ static void mend(struct acting *a)
 	story_down(a, NULL);
 }
 
+/* The value and the log of each ref that the story names; to be freed. */
+static char *all_refs(struct acting *a)
+{
+	char *text = NULL, *args, *at, *word;
+	FILE *out;
+	size_t i, len;
+
+	out = open_memstream(&text, &len);
+	assert(out != NULL);
+	for (i = 0; i < a->story->nr; i++) {
+		at = args = strdup(a->story->steps[i].args);
+		while ((word = strsep(&at, " \t,")) != NULL)
+			if (strncmp(word, "refs/", 5) == 0 ||
+			    strcmp(word, "HEAD") == 0)
+				fprintf(out, "%s = %c, log %s\n", word,
+				    story_ref(a, word), story_log(a, word));
+		free(args);
+	}
+	fclose(out);
+	return text;
+}
+
+/* A later start has nothing to do: recovery would otherwise repeat its work, or
+ * undo it. What waits, or a session, has no such rest. */
+static void rest(struct acting *a)
+{
+	char everything[] = "keeps everything", none[] = "none";
+	char *want, *have;
+
+	if (!a->w->up || a->w->deferred > 0 || a->locks[0] != '\0' ||
+	    a->is_away || a->session != NULL)
+		return;
+	a->step = NULL;
+	want = all_refs(a);
+	story_verb("checkpoint")->act(a, NULL);
+	story_verb("power-loss")->act(a, everything);
+	story_start(a);
+	story_verb("finding")->act(a, none);
+	have = all_refs(a);
+	story_expect(a, want, have);
+	free(want);
+	free(have);
+}
+
 /* A start that the fault may meet, and a start without a fault. Then the rules
  * hold. */
 static void end(struct acting *a)
@@ -322,6 +366,8 @@ static void end(struct acting *a)
 		story_down(a, fault->n % 2 == 1 ? &loss : NULL);
 		story_settle(a);
 		story_start(a);
+	} else if (a->run->text[0] == '\0') {
+		rest(a);
 	}
 	if (a->run->text[0] == '\0' && a->w->up)
 		story_rules(a);

@@ -1,7 +1,8 @@
 /*
  * Proves recovery where a story (tests/stories) cannot tell it: equal lines,
  * locks that lost their token, torn logs, logs that must stay, one rewrite for
- * several deletions, replaced repositories, and a malformed packed-refs.
+ * several deletions, missing and replaced repositories, and a malformed
+ * packed-refs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -192,6 +193,18 @@ TEST(deletions_share_one_rewrite)
 }
 
 /* ---- records that can't be redone ---- */
+
+/* Recovery makes no directory in the place of a repository. */
+TEST(missing_repository_is_not_made)
+{
+	wr_ok("x=1");
+	wr_power_loss(MEMFS_DATA_NONE, 0);
+	wr_rename(WORLD_REPO, "/srv/away");
+	wr_start();
+	ck_assert_uint_eq(w->deferred, 1);
+	ck_assert_uint_eq(w->found[STORE_REPO_MISSING], 1);
+	ck_assert(!memfs_exists(w->fs, WORLD_REPO));
+}
 
 /* The new repository has no id, or a different id. */
 TEST(replaced_repository_gets_nothing, .times = 2)

@@ -12,6 +12,7 @@ killed refs/heads/z = 1
 git unlock refs/heads/x
 start
 deferred 0
+finding redone 1, rolled-forward 1, unlocked 1, log-repaired 2
 ref refs/heads/x = 1
 ref refs/heads/y = none
 ref refs/heads/z = 1

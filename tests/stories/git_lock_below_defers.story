@@ -5,6 +5,7 @@ power-loss keeps nothing
 git lock refs/heads/d/e/x
 start
 deferred 1
+finding deferred 1
 git unlock refs/heads/d/e/x
 retry
 deferred 0

@@ -2,7 +2,7 @@
 # -9.
 repo any
 ok refs/heads/a = 1
-prepare s: refs/heads/a = 2, HEAD = 2
+prepare atomic s: refs/heads/a = 2, HEAD = 2, delete refs/heads/a3
 kill
 start
 ref refs/heads/a = 1

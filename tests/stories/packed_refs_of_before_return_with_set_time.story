@@ -10,3 +10,5 @@ ok refs/heads/f = 2 was none
 power-loss keeps nothing
 start
 ref refs/heads/f = 2
+log refs/heads/f 0>2
+finding redone 1, log-repaired 1

@@ -1,5 +1,4 @@
-# Proves that recovery leaves a later value of git that survived, and adds its
-# line.
+# Proves that recovery leaves a later value of git that survived.
 repo files
 ok refs/heads/x = 1
 git refs/heads/x = 5

@@ -10,4 +10,5 @@ start
 ref refs/heads/a = 5
 ref refs/heads/a/b = none
 ref refs/heads/main = 1
+log refs/heads/a/b none
 answer a = conflict, aborted

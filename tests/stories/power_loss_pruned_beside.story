@@ -1,5 +1,5 @@
 # Proves that a pruned commit costs no other update of its transaction.
-repo any
+repo files
 ok refs/heads/main = 1, refs/heads/x = 1
 checkpoint
 ok refs/heads/main = 2, refs/heads/x = p
@@ -7,3 +7,4 @@ power-loss keeps nothing
 start
 ref refs/heads/main = 2
 ref refs/heads/x = 1
+finding redone 1, log-repaired 2, object-missing 1

@@ -10,3 +10,4 @@ power-loss keeps nothing
 start
 ref refs/heads/x = 2
 finding redone 1, log-repaired 1
+log refs/heads/x 5>2

@@ -1,11 +1,14 @@
 # Proves that a deletion of a symbolic ref survives, and its target stays.
-repo files
+repo any
 ok refs/heads/main = 1
-write refs/remotes/o/HEAD ref: refs/heads/main\n
-write logs/refs/remotes/o/HEAD
+ok itself refs/remotes/o/HEAD -> refs/heads/main
+ok refs/remotes/o/HEAD = 3 was 1
+checkpoint
 ok itself delete refs/remotes/o/HEAD
+ref refs/heads/main = 3
 power-loss keeps nothing
+ref refs/remotes/o/HEAD = symbolic
 start
-file refs/remotes/o/HEAD none
-file logs/refs/remotes/o/HEAD none
-ref refs/heads/main = 1
+ref refs/remotes/o/HEAD = none
+log refs/remotes/o/HEAD none
+ref refs/heads/main = 3

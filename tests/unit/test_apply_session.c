@@ -19,6 +19,7 @@ TEST(a_session_is_prepared_whole)
 	ck_assert_ptr_null(txn->prepared);
 	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_LOCKED);
 	ck_assert_int_eq(txn->updates[1].again, TXN_AGAIN_LOCKED);
+	ck_assert_str_eq(txn->updates[1].locked_path, "refs/heads/b");
 	ck_assert_int_eq(txn->updates[2].status, REFD_MISSING);
 	world_done(w, txn);
 	wr_expect_locks("/srv/r.git/refs/heads/b.lock\n");

@@ -267,6 +267,19 @@ TEST(two_stacks)
 	ck_assert_int_eq(tbl_ref("@refs/bisect/bad"), '1');
 }
 
+/* A client can say which lock is in the way. */
+TEST(a_held_lock_is_named)
+{
+	struct txn *txn;
+
+	memfs_write(w->fs, lock, "");
+	txn = world_apply(w, "b=1", false);
+	ck_assert_int_eq(txn->updates[0].again, TXN_AGAIN_LOCKED);
+	ck_assert_str_eq(txn->updates[0].locked_path, "reftable/tables.list");
+	world_done(w, txn);
+	wr_unlink(lock);
+}
+
 /* The lock of the second list is held: the first is unlocked. */
 TEST(second_lock_is_held)
 {
@@ -330,6 +343,23 @@ TEST(flush_fails, .times = 3)
 		ck_assert_ptr_null(world_repo(w, WORLD_REPO));
 	else
 		wr_ok("a=2:1;b=1");
+}
+
+/* With _i the rename has happened all the same. */
+TEST(a_doubtful_rename_is_counted, .times = 2)
+{
+	OK("a=1");
+	if (_i == 0)
+		memfs_fail_call(w->fs, MEMFS_RENAMEAT, 0, -EIO);
+	else
+		memfs_fail_after(w->fs, MEMFS_RENAMEAT, 0, -EIO);
+	world_done(w, world_apply(w, "a=2;b=1", false));
+	memfs_fail_none(w->fs);
+	ck_assert_uint_eq(w->kept, 2);
+	ck_assert(memfs_exists(w->fs, lock));
+	memfs_crash(w->fs);
+	world_crash(w);
+	wr_start();
 }
 
 /* Whatever the error is, a second flush of git's files might succeed without

@@ -14,3 +14,4 @@ start
 ref refs/heads/x = 3
 ref refs/heads/y = none
 ref refs/heads/z = 3
+finding redone 3, log-repaired 2

@@ -10,6 +10,7 @@ log HEAD 0>1 1>2
 log refs/heads/main 0>1 1>2
 ok refs/heads/main = 2
 log HEAD 0>1 1>2 2>2
+log refs/heads/main 0>1 1>2
 ok itself HEAD = 1
 ref HEAD = 1
 ok refs/heads/main = 3

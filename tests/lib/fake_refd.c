@@ -298,6 +298,17 @@ static struct refd_request with_updates(struct fake *f,
 	return whole;
 }
 
+static size_t nr_words(const char *words)
+{
+	size_t nr = 1;
+
+	while ((words = strchr(words, ',')) != NULL) {
+		words++;
+		nr++;
+	}
+	return nr;
+}
+
 /* WORDS is "[STATUS,...]". */
 static void answer_statuses(struct fake *f, const struct refd_request *req,
     const char *words)
@@ -308,21 +319,24 @@ static void answer_statuses(struct fake *f, const struct refd_request *req,
 		.request_id = whole.request_id,
 		.txid = whole.txid,
 		.results = results };
-	size_t nr_ok = 0, nr_unknown = 0, len, i;
+	size_t nr = nr_words(words), nr_ok = 0, nr_unknown = 0, len, i;
 	char word[STEP_MAX];
 
-	for (i = 0; i < STATUSES_MAX && i < whole.nr_updates; i++) {
+	fake_expect(f, nr == whole.nr_updates && nr <= STATUSES_MAX,
+	    "another number of updates");
+	/* An answer, even a wrong one, lets the client end. */
+	for (i = 0; i < STATUSES_MAX && i < nr && i < whole.nr_updates; i++) {
 		words++;
 		len = strcspn(words, ",]");
 		snprintf(word, sizeof(word), "%.*s", (int)len, words);
 		fake_expect(f,
-		    refd_status_from_name(word, &results[i].status) == 0, word);
+		    refd_status_from_name(word, &results[i].status) == 0,
+		    words);
 		results[i].name = whole.updates[i].name;
 		nr_ok += results[i].status == REFD_OK;
 		nr_unknown += results[i].status == REFD_UNKNOWN;
 		words += len;
 	}
-	fake_expect(f, strcmp(words, "]") == 0, "another number of updates");
 	ans.nr_results = ans.nr_updates = i;
 	if (nr_unknown > 0)
 		ans.outcome = REFD_OUTCOME_UNKNOWN;
@@ -372,6 +386,22 @@ void fake_answer_as(struct fake *f, const struct refd_request *req,
 		fake_expect(f, 0, word);
 }
 
+static void check_id(struct fake *f, const struct refd_request *req)
+{
+	if (!refd_txid_is_null(&req->txid)) {
+		if (refd_txid_is_null(&f->id))
+			f->id = req->txid;
+		fake_expect(f, refd_txid_eq(&req->txid, &f->id),
+		    "another transaction");
+	} else {
+		fake_expect(f,
+		    req->verb != REFD_VERB_QUERY &&
+			req->verb != REFD_VERB_COMMIT &&
+			req->verb != REFD_VERB_ABORT,
+		    "no id");
+	}
+}
+
 static void take(struct fake *f, const char *verb, const char *answer)
 {
 	struct refd_request req;
@@ -383,11 +413,9 @@ static void take(struct fake *f, const char *verb, const char *answer)
 	is_first = refd_verb_has_updates(req.verb) && f->first.nr_updates == 0;
 	fake_expect(f, strcmp(refd_verbs[req.verb].word, verb) == 0,
 	    "another request than expected");
+	check_id(f, &req);
 	if (is_first)
 		f->first = req;
-	else if (f->first.nr_updates > 0 && !refd_txid_is_null(&req.txid))
-		fake_expect(f, refd_txid_eq(&req.txid, &f->first.txid),
-		    "another transaction");
 	if (answer != NULL)
 		fake_answer_as(f, &req, answer);
 	if (!is_first)

@@ -25,9 +25,9 @@ struct fake {
 	struct refd_request_decoder *dec;
 	char *in;
 	size_t in_len;
-	struct refd_request
-	    first;       /* transaction or session; has an id if any */
-	char wrong[256]; /* the first error in the script */
+	struct refd_request first; /* transaction or session */
+	struct refd_txid id;       /* of the first step that has one */
+	char wrong[256];           /* the first error in the script */
 };
 
 /* For the test. Needs tmp_setup(). */
@@ -49,7 +49,8 @@ void fake_stop(struct fake *f);
  *	VERB		reads a request, which has this verb, without an answer
  *	VERB=ANSWER	reads and answers it
  *
- * All requests with an id must have that of the first one. An answer is
+ * All requests with an id must have that of the first one. An end or a query
+ * must have an id. An answer is
  *
  *	KIND		a kind of answer, without further content
  *	STATUS		a refusal

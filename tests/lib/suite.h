@@ -30,13 +30,18 @@
 #define SUITE_JOIN_(a, b) a##b
 #define SUITE_JOIN(a, b)  SUITE_JOIN_(a, b)
 
-/* Begins a test, with the members of struct suite_test. */
+/* Begins a test, with the members of struct suite_test. Without TIMES it runs
+ * once. */
 #define TEST(test, ...)                                                        \
 	static void test(int _i);                                              \
 	SUITE_ADDS(suite_adds_##test)                                          \
 	{                                                                      \
 		static const TTest t = { #test, test, __FILE__, __LINE__ };    \
-		suite_test(&t, &(struct suite_test){ __VA_ARGS__ });           \
+		_Pragma("GCC diagnostic push")                                 \
+		    _Pragma("GCC diagnostic ignored \"-Woverride-init\"")      \
+			suite_test(&t,                                         \
+			    &(struct suite_test){ .times = 1, __VA_ARGS__ });  \
+		_Pragma("GCC diagnostic pop")                                  \
 	}                                                                      \
 	static void test(int _i __attribute__((unused)))
 
@@ -62,7 +67,7 @@ struct suite_case {
 };
 
 struct suite_test {
-	int times; /* with _i from FROM on; 0: once */
+	int times; /* with _i from FROM on; less than 1 ends the program */
 	int from;
 	int signal;              /* the test must end by it; 0: by none */
 	int exit;                /* the test must end with this status */

@@ -11,8 +11,8 @@ if ! command -v spin >/dev/null; then
 	exit
 fi
 
-# Searches all states of MODEL. Prints the number of errors, and nothing if the
-# search was not complete.
+# Searches all states of MODEL. Prints the number of errors, after "assertion
+# violated" if that was the error, and nothing if the search was not complete.
 search() { # MODEL SPIN'S OPTION...
 	local model=$1
 
@@ -24,7 +24,8 @@ search() { # MODEL SPIN'S OPTION...
 		cc -O2 -DSAFETY -DCOLLAPSE -DMEMLIM=4000 -o pan pan.c 2>said &&
 		./pan -m100000 -E >said
 	! grep -q 'max search depth too small' said || return
-	sed -n 's/.*errors: \([0-9]*\)$/\1/p' said
+	sed -n 's/^pan:[0-9]*: \(assertion violated\) .*/\1/p
+		s/.*errors: \([0-9]*\)$/\1/p' said
 }
 
 check() { # MODEL SPIN'S OPTION FAULT...
@@ -35,7 +36,8 @@ check() { # MODEL SPIN'S OPTION FAULT...
 		"$(search "$model" "$option")"
 	echo "# $(grep 'states, stored' "$T/pan/said")"
 	for fault; do
-		is "$model: $fault is found" 1 "$(search "$model" "-D$fault")"
+		is "$model: $fault is found" $'assertion violated\n1' \
+			"$(search "$model" "-D$fault")"
 	done
 }
 

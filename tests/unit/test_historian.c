@@ -166,7 +166,7 @@ TEST(a_watch_hears_of_each_commit)
 		last = q;
 	}
 	question_free(last);
-	ck_assert_uint_lt(nr_slow, nr / 2);
+	ck_assert_uint_lt(nr_slow, nr / 4);
 }
 
 TEST(users_take_turns)

@@ -2,9 +2,10 @@
  * Proves that batches, checkpoints and recovery take the steps of the model of
  * one machine, docs/model/local.pml, in an order which the model allows: with a
  * crash or a power loss at each change of the disk, and with a lock that
- * somebody removed. The steps of the model are read from the model, so that it
- * cannot change alone. The steps of the daemon are seen in its system calls.
- * The orders of the model's mutations are refused.
+ * somebody removed. The names of the steps, and the states before and after, are
+ * read from the model, but not their conditions. The steps of the daemon are
+ * seen in its system calls. The orders of those mutations of the model that
+ * only change an order are refused.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -175,8 +176,12 @@ static int seen_fdatasync(const struct sys *sys, int fd)
 		say("flush forget");
 	else if (trace[0] == '\0' || strcmp(trace, "open; ") == 0)
 		say("open");
-	else
-		say(strstr(trace, "sync") != NULL ? "forget" : "abort");
+	else if (strstr(trace, "sync") != NULL)
+		say("forget");
+	else {
+		last_said = NULL; /* two are no abort */
+		say("abort");
+	}
 	return 0;
 }
 
@@ -326,6 +331,14 @@ static void happen(const struct end *e)
 	free(five);
 }
 
+/* Without a record there is nothing to forget. */
+static bool has_ended(void)
+{
+	return is_at("IDLE") ||
+	    (is_at("SAFE") && strstr(trace, "publish") == NULL &&
+		strstr(trace, "abort") == NULL);
+}
+
 TEST(ends_everywhere, .times = sizeof(ends) / sizeof(*ends))
 {
 	const struct end *e = &ends[_i];
@@ -341,8 +354,7 @@ TEST(ends_everywhere, .times = sizeof(ends) / sizeof(*ends))
 		happen(e);
 		begin("DOWN");
 		ck_assert_int_eq(world_start(w), 0);
-		/* Without a record there is nothing to forget. */
-		ck_assert_msg(!was_refused && (is_at("IDLE") || is_at("SAFE")),
+		ck_assert_msg(!was_refused && has_ended(),
 		    "%s, change %lu, recovery: %s", e->name, n, trace);
 		has_step = has_step || strstr(trace, e->step) != NULL;
 	}

@@ -146,16 +146,26 @@ static int visit(struct walk *w, size_t len)
 	return r < 0 ? r : w->fn(w->arg, &w->file);
 }
 
-/* 1 for a directory, 0 for another file. */
-static int is_dir(const struct walk *w, unsigned char type)
+/* 1 for a directory, 0 for another file. Where no directory is entered and only
+ * locks count, a damaged name can hide nothing else: visit() leaves out what is
+ * no lock, and FN looks at a lock. */
+static int is_dir(const struct walk *w, size_t len, unsigned char type)
 {
+	const bool is_flat = w->has_locks && !w->is_deep;
 	struct sys_stat st;
 	int r;
 
 	if (type != DT_UNKNOWN)
 		return type == DT_DIR;
+	if (is_flat && lock_file_len(w->path) == 0)
+		return 0;
+	r = spend(w->left, len / PATH_BYTES_OF_WORK);
+	if (r < 0)
+		return r;
 	r = SYS(w->sys, lstatat, w->file.place->dirfd, w->path, &st);
-	return r < 0 ? r : S_ISDIR(st.mode);
+	if (r < 0)
+		return is_flat && !is_gone(r) ? 0 : r;
+	return S_ISDIR(st.mode);
 }
 
 static int walk(struct walk *w, size_t len);
@@ -173,7 +183,7 @@ static int enter(struct walk *w, size_t len, const struct sys_dirent *entry)
 		w->path[len] = '/';
 	memcpy(w->path + begin, entry->name, nr + 1);
 	w->file.ino = entry->ino;
-	r = is_dir(w, entry->type);
+	r = is_dir(w, begin + nr, entry->type);
 	if (r < 0)
 		r = failed(w, r);
 	else if (r == 0)

@@ -16,9 +16,9 @@
 
 #include "daemon/store/repos/repo.h"
 
-/* The work of a search, in entries, which takes seconds. To open a directory
- * costs more with a longer path, and an open worktree keeps a descriptor, so
- * both cost more. */
+/* The work of a search, in entries, which takes seconds. A directory and a
+ * "*.lock" cost more with a longer path, and so does each name without a type.
+ * An open worktree keeps a descriptor, so it costs more, too. */
 #define LOCK_WALK_WORK 4000000
 
 /* A directory with names of its own. */
@@ -54,8 +54,8 @@ void lock_places_close(struct ref_places *places, const struct sys *sys);
 /* Opens PLACES, without worktrees if worktrees/ is a link, and calls FN there
  * for each "<file>.lock", except git's "<file>~pid.lock". The common dir comes
  * first, so that no number of worktrees can hide its locks. Ends at the first
- * directory that cannot be read. FN looks at the lock itself, because one lock
- * that cannot be looked at must not hide those that FN passes over. */
+ * directory that cannot be read. FN looks at a lock itself, so that a damaged
+ * lock that FN passes over does not end the walk. */
 int lock_walk(const struct sys *sys, const struct repo *repo,
     struct ref_places *places, size_t *left, lock_file_fn *fn, void *arg);
 /* Calls FN for each file in the directory DIRFD, but for no directory. */

@@ -195,9 +195,8 @@ static int hear(void *arg, const char *data, size_t len)
 }
 
 /* Has a repository been put aside under this name? refd-group makes such a
- * repository, and a later row of the group moves it to its place. So nobody
- * asks the daemon about the name, and the list does not get a path that will be
- * gone. */
+ * repository, and a later row moves it to its place. So nobody asks the daemon
+ * about the name, and the list does not get a path that will be gone. */
 static bool is_aside(const char *dir)
 {
 	const char *slash = strrchr(dir, '/');

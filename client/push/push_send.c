@@ -26,10 +26,10 @@
 
 /*
  * Tells a pusher why there is no answer yet, because a push that waits in
- * silence looks like a push that hangs. The daemon may be paused or busy. In a
- * group, the other nodes first fetch the objects of an update, and a node that
- * does not lead waits, because it may become the leader. git shows the lines of
- * the hook's standard error as "remote: ...".
+ * silence looks like a push that hangs. The daemon may be paused or busy. Of
+ * several nodes, the others first fetch the objects of an update, and a node
+ * that does not lead waits, because it may become the leader. git shows the
+ * lines of the hook's standard error as "remote: ...".
  *
  * SIGALRM prints the lines, so between begin and end this hook uses no other
  * alarm and starts no program. System calls end with EINTR meanwhile.

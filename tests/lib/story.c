@@ -49,6 +49,7 @@ static void add_more(struct story_step *step, const char *more)
 static void read_line(struct story *s, unsigned line, char *text)
 {
 	char *end = strchr(text, '#');
+	bool is_any;
 
 	if (end == NULL)
 		end = text + strlen(text);
@@ -56,8 +57,9 @@ static void read_line(struct story *s, unsigned line, char *text)
 		end--;
 	*end = '\0';
 	if (strncmp(text, "repo ", 5) == 0) {
-		s->is_of[0] = strcmp(text + 5, "reftable") != 0;
-		s->is_of[1] = strcmp(text + 5, "files") != 0;
+		is_any = strcmp(text + 5, "any") == 0;
+		s->is_of[0] = is_any || strcmp(text + 5, "files") == 0;
+		s->is_of[1] = is_any || strcmp(text + 5, "reftable") == 0;
 	} else if (s->nr > 0 && strchr(" \t", *text) != NULL) {
 		text += strspn(text, " \t");
 		if (*text != '\0')
@@ -84,6 +86,13 @@ struct story *story_read(const char *path)
 		read_line(s, ++line, text);
 	free(text);
 	fclose(file);
+	if (!s->is_of[0] && !s->is_of[1]) {
+		fprintf(stderr,
+		    "%s: \"repo files\", \"repo reftable\" or "
+		    "\"repo any\" is missing\n",
+		    path);
+		abort();
+	}
 	return s;
 }
 
@@ -115,7 +124,9 @@ static void print_fault(FILE *out, const struct acting *a)
 	fprintf(out, "%s %lu", kinds[fault->kind], fault->n);
 	if (fault->kind == SWEEP_ERRNO)
 		fprintf(out, ", %s", strerror(-fault->err));
-	fprintf(out, ": %s\n", a->hit[0] != '\0' ? a->hit : "not yet");
+	fprintf(out, ": %s; %s at the end\n",
+	    a->hit[0] != '\0' ? a->hit : "not yet",
+	    fault->ends_in_loss ? "power loss" : "kill");
 }
 
 void story_fail(struct acting *a, const char *fmt, ...)
@@ -195,8 +206,10 @@ void story_down(struct acting *a, const struct memfs_choice *loss)
 		a->session = NULL;
 	}
 	world_crash(a->w);
-	if (loss != NULL)
+	if (loss != NULL) {
 		a->w->this_boot.stamp_ns = SYS(a->w->sys, now_wall);
+		a->may_lack_lines |= a->has_equal_lines;
+	}
 	arm(a);
 }
 
@@ -261,6 +274,7 @@ static void begin_beside(struct acting *a)
 static void end_beside(struct acting *a)
 {
 	memfs_between(a->w->fs, 0, NULL, NULL);
+	a->run->has_waited |= a->git_waits;
 	if (a->git_waits && !story_git(a, a->beside) && a->run->fault == NULL)
 		story_fail(a, "git: a lock is in the way");
 	a->beside = NULL;
@@ -363,9 +377,11 @@ static void end(struct acting *a)
 			a->is_armed = false;
 		}
 		loss = loss_of(fault);
-		story_down(a, fault->n % 2 == 1 ? &loss : NULL);
+		story_down(a, fault->ends_in_loss ? &loss : NULL);
 		story_settle(a);
 		story_start(a);
+	} else if (a->beside != NULL || a->is_failing) {
+		story_fail(a, "no step follows");
 	} else if (a->run->text[0] == '\0') {
 		rest(a);
 	}
@@ -373,12 +389,29 @@ static void end(struct acting *a)
 		story_rules(a);
 }
 
+static size_t nr_words(const char *args)
+{
+	char *copy = strdup(args), *at = copy;
+	size_t nr = 0;
+
+	while (story_word(&at) != NULL)
+		nr++;
+	free(copy);
+	return nr;
+}
+
+static bool is_complete(const struct story_step *step)
+{
+	return step->verb->nr_words == STORY_ANY_WORDS ||
+	    step->verb->nr_words == nr_words(step->args);
+}
+
 bool story_run(const struct story *s, struct story_run *run)
 {
 	struct acting a = { .story = s, .run = run };
 	size_t i;
 
-	run->was_hit = run->was_beside = false;
+	run->was_hit = run->was_beside = run->has_waited = false;
 	run->text[0] = '\0';
 	story_set_up(&a);
 	a.calls = memfs_nr_calls(a.w->fs);
@@ -389,6 +422,10 @@ bool story_run(const struct story *s, struct story_run *run)
 		if (s->steps[i].verb == NULL) {
 			a.step = &s->steps[i];
 			story_fail(&a, "there is no such word");
+		} else if (!is_complete(&s->steps[i])) {
+			a.step = &s->steps[i];
+			story_fail(&a, "%zu words have to follow",
+			    s->steps[i].verb->nr_words);
 		} else if (run->fault == NULL || !s->steps[i].verb->is_look) {
 			act(&a, &s->steps[i]);
 			mend(&a);

@@ -16,8 +16,8 @@
 
 struct story;
 
-/* Ends the process if there is no such file. Other faults of a story fail its
- * runs. */
+/* Ends the process if there is no such file, or no line "repo": such a story
+ * would have no run that could fail. Other faults of a story fail its runs. */
 struct story *story_read(const char *path);
 void story_free(struct story *s);
 bool story_is_of(const struct story *s, bool tables);
@@ -28,6 +28,8 @@ struct story_fault {
 	enum sweep_kind kind;
 	unsigned long n;
 	int err;
+	/* At the end the machine loses power, and not only the process. */
+	bool ends_in_loss;
 };
 
 struct story_run {
@@ -37,7 +39,8 @@ struct story_run {
 	unsigned long between;
 	/* Output. */
 	bool was_hit;    /* the fault came */
-	bool was_beside; /* some git acted between two calls */
+	bool was_beside; /* some git had its turn between two calls */
+	bool has_waited; /* some git acted after its step only */
 	char text[4000]; /* the first finding; "": none */
 };
 

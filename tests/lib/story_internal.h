@@ -22,7 +22,9 @@ struct story_verb {
 	void (*act)(struct acting *a, char *args);
 	/* The daemon has to run; or this is an expectation. */
 	bool needs_daemon, is_look;
+	size_t nr_words; /* after it */
 };
+#define STORY_ANY_WORDS 99
 /* NULL: no such word. */
 const struct story_verb *story_verb(const char *name);
 
@@ -42,6 +44,15 @@ struct story {
 /* What the client was told of an update. After a kill it was told nothing. */
 enum story_told { TOLD_NOTHING, TOLD_OK, TOLD_NO };
 
+/* What a client asked for. The journal cannot vouch for itself, so the rules
+ * compare the ref NAME with this value. */
+struct story_update {
+	char name[64], value;
+	bool is_direct; /* NAME itself changes, and not the end of a chain */
+	bool is_pruned;
+	enum story_told told;
+};
+
 /* A transaction of the daemon, or a write by another program: NAME then has
  * VALUE, or with '*' any value. */
 struct story_event {
@@ -52,9 +63,9 @@ struct story_event {
 	bool is_early;
 	char id[16];
 	struct refd_txid txid;
-	bool atomic, has_pruned;
-	size_t nr;
-	enum story_told told[STORY_UPDATES];
+	bool atomic;
+	size_t nr_asked, nr; /* NR: with an answer */
+	struct story_update updates[STORY_UPDATES];
 };
 
 /* A story that is being acted out. */
@@ -75,8 +86,8 @@ struct acting {
 	char *beside;
 	bool is_beside, git_waits;
 	bool is_away;
-	/* After a power loss recovery cannot tell such lines apart. */
-	bool has_equal_lines;
+	/* After a power loss recovery cannot tell equal lines apart. */
+	bool has_equal_lines, may_lack_lines;
 	char locks[512]; /* of git, by the names of their refs */
 	char hit[400];   /* where the fault came */
 };

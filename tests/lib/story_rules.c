@@ -78,8 +78,6 @@ static void look_up(struct acting *a, const struct story_event *txn,
 	*k = (struct known){ 0 };
 	for (i = 0; i < STORY_UPDATES; i++)
 		k->status[i] = REFD_PENDING;
-	if (!a->w->up)
-		return;
 	r = journal_reader_open(a->w->store.journal, &reader);
 	if (r == 0)
 		r = journal_lookup(reader, JOURNAL_ANY_UID, &txn->txid, add_row,
@@ -117,9 +115,10 @@ static bool is_above(const char *a, const char *b)
 	return strncmp(a, b, strlen(a)) == 0 && b[strlen(a)] == '/';
 }
 
-/* Another program made a ref in the place of one of these. Recovery then gives
- * the update up. */
-static bool is_taken(const struct acting *a, const struct known *k)
+/* Another program made a ref in the place of a ref of update UPDATE. Recovery
+ * then gives the update up. */
+static bool is_taken(const struct acting *a, const struct known *k,
+    size_t update)
 {
 	const struct story_event *e;
 	size_t i, n;
@@ -127,10 +126,34 @@ static bool is_taken(const struct acting *a, const struct known *k)
 	for (i = 0; i < a->nr_events; i++) {
 		e = &a->events[i];
 		for (n = 0; e->name[0] != '\0' && n < k->nr; n++)
-			if (is_above(e->name, k->made[n].name) ||
-			    is_above(k->made[n].name, e->name))
+			if (k->made[n].index == update &&
+			    (is_above(e->name, k->made[n].name) ||
+				is_above(k->made[n].name, e->name)))
 				return true;
 	}
+	return false;
+}
+
+/* The same for a whole transaction if it is atomic: all of it goes. */
+static bool is_lost_to_name(const struct acting *a, const struct story_event *e,
+    const struct known *k, size_t update)
+{
+	size_t i;
+
+	for (i = 0; i < e->nr_asked; i++)
+		if ((e->atomic || i == update) && is_taken(a, k, i))
+			return true;
+	return false;
+}
+
+/* A pruned commit may be there or not, whatever the answer. */
+static bool may_be_pruned(const struct story_event *e, size_t update)
+{
+	size_t i;
+
+	for (i = 0; i < e->nr_asked; i++)
+		if ((e->atomic || i == update) && e->updates[i].is_pruned)
+			return true;
 	return false;
 }
 
@@ -141,19 +164,19 @@ static void check_answers(struct acting *a, const struct story_event *e,
 
 	for (i = 0; i < e->nr; i++) {
 		nr_ok += k->status[i] == REFD_OK;
-		if (e->told[i] == TOLD_OK && k->status[i] != REFD_OK &&
-		    !e->has_pruned && !is_taken(a, k))
+		if (e->updates[i].told == TOLD_OK && k->status[i] != REFD_OK &&
+		    !may_be_pruned(e, i) && !is_lost_to_name(a, e, k, i))
 			story_fail(a,
 			    "%s: update %zu was ok, and is %s by its id", e->id,
 			    i, refd_status_name(k->status[i]));
-		if (e->told[i] == TOLD_NO && k->status[i] == REFD_OK)
+		if (e->updates[i].told == TOLD_NO && k->status[i] == REFD_OK)
 			story_fail(a,
 			    "%s: update %zu was refused, and is ok by its id",
 			    e->id, i);
 	}
 	/* After a power loss, recovery of files gives up a name alone. */
 	if (e->atomic && nr_ok > 0 && nr_ok < e->nr &&
-	    (a->run->tables || !is_taken(a, k)))
+	    (a->run->tables || !is_lost_to_name(a, e, k, 0)))
 		story_fail(a, "%s: an atomic transaction is torn", e->id);
 }
 
@@ -183,28 +206,61 @@ static void follow_git(struct rule *rule, const struct story_event *e)
 	rule->by_git[(unsigned char)e->value] = rule->is_by_git = true;
 }
 
-static void follow_txn(struct rule *rule, const struct story_event *e,
-    const struct known *k)
+static void follow_value(struct rule *rule, char value, bool is_certain)
+{
+	if (is_certain)
+		memset(rule->may_be, 0, sizeof(rule->may_be));
+	rule->may_be[(unsigned char)value] = true;
+}
+
+/* An update that was told to be ok, and whose name is RULE's. */
+static bool is_asked(const struct rule *rule, const struct story_update *u)
+{
+	return u->told == TOLD_OK && u->is_direct &&
+	    strcmp(u->name, rule->name) == 0;
+}
+
+static void follow_asked(struct acting *a, struct rule *rule,
+    const struct story_event *e, const struct known *k)
+{
+	size_t i, n;
+
+	for (i = 0; i < e->nr; i++) {
+		if (!is_asked(rule, &e->updates[i]))
+			continue;
+		follow_value(rule, e->updates[i].value,
+		    !may_be_pruned(e, i) &&
+			(k->status[i] == REFD_OK ||
+			    !is_lost_to_name(a, e, k, i)));
+		for (n = 0; n < k->nr && k->made[n].index != i; n++)
+			;
+		/* A checkpoint leaves the answer, and not the line. */
+		rule->is_log_wild |= n == k->nr;
+	}
+}
+
+static void follow_txn(struct acting *a, struct rule *rule,
+    const struct story_event *e, const struct known *k)
 {
 	const struct made *m;
 	size_t i;
 
+	follow_asked(a, rule, e, k);
 	for (i = 0; i < k->nr; i++) {
 		m = &k->made[i];
 		if (strcmp(m->name, rule->name) != 0 ||
 		    k->status[m->index] != REFD_OK)
 			continue;
-		rule->is_log_wild |= e->has_pruned;
+		rule->is_log_wild |= may_be_pruned(e, m->index);
 		if (m->action == RECORD_DELETE)
 			rule->nr_needs = 0;
 		if (m->log && rule->nr_needs < 64)
 			snprintf(rule->needs[rule->nr_needs++], 4, "%c>%c",
 			    m->from, m->to);
-		if (m->action != RECORD_WRITE && m->action != RECORD_DELETE)
-			continue;
-		if (!e->has_pruned)
-			memset(rule->may_be, 0, sizeof(rule->may_be));
-		rule->may_be[(unsigned char)m->value] = true;
+		if ((m->action == RECORD_WRITE || m->action == RECORD_DELETE) &&
+		    !is_asked(rule, &e->updates[m->index]))
+			follow_value(rule, m->value,
+			    !may_be_pruned(e, m->index));
 	}
 }
 
@@ -225,7 +281,7 @@ static void check_log(struct acting *a, struct rule *rule)
 			story_fail(a, "the log of %s has %s: %s", rule->name,
 			    line, story_log(a, rule->name));
 	}
-	if (rule->is_by_git || (a->has_equal_lines && a->run->fault != NULL))
+	if (rule->is_by_git || (a->may_lack_lines && a->run->fault != NULL))
 		return;
 	for (i = 0; i < rule->nr_needs; i++)
 		if (rule->needs[i][0] != '\0')
@@ -245,7 +301,7 @@ static void check_ref(struct acting *a, const char *name,
 		if (a->events[i].name[0] != '\0')
 			follow_git(&rule, &a->events[i]);
 		else
-			follow_txn(&rule, &a->events[i], &known[i]);
+			follow_txn(a, &rule, &a->events[i], &known[i]);
 	if (!rule.is_wild && !rule.may_be[(unsigned char)is])
 		story_fail(a, "%s is %c", name, is);
 	if (!rule.is_wild && !rule.is_log_wild)
@@ -263,6 +319,8 @@ static void check_refs(struct acting *a, const struct known *known)
 			check_ref(a, a->events[i].name, known);
 		for (n = 0; n < known[i].nr; n++)
 			check_ref(a, known[i].made[n].name, known);
+		for (n = 0; n < a->events[i].nr; n++)
+			check_ref(a, a->events[i].updates[n].name, known);
 	}
 }
 

@@ -11,43 +11,64 @@
 
 /* ---- updates ---- */
 
+/* '\0': this is no value. */
 static char value_of(const char *word)
 {
-	return word == NULL || strcmp(word, "none") == 0 ? '0' : word[0];
+	if (word == NULL)
+		return '\0';
+	if (strcmp(word, "none") == 0)
+		return '0';
+	return word[1] == '\0' ? word[0] : '\0';
 }
 
-/* Appends an update in the notation of world_apply(). */
-static bool add_update(char *text, char *spec)
+/* The value of U, which is appended to SPEC in the notation of
+ * world_apply(). */
+static bool add_value(char **text, char **spec, struct story_update *u)
 {
-	char *word = story_word(&text), *verb, *value;
-	const char *bang = "";
+	const char *verb = story_word(text), *value = story_word(text);
 
-	if (word != NULL && strcmp(word, "itself") == 0) {
-		bang = "!";
-		word = story_word(&text);
+	if (value == NULL)
+		return false;
+	if (strcmp(verb, "->") == 0) {
+		u->value = '>';
+		*spec += sprintf(*spec, "@%s>@%s", u->name, value);
+		return true;
 	}
+	u->value = value_of(value);
+	*spec += sprintf(*spec, "@%s=%c", u->name, u->value);
+	return strcmp(verb, "=") == 0 && u->value != '\0';
+}
+
+static bool add_update(struct acting *a, char *text, char *spec,
+    struct story_update *u)
+{
+	char *word = story_word(&text);
+	const bool itself = word != NULL && strcmp(word, "itself") == 0;
+	bool deletes;
+
+	if (itself)
+		word = story_word(&text);
+	deletes = word != NULL && strcmp(word, "delete") == 0;
+	if (deletes)
+		word = story_word(&text);
 	if (word == NULL)
 		return false;
-	spec += sprintf(spec, "%s", bang);
-	if (strcmp(word, "delete") == 0) {
-		word = story_word(&text);
-		if (word == NULL)
-			return false;
+	snprintf(u->name, sizeof(u->name), "%s", word);
+	u->is_direct = itself || story_ref(a, word) != '>';
+	u->value = '0';
+	spec += sprintf(spec, "%s", itself ? "!" : "");
+	if (deletes)
 		spec += sprintf(spec, "-@%s", word);
-	} else {
-		verb = story_word(&text);
-		value = story_word(&text);
-		if (value == NULL)
-			return false;
-		if (strcmp(verb, "->") == 0)
-			spec += sprintf(spec, "@%s>@%s", word, value);
-		else
-			spec += sprintf(spec, "@%s=%c", word, value_of(value));
-	}
+	else if (!add_value(&text, &spec, u))
+		return false;
+	u->is_pruned = u->value == 'p';
 	word = story_word(&text);
-	if (word != NULL)
-		sprintf(spec, ":%c", value_of(story_word(&text)));
-	return word == NULL || strcmp(word, "was") == 0;
+	if (word == NULL)
+		return true;
+	if (strcmp(word, "was") != 0)
+		return false;
+	sprintf(spec, ":%c", value_of(story_word(&text)));
+	return spec[1] != '\0' && story_word(&text) == NULL;
 }
 
 /* Fills in SPEC, and makes the event of the transaction. */
@@ -67,8 +88,9 @@ static struct story_event *read_updates(struct acting *a, char *args,
 		args = colon + 1;
 	}
 	while ((update = strsep(&args, ",")) != NULL) {
-		event->has_pruned |= strstr(update, "= p") != NULL;
-		if (!add_update(update, spec))
+		assert(event->nr_asked < STORY_UPDATES);
+		if (!add_update(a, update, spec,
+			&event->updates[event->nr_asked++]))
 			story_fail(a, "this is no update: %s", spec);
 		spec += strlen(spec);
 		if (args != NULL)
@@ -95,9 +117,9 @@ static const char *tell(struct acting *a, struct story_event *event,
 	for (i = 0; i < event->nr; i++) {
 		u = &txn->updates[i];
 		if (u->status == REFD_OK)
-			event->told[i] = TOLD_OK;
+			event->updates[i].told = TOLD_OK;
 		else if (!is_stopped && u->status != REFD_UNKNOWN)
-			event->told[i] = TOLD_NO;
+			event->updates[i].told = TOLD_NO;
 		name =
 		    u->status == REFD_PENDING && u->again == TXN_AGAIN_LOCKED ?
 		    "locked" :
@@ -188,7 +210,7 @@ static void killed(struct acting *a, char *args)
 	}
 	tell(a, event, txn);
 	for (i = 0; killing == NULL && i < event->nr; i++)
-		event->told[i] = TOLD_NOTHING;
+		event->updates[i].told = TOLD_NOTHING;
 	world_done(a->w, txn);
 	if (killing != NULL && a->run->fault == NULL)
 		story_fail(a, "the journal did not get the transaction");
@@ -207,6 +229,8 @@ static void prepare(struct acting *a, char *args)
 	struct story_event *event = read_updates(a, args, spec);
 	struct txn *txn = world_session(a->w, spec, event->atomic);
 
+	if (txn != NULL)
+		event->txid = txn->req.txid;
 	if (txn != NULL && txn->prepared != NULL && !story_is_stopped(a)) {
 		a->session = txn;
 		a->of_session = event;
@@ -254,17 +278,6 @@ static void die(struct acting *a, char *args)
 		story_down(a, NULL);
 }
 
-static void stop(struct acting *a, char *args)
-{
-	int r = world_checkpoint(a->w);
-
-	(void)args;
-	if (r != 0 && a->run->fault == NULL)
-		story_fail(a, "checkpoint: %s", strerror(-r));
-	if (!story_is_stopped(a))
-		story_down(a, NULL);
-}
-
 static void start(struct acting *a, char *args)
 {
 	(void)args;
@@ -298,7 +311,6 @@ static void lose_power(struct acting *a, char *args)
 	} losses[] = { { "keeps nothing", 0, MEMFS_DATA_NONE },
 		{ "keeps names", LONG_MAX, MEMFS_DATA_NONE },
 		{ "keeps names with NULs", LONG_MAX, MEMFS_DATA_NULS },
-		{ "keeps data", 0, MEMFS_DATA_ALL },
 		{ "keeps everything", LONG_MAX, MEMFS_DATA_ALL } };
 	struct memfs_choice choice = { .seed = 1 };
 	size_t i;
@@ -327,7 +339,11 @@ static void beside(struct acting *a, char *args)
 {
 	static char text[256];
 
-	snprintf(text, sizeof(text), "%s", args + strcspn(args, " ") + 1);
+	if (strncmp(args, "git ", 4) != 0) {
+		story_fail(a, "only git acts beside a step");
+		return;
+	}
+	snprintf(text, sizeof(text), "%s", args + 4);
 	a->beside = text;
 }
 
@@ -433,41 +449,26 @@ static void fail(struct acting *a, char *args)
 		MEMFS_CALLS(X)
 #undef X
 	};
-	static const struct {
-		const char *name;
-		int err;
-	} errs[] = { { "EIO", -EIO }, { "ENOSPC", -ENOSPC },
-		{ "EACCES", -EACCES }, { "EDQUOT", -EDQUOT } };
 	char *name = story_word(&args), *word = story_word(&args);
-	unsigned long before = 0;
-	size_t call, err;
-	bool is_after;
+	const bool is_after = word != NULL && strcmp(word, "after") == 0;
+	size_t call;
 
 	if (a->run->fault != NULL)
 		return;
-	if (word != NULL && *word >= '1' && *word <= '9') {
-		before = strtoul(word, NULL, 10) - 1;
-		word = story_word(&args);
-	}
-	is_after = word != NULL && strcmp(word, "after") == 0;
 	if (is_after)
 		word = story_word(&args);
 	for (call = 0; call < MEMFS_NR_CALLS; call++)
 		if (strcmp(name, calls[call]) == 0)
 			break;
-	for (err = 0; err < sizeof(errs) / sizeof(errs[0]); err++)
-		if (word != NULL && strcmp(word, errs[err].name) == 0)
-			break;
-	if (call == MEMFS_NR_CALLS || err == sizeof(errs) / sizeof(errs[0])) {
+	if (call == MEMFS_NR_CALLS || word == NULL ||
+	    strcmp(word, "EIO") != 0 || story_word(&args) != NULL) {
 		story_fail(a, "there is no such call, or no such error");
 		return;
 	}
 	if (is_after)
-		memfs_fail_after(a->w->fs, (enum memfs_call)call, before,
-		    errs[err].err);
+		memfs_fail_after(a->w->fs, (enum memfs_call)call, 0, -EIO);
 	else
-		memfs_fail_call(a->w->fs, (enum memfs_call)call, before,
-		    errs[err].err);
+		memfs_fail_call(a->w->fs, (enum memfs_call)call, 0, -EIO);
 	a->is_failing = true;
 }
 
@@ -514,7 +515,7 @@ static void ref(struct acting *a, char *args)
 	char *name = story_word(&args), *is = story_word(&args);
 	char *value = story_word(&args);
 
-	if (value == NULL || strcmp(is, "=") != 0)
+	if (strcmp(is, "=") != 0)
 		story_fail(a, "this is no ref with a value");
 	else
 		story_expect(a, value, value_text(story_ref(a, name)));
@@ -554,13 +555,16 @@ static void locks(struct acting *a, char *args)
 
 static void answer(struct acting *a, char *args)
 {
-	char *id = story_word(&args);
+	char *id = story_word(&args), *is;
 	size_t i;
 
 	for (i = 0; i < a->nr_events; i++)
-		if (*id != '\0' && strcmp(a->events[i].id, id) == 0)
+		if (id != NULL && *id != '\0' &&
+		    strcmp(a->events[i].id, id) == 0)
 			break;
-	if (i == a->nr_events || story_word(&args) == NULL || args == NULL)
+	is = story_word(&args);
+	if (i == a->nr_events || is == NULL || strcmp(is, "=") != 0 ||
+	    args == NULL)
 		story_fail(a, "there is no such id, or no answer");
 	else
 		expect_answers(a, args, a->events[i].nr,
@@ -603,38 +607,70 @@ static void file(struct acting *a, char *args)
 }
 
 static const struct story_verb verbs[] = {
-	{ .name = "ok", .act = ok, .needs_daemon = true },
-	{ .name = "unknown", .act = unknown, .needs_daemon = true },
-	{ .name = "refused", .act = refused, .needs_daemon = true },
-	{ .name = "killed", .act = killed, .needs_daemon = true },
-	{ .name = "prepare", .act = prepare, .needs_daemon = true },
+	{ .name = "ok",
+	    .act = ok,
+	    .needs_daemon = true,
+	    .nr_words = STORY_ANY_WORDS },
+	{ .name = "unknown",
+	    .act = unknown,
+	    .needs_daemon = true,
+	    .nr_words = STORY_ANY_WORDS },
+	{ .name = "refused",
+	    .act = refused,
+	    .needs_daemon = true,
+	    .nr_words = STORY_ANY_WORDS },
+	{ .name = "killed",
+	    .act = killed,
+	    .needs_daemon = true,
+	    .nr_words = STORY_ANY_WORDS },
+	{ .name = "prepare",
+	    .act = prepare,
+	    .needs_daemon = true,
+	    .nr_words = STORY_ANY_WORDS },
 	{ .name = "commit", .act = commit, .needs_daemon = true },
 	{ .name = "abort", .act = abort_session, .needs_daemon = true },
 	{ .name = "kill", .act = die },
-	{ .name = "stop", .act = stop, .needs_daemon = true },
 	{ .name = "start", .act = start },
-	{ .name = "power-loss", .act = lose_power },
+	{ .name = "power-loss",
+	    .act = lose_power,
+	    .nr_words = STORY_ANY_WORDS },
 	{ .name = "checkpoint", .act = checkpoint, .needs_daemon = true },
 	{ .name = "retry", .act = retry, .needs_daemon = true },
-	{ .name = "fail", .act = fail },
-	{ .name = "git", .act = git },
-	{ .name = "beside", .act = beside },
+	{ .name = "fail", .act = fail, .nr_words = STORY_ANY_WORDS },
+	{ .name = "git", .act = git, .nr_words = STORY_ANY_WORDS },
+	{ .name = "beside", .act = beside, .nr_words = STORY_ANY_WORDS },
 	{ .name = "sync", .act = sync_all },
-	{ .name = "remove", .act = remove_path },
-	{ .name = "write", .act = write_path },
-	{ .name = "clock", .act = set_clock },
-	{ .name = "touch", .act = touch },
+	{ .name = "remove", .act = remove_path, .nr_words = 1 },
+	{ .name = "write", .act = write_path, .nr_words = STORY_ANY_WORDS },
+	{ .name = "clock", .act = set_clock, .nr_words = 1 },
+	{ .name = "touch", .act = touch, .nr_words = 2 },
 	{ .name = "times-in-seconds", .act = tick },
-	{ .name = "seconds-back", .act = second },
+	{ .name = "seconds-back", .act = second, .nr_words = 1 },
 	{ .name = "away", .act = move_away },
 	{ .name = "back", .act = move_back },
-	{ .name = "ref", .act = ref, .is_look = true },
-	{ .name = "log", .act = log_lines, .is_look = true },
-	{ .name = "lock", .act = locks, .is_look = true },
-	{ .name = "answer", .act = answer, .is_look = true },
-	{ .name = "finding", .act = finding, .is_look = true },
-	{ .name = "deferred", .act = deferred, .is_look = true },
-	{ .name = "file", .act = file, .is_look = true },
+	{ .name = "ref", .act = ref, .is_look = true, .nr_words = 3 },
+	{ .name = "log",
+	    .act = log_lines,
+	    .is_look = true,
+	    .nr_words = STORY_ANY_WORDS },
+	{ .name = "lock",
+	    .act = locks,
+	    .is_look = true,
+	    .nr_words = STORY_ANY_WORDS },
+	{ .name = "answer",
+	    .act = answer,
+	    .needs_daemon = true,
+	    .is_look = true,
+	    .nr_words = STORY_ANY_WORDS },
+	{ .name = "finding",
+	    .act = finding,
+	    .is_look = true,
+	    .nr_words = STORY_ANY_WORDS },
+	{ .name = "deferred", .act = deferred, .is_look = true, .nr_words = 1 },
+	{ .name = "file",
+	    .act = file,
+	    .is_look = true,
+	    .nr_words = STORY_ANY_WORDS },
 };
 
 const struct story_verb *story_verb(const char *name)

@@ -260,11 +260,13 @@ static int act(struct acting *a, char *at)
 	word = story_word(&at);
 	name = story_word(&at);
 	value = story_word(&at);
-	if (word != NULL && name == NULL && strcmp(word, "pack") == 0)
+	if (story_word(&at) != NULL)
+		story_fail(a, "git cannot do this");
+	else if (word != NULL && name == NULL && strcmp(word, "pack") == 0)
 		r = change(a, NULL, '0');
 	else if (value != NULL && strcmp(name, "=") == 0)
 		r = change(a, word, value[0]);
-	else if (name == NULL)
+	else if (name == NULL || value != NULL)
 		story_fail(a, "git cannot do this");
 	else if (strcmp(word, "delete") == 0)
 		r = change(a, name, '0');

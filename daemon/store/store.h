@@ -201,9 +201,9 @@ uint64_t store_joined_ms(struct store *store);
 int store_join(struct store *store, uint64_t lsn, uint64_t joined_ms,
     journal_given_fn *next, void *arg);
 /* After store_recover(), offline: the node leaves the others, and its
- * repositories are no longer marked. UUID is that of the journal, with which the
- * node can begin anew (proto/left_log.h). 0; negative errno: the call may be
- * repeated. -EBUSY: rows wait, or a repository lacks refs that other nodes
+ * repositories are no longer marked. UUID is that of the journal, with which
+ * the node can begin anew (proto/left_log.h). 0; negative errno: the call may
+ * be repeated. -EBUSY: rows wait, or a repository lacks refs that other nodes
  * have. */
 int store_leave(struct store *store, uint8_t uuid[GROUP_UUID_BYTES]);
 

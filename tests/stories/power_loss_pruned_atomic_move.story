@@ -1,5 +1,5 @@
 # Proves that a pruned commit leaves the values before its atomic transaction.
-repo any
+repo reftable
 ok refs/heads/main = 1, refs/heads/x = 1
 checkpoint
 ok atomic a: refs/heads/main = 2, refs/heads/x = p

@@ -18,8 +18,8 @@
 
 /* From 1901 to 2255. A file may have any time, and nanoseconds end in 2262. A
  * time that wraps would make a young lock the oldest of all. So a time outside
- * counts as the nearest one inside. Both bounds leave room to add some years, or
- * to subtract the present. */
+ * counts as the nearest one inside. Both bounds leave room to add some years,
+ * or to subtract the present. */
 #define TIME_FIRST_S INT64_C(-2147483648)
 #define TIME_LAST_S  INT64_C(9000000000)
 

@@ -2,9 +2,9 @@
  * Proves that batches, checkpoints and recovery take the steps of the model of
  * one machine, docs/model/local.pml, in an order which the model allows: with a
  * crash or a power loss at each change of the disk, and with a lock that
- * somebody removed. The names of the steps, and the states before and after, are
- * read from the model, but not their conditions. The steps of the daemon are
- * seen in its system calls. The orders of those mutations of the model that
+ * somebody removed. The names of the steps, and the states before and after,
+ * are read from the model, but not their conditions. The steps of the daemon
+ * are seen in its system calls. The orders of those mutations of the model that
  * only change an order are refused.
  */
 #include <fcntl.h>

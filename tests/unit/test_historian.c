@@ -61,6 +61,12 @@ static int64_t now_ns(void)
 	return SYS(&disk, now_mono);
 }
 
+static void forget(struct store_question *q)
+{
+	free((char *)(uintptr_t)q->req.git_dir);
+	question_free(q);
+}
+
 static struct store_question *make(enum refd_verb verb, const char *repo)
 {
 	struct store_question *ask = question_new(STORE_ASK_HISTORY);
@@ -90,7 +96,7 @@ static size_t await_answer(struct store_question *q)
 	ck_assert_ptr_eq(sr_wait_done().answered, q);
 	ck_assert_int_eq(q->answer.kind, REFD_ANSWER_RECORDS);
 	nr = q->answer.nr_changes;
-	question_free(q);
+	forget(q);
 	return nr;
 }
 
@@ -158,14 +164,14 @@ TEST(a_watch_hears_of_each_commit)
 		if (last != NULL) {
 			q->req.select.has_after = true;
 			q->req.select.after = last->answer.next;
-			question_free(last);
+			forget(last);
 		}
 		store_ask(sr_store, q);
 		await_watching(1);
 		nr_slow += hear_of(txn, q) > NS_PER_S / 4;
 		last = q;
 	}
-	question_free(last);
+	forget(last);
 	ck_assert_uint_lt(nr_slow, nr / 4);
 }
 
@@ -221,7 +227,7 @@ TEST(a_store_gives_all_back)
 		ask(i % 2 == 0 ? REFD_VERB_LOG : REFD_VERB_WATCH, "r.git");
 	ck_assert_int_eq(store_stop(sr_store), 0);
 	for (; store_reap(sr_store, &done); nr++)
-		question_free(done.answered);
+		forget(done.answered);
 	ck_assert_uint_eq(nr, 100);
 	store_free(sr_store);
 	sr_store = NULL;

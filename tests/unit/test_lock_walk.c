@@ -155,6 +155,7 @@ TEST(no_link_is_followed, .times = 2)
 	has("[", 3);
 	ck_assert_int_eq(lock_places_open(&places, &disk, &repo, &work),
 	    -ELOOP);
+	lock_places_close(&places, &disk);
 	tmp_run("rm worktrees && mkdir worktrees && "
 		"ln -s ../other/w worktrees/w");
 	ck_assert_int_eq(walk_locks(), 0);

@@ -83,6 +83,9 @@ no_litter() { # NAME
 costs() { # CALL ERRNO WANTED REF ARGUMENT...
 	local what="$1 $2" wanted=$3 ref=$4 before
 	before=$(at "$ref")
+	# The index is complete after a question, so that no worker writes it
+	# beside the update: the first call of a thread fails.
+	"$REFD" log --repo "$repo" -n 1 >"$T/log" || not_ok "$what" 'no history'
 	failing "$1" "$2"
 	shift 4
 	update "$@"

@@ -236,6 +236,7 @@ static void expect_answer(struct store_question *ask)
 {
 	ck_assert_ptr_eq(sr_wait_done().answered, ask);
 	ck_assert_int_eq(ask->answer.kind, REFD_ANSWER_RECORDS);
+	free((char *)(uintptr_t)ask->req.git_dir);
 	question_free(ask);
 }
 

@@ -58,8 +58,9 @@ def in_session(sid):
     """Processes of one session, (pid, arguments): what one push began."""
     for pid in filter(str.isdigit, os.listdir('/proc')):
         try:
-            stat = open(f'/proc/{pid}/stat').read()
-            args = open(f'/proc/{pid}/cmdline').read().split('\0')
+            stat = open(f'/proc/{pid}/stat', encoding='latin-1').read()
+            args = open(f'/proc/{pid}/cmdline',
+                        encoding='latin-1').read().split('\0')
         except OSError:
             continue
         if int(stat.rsplit(')', 1)[1].split()[3]) == sid:

@@ -343,6 +343,10 @@ void story_rules(struct acting *a)
 		look_up(a, &a->events[i], &known[i]);
 		check_answers(a, &a->events[i], &known[i]);
 	}
+	/* If the removal of an empty directory fails for a taken name, the line
+	 * of HEAD stays (docs/known.md, 95). */
+	if (a->run->fault != NULL && strncmp(a->hit, "rmdirat", 7) == 0)
+		return;
 	if (a->w->deferred == 0 && !a->is_away)
 		check_refs(a, known);
 	/* A failed syncfs can cost the id of the repository. */

@@ -98,6 +98,13 @@ void sr_close(void)
 	sr_store = NULL;
 }
 
+void sr_close_crashed(void)
+{
+	tmp_run("mkdir -m 700 killed && cp -a state/[!h]* killed");
+	sr_close();
+	tmp_run("rm -r state && mv killed state");
+}
+
 void sr_make_commit(const char *message, char hex[REFD_OID_MAX_HEX + 1])
 {
 	char *out;

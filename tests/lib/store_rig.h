@@ -49,6 +49,9 @@ uint64_t sr_open_deferred(void); /* returns the number of deferred records */
 /* A reload with the other settings of the rig. Any thread. */
 void sr_set(int64_t interval_ns);
 void sr_close(void);
+/* sr_close() after a crash: state/ is afterwards as it was at the call, without
+ * the index of history, which a worker may be writing. */
+void sr_close_crashed(void);
 
 /* An update of NAME to HEX; all zeroes delete. The transaction owns its
  * content, like a transaction from the wire. */

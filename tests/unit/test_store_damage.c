@@ -59,10 +59,9 @@ static void setup(void)
 	update("refs/heads/b");
 	checkpoint();
 	update("refs/heads/c");
-	tmp_run("cp -a state killed && cp -a r.git/refd/checkpoint seen");
-	sr_close();
-	tmp_run("rm -r state && mv killed state && "
-		"mv seen r.git/refd/checkpoint");
+	tmp_run("cp -a r.git/refd/checkpoint seen");
+	sr_close_crashed();
+	tmp_run("mv seen r.git/refd/checkpoint");
 }
 
 static void teardown(void)

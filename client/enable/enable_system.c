@@ -295,7 +295,8 @@ static bool exclude(struct site *site, const char *root)
 /* The settings go with the last root. */
 static bool disable(struct site *site, const char **roots, size_t nr)
 {
-	/* Without a root the record can have the socket, for the first. */
+	/* Before the first root, the record may already name the socket, and a
+	 * call of disable then keeps the record. */
 	const bool was =
 	    site->lines.nr > 0 || settings_have(&site->before, NOTE_ROOT, NULL);
 	bool ok = true;

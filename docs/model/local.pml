@@ -15,7 +15,7 @@
  *
  * Each writer takes a number when it has the lock of the ref. The numbers are
  * at once the values, their order, and the times of files and locks. Each name
- * of a fault in an #ifdef is a mutation which breaks one of these
+ * of a fault in an #ifdef or #ifndef is a mutation which breaks one of these
  * (tests/long/model.sh). tests/unit/test_local_trace.c reads all lines with
  * STEP and ROUND, and compares the daemon with them.
  */

@@ -23,7 +23,8 @@ search() { # MODEL SPIN'S OPTION...
 	spin "$@" -a "$ROOT/docs/model/$model.pml" >said &&
 		cc -O2 -DSAFETY -DCOLLAPSE -DMEMLIM=4000 -o pan pan.c 2>said &&
 		./pan -m100000 -E >said
-	! grep -q 'max search depth too small' said || return
+	! grep -qE 'max search depth too small|Search not completed' said ||
+		grep -q 'assertion violated' said || return
 	sed -n 's/^pan:[0-9]*: \(assertion violated\) .*/\1/p
 		s/.*errors: \([0-9]*\)$/\1/p' said
 }

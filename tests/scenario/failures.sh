@@ -59,7 +59,8 @@ prepare() { # REPOSITORY
 	"$REFD" update -C "$repo" refs/heads/first "$one"
 }
 
-# Call number NTH (1) of the daemon fails; NTH+: this call and all later calls.
+# Call NTH (1) of each thread of the daemon fails; NTH+: this call and all later
+# calls.
 failing() { # CALL ERRNO [NTH]
 	strace -f -q -o "$T/trace" -e trace="$1" \
 		-e inject="$1:error=$2:when=${3:-1}" -p "$DAEMON" 2>/dev/null &
@@ -83,8 +84,8 @@ no_litter() { # NAME
 costs() { # CALL ERRNO WANTED REF ARGUMENT...
 	local what="$1 $2" wanted=$3 ref=$4 before
 	before=$(at "$ref")
-	# The index is complete after a question, so that no worker writes it
-	# beside the update: the first call of a thread fails.
+	# The question completes the index, so that only the thread of the
+	# update makes such a call.
 	"$REFD" log --repo "$repo" -n 1 >"$T/log" || not_ok "$what" 'no history'
 	failing "$1" "$2"
 	shift 4

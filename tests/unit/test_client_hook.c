@@ -93,8 +93,8 @@ TEST(test_atomic)
 
 FAKE_SCRIPT(knows_half, "serve transaction=[ok,unknown]");
 
-/* The pusher asks the daemon that got the transaction: it may not be the one
- * that the configuration of the current directory names. */
+/* The message names the socket of the daemon that got the transaction, because
+ * the configuration where the pusher stands may name another daemon. */
 TEST(test_unknown)
 {
 	char *got, *command;

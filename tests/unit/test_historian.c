@@ -148,9 +148,9 @@ static int64_t hear_of(struct txn *txn, struct store_question *q)
 
 CASE(.setup = setup, .teardown = sr_teardown, .seconds = 60);
 
-/* The tick comes once a second, so most commits would wait for longer. Whether
- * a watch is in its list, or its turn is not over yet, the commit begins a
- * turn. */
+/* The tick comes once a second, so without a turn of its own, most commits
+ * would wait more than a quarter of a second. Whether a watch is in its list,
+ * or its turn is not over yet, the commit begins a turn. */
 TEST(a_watch_hears_of_each_commit)
 {
 	const unsigned nr = 40;

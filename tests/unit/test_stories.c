@@ -15,7 +15,7 @@
 #include "tests/lib/story.h"
 #include "tests/lib/suite.h"
 
-/* All places of all stories take an hour. */
+/* All places of all stories take more than an hour. */
 #define STRIDE 11
 
 static glob_t paths;

@@ -43,7 +43,8 @@ struct head {
 	char *target; /* owned; NULL: HEAD is not a symbolic ref */
 };
 
-/* The pass's part of one transaction, from its plan to its journal row. */
+/* The part of one transaction that a pass takes, from the plan of the part to
+ * the row in the journal. */
 struct slice {
 	const struct repos *repos; /* borrowed */
 	struct txn_slice *txn_slice;

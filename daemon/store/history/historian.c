@@ -1,8 +1,7 @@
 /*
  * The historian: answers questions about history, ends watches, and maintains
  * the index and the retention of history. A worker of the pool does one turn of
- * some milliseconds, so that no client waits long for another client. One turn
- * at a time, because the index has a single writer.
+ * some milliseconds, so that no client waits long for another client.
  *
  * Happy path:
  *	ask	waits in a queue, users in turn (history_queue.h). A turn first
@@ -31,8 +30,8 @@
  *						of history. Other work goes on,
  *						because the worker is kept for
  *						history
- *	the client is gone			the question is dropped before
- *						its turn, unanswered
+ *	the client is gone			the question is refused before
+ *						its turn, and nobody reads that
  *	the daemon stops			watches are answered; of very
  *						many questions the rest is
  *						refused, for the next daemon

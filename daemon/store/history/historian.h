@@ -5,9 +5,9 @@
  *	historian_ask() -> questions -> a worker -> struct completions
  *
  * A worker does one turn at a time. Any thread may call each function, unless
- * its comment says otherwise, and blocks for no longer than the mutex. It
- * guards the questions that come and what other threads are told. The loop
- * waits for this mutex, so under the mutex the historian takes only locks
+ * its comment says otherwise, and blocks for no longer than the mutex. The
+ * mutex guards the questions that come and what other threads are told. The
+ * loop waits for this mutex, so under the mutex the historian takes only locks
  * inside other modules, and calls no callback.
  */
 #ifndef STORE_HISTORIAN_H

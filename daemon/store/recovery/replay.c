@@ -51,10 +51,9 @@ void replay_report_lacking(struct replay *rp, const char *name)
 	    "--repair', which gets it from another node");
 }
 
-/* Passes over the members whose object was pruned since. In a strict recovery,
- * such a ref gets its value all the same: another machine has the object,
- * whatever this disk did to its own copy, and one repository must not keep all
- * others from being served. */
+/* Passes over each member whose object is missing. A strict recovery restores
+ * the ref all the same, because another machine has the object, and one damaged
+ * repository must not keep the daemon from serving all others. */
 static void drop_pruned(struct replay *rp, struct replay_row *row)
 {
 	const struct record_member *m;

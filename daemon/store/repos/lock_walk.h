@@ -9,7 +9,7 @@
  * walk for locks takes no path longer than the path of a lock, and ends with
  * -EUSERS when its work is done. What vanishes meanwhile is left out.
  *
- * One thread; blocks; 0 or negative errno; nothing logs.
+ * One thread; blocks; 0 or negative errno; logs nothing.
  */
 #ifndef STORE_LOCK_WALK_H
 #define STORE_LOCK_WALK_H
@@ -52,13 +52,15 @@ int lock_places_open(struct ref_places *places, const struct sys *sys,
 void lock_places_close(struct ref_places *places, const struct sys *sys);
 
 /* Opens PLACES, without worktrees if worktrees/ is a link, and calls FN there
- * for each "<file>.lock", except git's "<file>~pid.lock". The common dir comes
- * first, so that no number of worktrees can hide its locks. Ends at the first
- * directory that cannot be read. FN looks at a lock itself, so that a damaged
- * lock that FN passes over does not end the walk. */
+ * for each "<file>.lock", except git's "<file>~pid.lock". The common dir
+ * comes first, so that no number of worktrees can hide its locks. Ends at the
+ * first directory that cannot be read. PLACES needs lock_places_close() in
+ * any case. FN looks at a lock itself, so that a damaged lock that FN passes
+ * over does not end the walk. */
 int lock_walk(const struct sys *sys, const struct repo *repo,
     struct ref_places *places, size_t *left, lock_file_fn *fn, void *arg);
-/* Calls FN for each file in the directory DIRFD, but for no directory. */
+/* Calls FN for each file in the directory DIRFD, but for no directory.
+ * -EUSERS: the work in *LEFT is done. */
 int lock_walk_dir(const struct sys *sys, int dirfd, size_t *left,
     lock_file_fn *fn, void *arg);
 /* Calls FN for each file below DIR, without a bound. Also for a directory that

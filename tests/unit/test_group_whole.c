@@ -177,6 +177,22 @@ TEST(a_damaged_file_is_replaced, .times = 4)
 	assert_kept("idx$", 1);
 }
 
+/* A node has a pack for each fetch until git gc, and one git for each of them
+ * would take longer than a node may stay away. */
+TEST(sound_packs_need_no_process)
+{
+	make("sha1");
+	tmp_run("cd dst/r.git && for i in $(seq 40); do "
+		"echo $i | git hash-object -w --stdin | "
+		"git pack-objects -q objects/pack/pack || exit; done >/dev/null"
+		" && git prune-packed -q");
+	overwrite(PACK ".pack");
+	nr_ran = 0;
+	assert_repaired();
+	ck_assert_uint_lt(nr_ran, 40);
+	assert_kept("pack$", 1);
+}
+
 TEST(a_damaged_loose_object_is_replaced, .times = 2)
 {
 	make(_i ? "sha256" : "sha1");
@@ -296,10 +312,15 @@ TEST(a_slow_repository_takes_six_hours)
 /* Nobody has looked whether the complaints of git are damage. */
 TEST(a_look_that_is_not_made_proves_nothing)
 {
+	char *main;
+
 	make("sha1");
 	tmp_run("cd dst/r.git && printf 'bogus\n' | git hash-object "
 		"--literally -w -t commit --stdin");
 	ck_assert_msg(whole_open(&whole, root, &why), "%s", why.data);
+	main = tmp_output("git -C src/r.git rev-parse main");
+	text_adds(&whole.needed, main);
+	free(main);
 	slow_git(5);
 	ck_assert_int_eq(whole_check(&whole, &why), WHOLE_UNKNOWN);
 	ck_assert_int_eq(nr_ran, 2);

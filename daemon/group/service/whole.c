@@ -54,10 +54,19 @@ void whole_done(struct whole *w)
 /* ---- checking ---- */
 
 struct pack_search {
+	const struct whole *w;
 	struct fetch_git git;
 	void (*fn)(void *arg, const char *pack);
 	void *arg;
 };
+
+/* A fsck that came to its end has named each damaged pack. So the other packs
+ * need no git, because a repository can have thousands of packs. */
+static bool is_suspect(const struct whole *w, const char *pack)
+{
+	return !w->has_all_said ||
+	    (w->said.len > 0 && strstr(w->said.data, pack));
+}
 
 static void look_at_pack(void *arg, int from, const char *name)
 {
@@ -67,10 +76,11 @@ static void look_at_pack(void *arg, int from, const char *name)
 	char *pack = xstrdup(name), *dot = strrchr(pack, '.');
 
 	(void)from;
-	if (dot && !strcmp(dot, ".idx") && has_prefix(name, "pack-") &&
-	    fetch_git_run(&p->git, argv, NULL, NULL) == 1) {
+	if (dot && !strcmp(dot, ".idx") && has_prefix(name, "pack-")) {
 		*dot = '\0';
-		p->fn(p->arg, pack);
+		if (is_suspect(p->w, pack) &&
+		    fetch_git_run(&p->git, argv, NULL, NULL) == 1)
+			p->fn(p->arg, pack);
 	}
 	free(pack);
 	free(path);
@@ -81,7 +91,7 @@ static void each_damaged_pack(const struct whole *w,
     void (*fn)(void *arg, const char *pack), void *arg)
 {
 	struct text said = { 0 };
-	struct pack_search p = { git_of(w), fn, arg };
+	struct pack_search p = { w, git_of(w), fn, arg };
 
 	p.git.said = &said;
 	tree_each(w->repo.pack, look_at_pack, &p);
@@ -170,6 +180,7 @@ static enum whole_state run_fsck(struct whole *w, struct text *why)
 	fetch_git_refs(&git, &w->heads);
 	status = fetch_git_run(&git, argv, NULL, &out);
 	is_full = said.len >= FETCH_SAID_MAX;
+	w->has_all_said = status >= 0 && status < FSCK_DIED && !is_full;
 	text_clear(&w->said);
 	keep_complaints(&out, &w->said, &ids);
 	keep_complaints(&said, &w->said, &ids);
@@ -183,7 +194,7 @@ static enum whole_state run_fsck(struct whole *w, struct text *why)
 	text_done(&ids);
 	if (has_found)
 		return WHOLE_DAMAGED;
-	if (status >= 0 && status < FSCK_DIED && !is_full && !is_late)
+	if (w->has_all_said && !is_late)
 		return WHOLE;
 	text_adds(why,
 	    is_full ? "git fsck has said more than 1 MiB" :

@@ -4,9 +4,9 @@
  *	1. git-fsck(1) reads all objects, in packs and loose, and looks for the
  *	   objects that the refs need. A check that finds something is repeated:
  *	   git-gc(1) may have replaced files amid the first one.
- *	2. If git complains, git-verify-pack(1) tells which packs are damaged,
- *	   and git-cat-file(1) which objects are missing. A complaint of what an
- *	   object says is no damage.
+ *	2. If git complains, git-verify-pack(1) tells which of the packs that
+ *	   git has named are damaged, and git-cat-file(1) which objects are
+ *	   missing. A complaint of what an object says is no damage.
  *	3. For a repair, all objects come from another node into refd/fetched/
  *	   of the repository, as to a new clone. git checks them there.
  *	4. The damaged packs, and loose objects that git has named, are moved to
@@ -40,6 +40,7 @@ struct whole {
 	struct text needed;
 	/* What git says against objects, even of WHOLE ones; owned. */
 	struct text said;
+	bool has_all_said; /* git has looked at all packs */
 };
 
 enum whole_state { WHOLE, WHOLE_DAMAGED, WHOLE_UNKNOWN };

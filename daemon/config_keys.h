@@ -3,9 +3,13 @@
  * reload applies them. refd.conf(5) has the same content; test_config_keys.c
  * compares the two.
  *
- * A new key needs a line in the table and a field. A key of a section [root
- * "DIR"] needs a field of struct config_root, and config_finish.c passes the
- * value down.
+ * A new key needs a line in the table, a field of struct config, and a
+ * paragraph in refd.conf(5) with "Default: ..." and "A reload applies it.", or
+ * "A restart". live_config.c gives the value to the loop (live_config_settings)
+ * or to the store (live_config_store, then store_set() in store_open.c), at the
+ * start and after each reload. main.c gives the values that need a restart. A
+ * key of a section [root "DIR"] needs a field of struct config_root, and
+ * config_finish.c passes the value down.
  *
  * Constant tables; any thread. Names of users and groups are looked up, which
  * may block, and remembered for the next look-up, so one thread parses at a

@@ -1,6 +1,16 @@
 /*
  * Statuses of a ref and outcomes of a transaction. The codes are on the wire
- * and in the journal forever, so codes may be added, but never renumbered.
+ * and in the journal forever, so no code is renumbered. A client hangs up on an
+ * unknown code, so a new code needs a new version of the protocol (PROTOCOL.md,
+ * "Versions"). A new detail (detail.h) needs none.
+ *
+ * A new code is the last row of the table here, and of "Codes" in PROTOCOL.md.
+ * The clients in Go, Python and Rust have the codes too (status.go, errors.py
+ * with a class for each, status.rs), and clients.sh compares them. With
+ * WERROR=1 the compiler names every switch over all codes. test_proto_misc.c
+ * has a second copy, and tests/lib/message_vectors.c a result with every code.
+ * REFD_WRITE_VECTORS=1 test_message_vectors writes vectors.json, and
+ * scripts/check-abi --write writes librefd.abi.
  *
  * Pure tables; any thread; nothing blocks or allocates.
  */

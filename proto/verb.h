@@ -1,7 +1,14 @@
 /*
- * What follows from the verb of a request. Both sides read the same rows, so a
- * new verb is a row of REFD_VERB_TABLE and a handler in
- * daemon/server/requests.c.
+ * What follows from the verb of a request. Both sides read the same rows.
+ *
+ * A new verb is the last row of REFD_VERB_TABLE (message.h), because librefd
+ * has the numbers, and the last row of verbs[] in daemon/server/requests.c. A
+ * short handler stands there too; admin.c has the verbs of administrators.
+ * Hello has a capability for a verb unless WHO is ADMIN. PROTOCOL.md has the
+ * verb in "Requests" and in the list of capabilities, which python.sh compares,
+ * and tests/lib/message_vectors.c has a request. The generated files are those
+ * of status.h. In the other languages a verb with pairs needs no code.
+ * client/commands.h tells what a command needs.
  *
  * A pure table; any thread; nothing blocks or allocates.
  */

@@ -128,10 +128,10 @@ static int add_under(const struct config_file *r, const char *dir,
     const char *name);
 
 /*
- * The includes of "refd enable", with include_by_gitdir() of git's config.c:
- * the record beside a repository's "config", whose condition is always true;
- * and with --system a file with an absolute path, for all repositories below a
- * directory.
+ * Follows the two includes that "refd enable" makes, as include_by_gitdir() of
+ * git's config.c does: the record beside a repository's "config", whose
+ * condition is always true; and with --system a file with an absolute path, for
+ * all repositories below a directory.
  */
 static int include(const struct config_file *r, const char *key,
     const char *path)

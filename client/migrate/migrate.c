@@ -72,11 +72,10 @@ struct migration {
 	struct hold hold;
 	int work; /* of HOLD */
 	/*
-	 * The present directory, below WORK, with a copy of the refs. Git
-	 * makes absolute paths of some names. The group of a shared repository
-	 * can exchange refd/ and refd/migrate, and so lead a known path
-	 * elsewhere. So the name of this directory is random, and nobody else
-	 * can see it.
+	 * The present directory, below WORK, with a copy of the refs. Its name
+	 * is random, and nobody else can see it. Git opens some files by
+	 * absolute paths, and the group of a shared repository could replace
+	 * refd/migrate, and so lead a path that it knows elsewhere.
 	 */
 	int private;
 };

@@ -17,9 +17,9 @@
 /* A row that can't be applied in this time is put off, because the rows of all
  * repositories wait for the attempt. */
 #define SOON_NS (1000 * 1000000LL)
-/* A row gets the time SOON_NS only if no repository began to wait within this
- * time. Otherwise many repositories that begin to wait would each cost the
- * other repositories a second. */
+/* After a repository began to wait, rows of other repositories get one attempt
+ * for so long, and not the time SOON_NS. Otherwise many repositories that begin
+ * to wait would each cost the other repositories a second. */
 #define HURRY_NS (60 * 1000000000LL)
 /* A reported row that still waits is reported again after this time. */
 #define REPEAT_NS (60 * 1000000000LL)

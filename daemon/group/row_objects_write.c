@@ -23,10 +23,9 @@ struct writing {
 	bool is_suspect; /* suspect_store_is() */
 };
 
-/* Does the barrier see when the content of FILE in the directory DIR was
- * written? The barrier looks at directories only, and new content in an
- * existing file changes no directory. So the file must not be younger than its
- * directory. */
+/* May the barrier take the time of DIR for the time of FILE there? The barrier
+ * looks at directories only, and new content in an existing file changes no
+ * directory. So the file must not be younger than its directory. */
 static bool is_seen(const struct writing *w, const char *dir,
     const struct sys_stat *file)
 {

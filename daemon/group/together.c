@@ -7,10 +7,11 @@
  * admission at once, which looks at the repository and at its new objects once;
  * then one pass applies them, and the journal takes them in their order.
  *
- * A batch ends before a row that has a ref of the batch, or a name above or
- * below one; that belongs to a repository whose rows wait; whose repository
- * must move first, because rows before it may need the former place; or that is
- * not ready, as its repository or an object is missing.
+ * A row ends the batch before it for one of four reasons:
+ *	its ref, or a name above or below, is in the batch
+ *	rows of its repository wait
+ *	its repository must move first, and earlier rows may need the old place
+ *	its repository or an object is missing
  *
  * What fails: if one row can't be committed, no row is (batch/commit.c), and
  * the follower tries each row of the batch alone. Only there rows are reported,

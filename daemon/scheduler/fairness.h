@@ -23,9 +23,9 @@ struct repo_queue {
 	const struct batch *deleting_in;
 	struct entry *parked; /* entries that wait until this batch is back */
 	bool goes_alone;      /* TXN_AGAIN_ALONE: in separate batches */
-	/* A batch changes one file for all refs, so one batch at a time
-	 * (store_writes_alone()). While the batch HELD_BY is in the store, and
-	 * until RESTS_UNTIL_NS, the queue is not ready. */
+	/* With reftables one list has all refs, so one batch is in the store
+	 * at a time (store_writes_alone()). While the batch HELD_BY is there,
+	 * and until RESTS_UNTIL_NS, the queue is not ready. */
 	bool writes_alone;
 	const struct batch *held_by;
 	int64_t rests_until_ns; /* 0: the queue does not rest */

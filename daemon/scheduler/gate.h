@@ -5,16 +5,17 @@
  *
  * For deletions, git calls the hook for packed-refs too, within the whole
  * transaction: prepared, prepared, committed, committed. The lines of the inner
- * transaction are the deletions among the lines of the whole. At the first
- * `committed`, git still holds the locks, and the refs may still be there. So
- * only the last one is recorded: a note counts, and looks for a younger note of
- * the same process.
+ * transaction are the deletions among the lines of the whole. The first
+ * `committed` comes too early: git still holds the locks, and the deleted refs
+ * may still be there. So the values are recorded at the last `committed` alone.
+ * To find the last, a note counts, and the gate looks for a younger note of the
+ * same process.
  *
- * A note stays, and holds the recorded values from then on. All notes together
- * have a limit of memory. Beyond the limit the user with the most memory loses
- * the oldest note, because otherwise a stranger could make history forget the
- * values before of everybody else. A request looks at all notes of its process,
- * so a process has a limit of notes.
+ * After the record the note stays, and has the recorded values. All notes
+ * together have a limit of memory. Beyond the limit the user with the most
+ * memory loses the oldest note, because otherwise one user could push out the
+ * notes of all others, and history would lack their old values. A request looks
+ * at all notes of its process, so a process has a limit of notes.
  *
  * Loop thread only; nothing blocks.
  */

@@ -1,5 +1,5 @@
 /*
- * Opens the store, recovers, and closes the store.
+ * Opens the store, sets its settings, recovers, and closes the store.
  *
  * The happy path: the state directory and its flock, the boot id, the journal,
  * the failed syncs of this boot, and then recovery of every repository in the

@@ -264,7 +264,7 @@ static void expect_error(const char *text, const char *wanted)
 	free(why);
 }
 
-TEST(every_key_is_taken)
+TEST(keys_of_each_kind_are_taken)
 {
 	static const char text[] =
 	    "[daemon]\nsocket=/s\nstate=/t\nroot=/r1\n"

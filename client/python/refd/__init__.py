@@ -19,15 +19,10 @@ A call returns only after success. `refd.errors` has the exceptions. `refd.aio`
 has the same client for asyncio. `proto/PROTOCOL.md` defines the protocol.
 """
 from .client import Client, Session, connect, default_socket
-from .errors import (Aborted, BadName, BadRequest, BrokenRef, Busy, Conflict,
-                     DeadlinePassed, Denied, Duplicate, Error, Exists,
-                     HookDeclined, IoError, LimitPassed, Locked, Missing,
-                     NoObject, NoRepository, NoSpace, NotCommit, NotSymref,
-                     Origin, Outcome, Partial, ProtocolError, Rejected, Stale,
-                     Status, Unknown, Unreachable, Unsupported)
+from .errors import *
 from .messages import (Change, Hello, Page, Position, Record, Report,
                        Repository, Result, Selection, Transaction, Update,
                        new_txid)
 
 __all__ = [name for name in dir() if name[0] != "_" and name not in (
-    "client", "errors", "exchange", "messages", "wire")]
+    "client", "details", "errors", "exchange", "messages", "wire")]

@@ -263,3 +263,8 @@ _BY_STATUS = {cls.status: cls for cls in Rejected.__subclasses__()}
 def rejected(status, text="", results=(), retry_after=None):
     """The exception of STATUS, which is neither ok nor unknown."""
     return _BY_STATUS[status](text or str(status), results, retry_after)
+
+
+__all__ = [name for name, what in globals().items()
+           if isinstance(what, type) and what.__module__ == __name__
+           and name[0] != "_"]

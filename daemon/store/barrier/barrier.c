@@ -20,8 +20,9 @@
  * The comparison of times is safe, because both times come from the clock for
  * ctimes of the file system, of the marker or of the kernel. SLACK covers a
  * tick (4 ms before multigrain timestamps), and a directory that changed at the
- * time of the marker. Only a syncfs advances the time, so nothing is clean
- * without a syncfs since the start, or if the clock was set back since.
+ * time of the marker. Directories are compared with the begin of the last
+ * syncfs, so nothing is clean before the first syncfs of this start, nor after
+ * the clock was set back.
  *
  * Failures: a failed sync refuses the transactions that waited for it, and the
  * time does not advance. Object stores on the file system are no longer

@@ -6,7 +6,7 @@
  *	periodic	write a staged value out before it becomes the ref: a
  *			power loss may lose the record too, and must not leave
  *			an empty file in place of an old durable value
- *	journal		nothing: the record is durable
+ *	journal		nothing: commit.c has flushed the record
  *	batch		write the values out, and flush once for all values
  *			before any lock is taken; at the end write the logs out,
  *			and flush once for all logs and names

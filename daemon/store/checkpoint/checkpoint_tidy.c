@@ -80,9 +80,10 @@ static int end_one(void *arg, struct stack *stack)
 	return 0;
 }
 
-/* A row may be replayed long after the sync of its file system, because another
- * file system hangs, an update is answered `unknown`, or the row is deferred.
- * Until then tombstones by other writers are evidence, so they stay. */
+/* Removes what a sync made superfluous in the stacks of REPO. A row may be
+ * replayed long after the sync of its file system, because another file system
+ * hangs, an update is answered `unknown`, or the row is deferred. Until then
+ * tombstones by other writers are evidence, so they stay. */
 static void end_repo(struct checkpoint_tidy *t, struct repo *repo)
 {
 	struct checkpointer *c = t->owner;

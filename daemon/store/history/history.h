@@ -48,9 +48,10 @@ struct history_watches {
 };
 /*
  * Indexes some more rows, for a few milliseconds. Each row is read only once
- * for index and watches, so this call also calls CONCERN for the watches that a
- * new row may concern. Returns 1 if there are more rows, 0 if the index is
- * complete up to VISIBLE, or a negative errno if the index stays behind.
+ * for index and watches, so this function also calls watches->concern() for
+ * each watch that waits for such a row. Returns 1 if there are more rows, 0 if
+ * the index is complete up to VISIBLE, or a negative errno if the index stays
+ * behind.
  */
 int history_index(struct history *h, uint64_t visible,
     struct history_watches *watches);

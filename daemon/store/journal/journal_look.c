@@ -237,10 +237,11 @@ static uint64_t flushed_by(const struct wal *w)
 	return journal_seal_flushed(row + len - JOURNAL_SEAL_BYTES);
 }
 
-/* *NR is the first frame that does not continue the frame before. 1: frame *NR
- * or a later frame has the salts of this WAL all the same. The LSN in such a
- * later frame counts only if the frame continues the frame before it, or the
- * sums that are stored there. */
+/* Finds the first frame *NR that does not continue the frame before. Returns 1
+ * if this frame or a later frame has the salts of this WAL, because then more
+ * was written. The LSN in a later frame counts only if its checksum is right:
+ * counted on from the frame before as it is, or from the sums stored there,
+ * because one bit of that frame may be wrong. */
 static int find_end(struct wal *w, uint64_t *nr)
 {
 	uint64_t i, flushed;

@@ -384,9 +384,9 @@ static void note_ancestors(struct object_walk *w, size_t nth)
 	}
 }
 
-/* Puts all objects of ITEMS into bytes, in reverse order. An object that other
- * objects need comes later in ITEMS, and so before these objects in the
- * bytes. */
+/* Puts all objects of ITEMS into bytes, from the last item to the first. A
+ * reader needs an object before the objects that refer to it, and in ITEMS such
+ * an object comes later. */
 static int put_all(const struct object_walk *w, struct row_objects **objects)
 {
 	const struct item *item;

@@ -59,7 +59,7 @@ int disown_repo(const struct sys *sys, const char *arg,
 		return -ENOENT;
 	}
 	snprintf(path, REFD_PATH_MAX, "%s", place.path);
-	/* A damaged repository can be given free, too, so the answer matters
+	/* A damaged repository can be released, too. So NO_REPO is an error
 	 * only if refd has nothing there, because then the path may be
 	 * misspelt. */
 	repo_check_git_dir(sys, place.fd, path, &no_repo);

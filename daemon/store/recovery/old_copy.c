@@ -144,9 +144,9 @@ static void note_older(struct copy_look *l, uint64_t lsn, const char *name)
 	put_repo(l);
 }
 
-/* Do the older repositories show that all repositories are an older copy? False
- * if one owner has all older repositories, and a ref of a different owner has
- * its newest value. */
+/* Do the older repositories show that all repositories are an older copy? Not
+ * if they are of one owner, and a ref of another owner has its newest value:
+ * then this owner has put back repositories. */
 static bool are_older(const struct copy_look *l)
 {
 	return l->nr_older == 2 ||

@@ -18,7 +18,8 @@
  *	has refs of another format	the same
  *	its disk fails, in replay or	the same, and its locks stand; until
  *	in the sync after		the redo nothing is written there
- *	one ref cannot be redone	deferred, aborted or left, see redo.c
+ *	one ref cannot be redone	deferred, aborted or left: redo_file.c,
+ *					or stack_refs.c
  *	the same, in a strict		as if the disk of its repository failed
  *	recovery (recover.h)
  *	the journal, or no memory	the errno is returned and nothing is

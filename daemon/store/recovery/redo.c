@@ -1,6 +1,8 @@
 /*
  * What the redo of both formats shares: reports, reading from the disk, and
- * removing the lock of another program that is in the way.
+ * removing the lock of another program that is in the way. Nothing is decided
+ * about a record here: see files/recovery/redo_file.c and
+ * tables/recovery/stack_refs.c.
  *
  * The happy path: after a power loss git's lock stands, and the holder is gone
  * with the machine. So the lock is older than this boot, and is removed.

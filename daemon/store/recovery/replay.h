@@ -10,8 +10,9 @@
  * line (a symbolic ref on the way, HEAD) gets the line.
  *
  * A crash on a file system that failed to sync counts as a power loss, because
- * the contents of files may be in memory only. But names are exact, so for refs
- * in files a name that is absent and not locked by its batch was deleted since.
+ * the contents of files may be in memory only. But names are exact. So if a ref
+ * in files is absent, and the lock of its batch is gone, another writer has
+ * deleted the ref since.
  *
  * One thread, before anybody else uses the repository; or for deferred records,
  * under the locks of their refs. Blocks; 0 or negative errno; nothing logs.

@@ -4,7 +4,7 @@
  * for all packed refs; then logs, loose files and locks. Without the lock, a
  * git that packs refs would pack a loose file again until the file is gone.
  *
- * Failures: as in redo.c, per ref. If packed-refs cannot be locked or
+ * Failures: as in redo_file.c, per ref. If packed-refs cannot be locked or
  * rewritten, the refs that are present fail. A name below a present file cannot
  * be locked, and cannot be loose, so this name is only removed from
  * packed-refs.

@@ -29,8 +29,8 @@
  * the record was published, and the update is aborted, because only the client
  * can tell whether the change is still wanted.
  *
- * Failures: as in redo.c. A lock of another writer counts as another value,
- * because the record can no longer be told from a later write.
+ * Failures: as in redo_file.c. A lock of another writer counts as another
+ * value, because the record can no longer be told from a later write.
  */
 #include <errno.h>
 #include <stdio.h>

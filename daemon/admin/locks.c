@@ -39,6 +39,8 @@
 #define LOCKS_MAX 400
 #define CAPITALS  "ABCDEFGHIJKLMNOPQRSTUVWXYZ_-0123456789"
 #define LOOK_NS   (100 * NS_PER_MS)
+/* For the flock of a removal. */
+#define FLOCK_LOOKS 20
 /* Longer than a push waits for a lock. */
 #define WAIT_S 10
 /* Without the time of --wait. An owner can hold the work up, for example by a
@@ -259,15 +261,31 @@ static bool may_remove(const struct locks_options *opt, size_t nr)
 	return consent == CONSENT_YES;
 }
 
+/* Recovery, and this command elsewhere, hold the flock for a moment. But
+ * everybody who may read the repository can keep it, so the wait has an end. */
+static int take_flock(const struct found_locks *all)
+{
+	int i, r = -EAGAIN;
+
+	for (i = 0; i < FLOCK_LOOKS && r == -EAGAIN; i++) {
+		if (i > 0)
+			SYS(all->sys, sleep_ns, LOOK_NS);
+		r = SYS(all->sys, flock_try, all->git_dir);
+	}
+	return r;
+}
+
 static void remove_dead(struct found_locks *all, const char *path, bool as_json)
 {
+	const int r = take_flock(all);
 	const struct sys *sys = all->sys;
 	struct found_lock *f = all->list;
 
 	for (; f < all->list + all->nr; f++) {
 		if (f->fate != LOCK_DEAD)
 			continue;
-		f->err = dead_lock_remove(&f->lock, sys, all->git_dir);
+		f->err =
+		    r < 0 ? r : dead_lock_remove(&f->lock, sys, all->git_dir);
 		f->fate = f->err < 0 ? LOCK_FAILED : LOCK_REMOVED;
 		locks_print(f, path, SYS(sys, now_wall), as_json);
 	}
@@ -315,9 +333,6 @@ static int check_place(const struct sys *sys, const struct repo_place *place,
 		    place->path);
 		return -EXDEV;
 	}
-	if (r == 0 && (r = SYS(sys, flock_try, place->fd)) == -EAGAIN)
-		*why = repo_why("another process removes locks in '%s'",
-		    place->path);
 	return r;
 }
 

@@ -35,6 +35,9 @@ static const char *failure(int err)
 		       "the next lock is now the file " DEAD_LOCK_ASIDE;
 	case -EINVAL:
 		return "it is no regular file";
+	case -EAGAIN:
+		return "another process keeps a flock on the repository, "
+		       "which lslocks(8) names";
 	default:
 		return strerror(-err);
 	}

@@ -105,6 +105,10 @@ struct verify {
 	size_t nr_suspects;
 };
 
+/* About a directory, or a name that may be one, with the reason. */
+#define VERIFY_UNREAD                                                          \
+	"it can't be read to its end, so names below it were not checked: %s"
+
 /* ---- verify_repo.c ---- */
 
 /* Reports a finding, but in the first check the object only becomes a

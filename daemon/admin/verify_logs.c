@@ -205,11 +205,17 @@ static void look_for_link(struct log_walk *walk, const struct ref_place *place,
 static int visit(void *arg, const struct lock_file *f)
 {
 	struct log_walk *walk = arg;
+	char buf[REFD_PATH_MAX];
 
-	/* A path that is too long is no log, and logs/ itself is none. */
-	if (f->err == -ENAMETOOLONG || strcmp(f->path, "logs") == 0 ||
-	    lock_pid_is(f->path))
+	/* A path that is too long is no log. */
+	if (f->err == -ENAMETOOLONG || lock_pid_is(f->path))
 		return 0;
+	if (f->err < 0) {
+		verify_found(walk->v, FOUND_LOG_UNREADABLE, "",
+		    verify_ref_name(f->place, f->path, buf), VERIFY_UNREAD,
+		    strerror(-f->err));
+		return 0;
+	}
 	look_for_link(walk, f->place, f->path);
 	verify_check(walk->v, verify_log, f->place, f->path + strlen("logs/"));
 	return 0;
@@ -218,10 +224,12 @@ static int visit(void *arg, const struct lock_file *f)
 void verify_walk_logs(struct verify *v, const struct ref_place *place)
 {
 	struct log_walk walk = { .v = v };
+	char buf[REFD_PATH_MAX];
 
 	lock_walk_tree(v->sys, place, "logs", visit, &walk);
 	if (walk.nr_linked > 0)
-		verify_found(v, FOUND_LOG_LINKED, "", walk.linked,
+		verify_found(v, FOUND_LOG_LINKED, "",
+		    verify_ref_name(place, walk.linked, buf),
 		    "%zu log%s a second name (a hard link), which may be "
 		    "outside of the repository: refd leaves updates of such "
 		    "refs to git",

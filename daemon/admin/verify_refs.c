@@ -235,16 +235,18 @@ static int visit(void *arg, const struct lock_file *f)
 	const struct ref_place *place = f->place;
 	const char *path = f->path;
 	const size_t locked = lock_file_len(path);
-	char name[REFD_PATH_MAX];
+	char name[REFD_PATH_MAX], buf[REFD_PATH_MAX];
 	struct verify *v = arg;
+	const char *ref = verify_ref_name(place, path, buf);
 
 	if (f->err == -ENAMETOOLONG) {
-		verify_found(v, FOUND_REF_NAME, path, path,
+		verify_found(v, FOUND_REF_NAME, ref, ref,
 		    "a name below it is longer than git accepts");
 	} else if (f->err < 0) {
-		verify_check(v, verify_ref, place, path);
+		verify_found(v, FOUND_REF_UNREADABLE, ref, ref, VERIFY_UNREAD,
+		    strerror(-f->err));
 	} else if (is_link_to_dir(v, place, path)) {
-		verify_found(v, FOUND_REF_NAME, path, path,
+		verify_found(v, FOUND_REF_NAME, ref, ref,
 		    "a symbolic link to a directory; refd does not look behind "
 		    "it");
 	} else if (lock_pid_is(path)) {

@@ -309,10 +309,15 @@ static int verify_opened(struct verify *v, char **why)
 	int r;
 
 	r = read_config(v, &lost, &malformed, why);
-	if (r == 0)
-		r = lock_places_open(&v->places, v->sys, &v->repo, &left);
 	if (r < 0)
 		return r;
+	r = lock_places_open(&v->places, v->sys, &v->repo, &left);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		verify_found(v, FOUND_REF_UNREADABLE, "", "worktrees",
+		    "not all worktrees can be opened and checked: %s",
+		    r == -ELOOP ? "it is a symbolic link" : strerror(-r));
 	verify_journal_open(v);
 	if (lost)
 		verify_find_format(v);

@@ -67,7 +67,7 @@ struct txn_update {
 	char *locked_path;
 	enum txn_object object; /* type of the new value, from admission */
 	/* The outcome is in the journal: slice_committed() of commit.c, or
-	 * known_row() of admissions.c. */
+	 * replay() of admissions.c. */
 	bool recorded;
 	bool is_brief; /* replaced at once: its objects are not looked for */
 	/* The peeled object of a tag, owned, or NULL if nobody looked it up. */

@@ -247,8 +247,11 @@ static void end_session(struct acting *a, bool commits)
 {
 	struct txn *txn = a->session;
 
-	if (txn == NULL)
+	if (txn == NULL) {
+		if (a->run->fault == NULL)
+			story_fail(a, "no session is prepared");
 		return;
+	}
 	a->session = NULL;
 	world_session_end(a->w, txn, commits);
 	if (commits)
@@ -276,6 +279,8 @@ static void die(struct acting *a, char *args)
 	(void)args;
 	if (a->w->up)
 		story_down(a, NULL);
+	else if (a->run->fault == NULL)
+		story_fail(a, "the daemon does not run");
 }
 
 static void start(struct acting *a, char *args)
@@ -357,17 +362,20 @@ static void remove_path(struct acting *a, char *args)
 {
 	const struct sys *sys = memfs_other(a->w->fs);
 	char *list, *at, *lock;
+	int nr = 0;
 
-	if (strcmp(args, "locks") != 0) {
-		SYS(sys, unlinkat, AT_FDCWD, story_path(args));
-		return;
+	if (strcmp(args, "locks") == 0) {
+		list = at = memfs_list_locks(a->w->fs, WORLD_REPO);
+		while ((lock = strsep(&at, "\n")) != NULL)
+			nr += *lock != '\0' &&
+			    SYS(sys, unlinkat, AT_FDCWD, lock) == 0;
+		free(list);
+		a->locks[0] = '\0';
+	} else {
+		nr = SYS(sys, unlinkat, AT_FDCWD, story_path(args)) == 0;
 	}
-	list = at = memfs_list_locks(a->w->fs, WORLD_REPO);
-	while ((lock = strsep(&at, "\n")) != NULL)
-		if (*lock != '\0')
-			SYS(sys, unlinkat, AT_FDCWD, lock);
-	free(list);
-	a->locks[0] = '\0';
+	if (nr == 0 && a->run->fault == NULL)
+		story_fail(a, "there is nothing to remove");
 }
 
 /* TEXT with "\n" for the end of a line, and ids. */
@@ -395,10 +403,23 @@ static void write_path(struct acting *a, char *args)
 
 #define HOUR_NS INT64_C(3600000000000)
 
+/* The number before UNIT, which is "h" for hours, or "" for seconds. */
+static long number(struct acting *a, char *args, const char *unit)
+{
+	const char *word = story_word(&args);
+	char *end;
+	long nr = strtol(word, &end, 10);
+
+	if (nr == 0 || strcmp(end, unit) != 0)
+		story_fail(a, "'%s' is no number of %s", word,
+		    *unit != '\0' ? "hours" : "seconds");
+	return nr;
+}
+
 /* Somebody sets the clock by "+1h" or "-1h". */
 static void set_clock(struct acting *a, char *args)
 {
-	memfs_step_clock(a->w->fs, *args == '-' ? -HOUR_NS : HOUR_NS);
+	memfs_step_clock(a->w->fs, number(a, args, "h") * HOUR_NS);
 }
 
 /* A tool sets the time of a file: "PATH 1h" is an hour ahead. After a fault the
@@ -406,9 +427,10 @@ static void set_clock(struct acting *a, char *args)
 static void touch(struct acting *a, char *args)
 {
 	const char *path = story_path(story_word(&args));
+	const int64_t ns = number(a, args, "h") * HOUR_NS;
 
 	if (a->run->fault == NULL || memfs_exists(a->w->fs, path))
-		memfs_set_mtime(a->w->fs, path, atoi(args) * HOUR_NS);
+		memfs_set_mtime(a->w->fs, path, ns);
 }
 
 /* As ext4 with inodes of 128 bytes. */
@@ -421,7 +443,7 @@ static void tick(struct acting *a, char *args)
 /* The next lines have the time of lines before. */
 static void second(struct acting *a, char *args)
 {
-	a->w->seconds -= (unsigned)atoi(args);
+	a->w->seconds -= (unsigned)number(a, args, "");
 	a->has_equal_lines = true;
 }
 

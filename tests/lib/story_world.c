@@ -219,14 +219,18 @@ static int git_on_tables(struct acting *a, const char *name, char value)
 	return 0;
 }
 
-static void unlock(struct acting *a, const char *name)
+static int unlock(struct acting *a, const char *name)
 {
-	char *at = strstr(a->locks, name);
+	const size_t len = strlen(name);
+	char *at = a->locks;
 
-	SYS(memfs_other(a->w->fs), unlinkat, AT_FDCWD, story_lock(a, name));
-	if (at != NULL)
-		memmove(at, at + strlen(name) + 1,
-		    strlen(at + strlen(name) + 1) + 1);
+	while (*at != '\0' && (strncmp(at, name, len) != 0 || at[len] != ' '))
+		at += strcspn(at, " ") + 1;
+	if (*at == '\0')
+		return -ENOENT;
+	memmove(at, at + len + 1, strlen(at + len + 1) + 1);
+	return SYS(memfs_other(a->w->fs), unlinkat, AT_FDCWD,
+	    story_lock(a, name));
 }
 
 static int lock(struct acting *a, const char *name)
@@ -264,7 +268,7 @@ static int act(struct acting *a, char *at)
 		story_fail(a, "git cannot do this");
 	else if (word != NULL && name == NULL && strcmp(word, "pack") == 0)
 		r = change(a, NULL, '0');
-	else if (value != NULL && strcmp(name, "=") == 0)
+	else if (value != NULL && strcmp(name, "=") == 0 && value[1] == '\0')
 		r = change(a, word, value[0]);
 	else if (name == NULL || value != NULL)
 		story_fail(a, "git cannot do this");
@@ -272,10 +276,10 @@ static int act(struct acting *a, char *at)
 		r = change(a, name, '0');
 	else if (strcmp(word, "lock") == 0)
 		r = lock(a, name);
-	else if (strcmp(word, "unlock") == 0)
-		unlock(a, name);
-	else
+	else if (strcmp(word, "unlock") != 0)
 		story_fail(a, "git cannot do this");
+	else if (unlock(a, name) < 0 && a->run->fault == NULL)
+		story_fail(a, "git does not hold the lock of %s", name);
 	return r;
 }
 

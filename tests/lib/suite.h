@@ -14,7 +14,8 @@
  *	}
  *
  * Constructors add the tests to the one suite of the program, in the order of
- * the file. CK_RUN_CASE=NAME runs the tests of one case.
+ * the file. CK_RUN_CASE=NAME runs the tests of one case, and fails if no test
+ * runs.
  */
 #ifndef TESTS_LIB_SUITE_H
 #define TESTS_LIB_SUITE_H

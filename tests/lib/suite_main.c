@@ -65,11 +65,16 @@ void suite_test(const TTest *test, const struct suite_test *t)
 
 int main(void)
 {
+	const char *chosen = getenv("CK_RUN_CASE");
 	SRunner *runner = srunner_create(suite);
 	int nr_failed;
 
 	srunner_run_all(runner, CK_ENV);
 	nr_failed = srunner_ntests_failed(runner);
+	if (chosen != NULL && srunner_ntests_run(runner) == 0) {
+		fprintf(stderr, "no test runs in a case %s\n", chosen);
+		nr_failed = 1;
+	}
 	srunner_free(runner);
 	return nr_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

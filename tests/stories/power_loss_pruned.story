@@ -9,8 +9,6 @@ ref refs/heads/x = 1
 checkpoint
 ok refs/heads/x = p was 1
 power-loss keeps nothing
-remove locks
 start
 ref refs/heads/x = 1
 log refs/heads/x 0>1
-finding object-missing 1

@@ -2,7 +2,8 @@
  * Proves how long a batch takes locks. A batch alone has the whole time, so
  * that a large push needs few flushes. If the scheduler waits to hand over a
  * batch, or another batch waits to commit, the batch stops after a quarter of
- * the time: the remaining updates are given back, the rest is ok.
+ * the time: the remaining updates are given back, the rest is ok. Any batch
+ * that takes no more locks wakes the scheduler.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -152,6 +153,41 @@ TEST(the_scheduler_waits)
 	/* A batch has its locks, so the third can be handed over. */
 	p->applier.prepared(p->applier.arg, &batches[0]);
 	ck_assert(!is_awaited(p));
+	ck_assert(store_takes(&beside));
+	free_pipeline(p);
+}
+
+static int nr_woken;
+
+static void count_wakes(void *arg)
+{
+	(void)arg;
+	nr_woken++;
+}
+
+static void count_nothing(void *arg, size_t nr)
+{
+	(void)arg;
+	(void)nr;
+}
+
+/* The rows of another machine end without their locks, as without memory, and
+ * no batch comes back that would wake the scheduler. */
+TEST(an_end_without_locks_wakes_the_scheduler)
+{
+	struct pipeline *p = new_pipeline();
+	struct store_config config = *p->cfg->config;
+	static struct txn txn;
+	struct txn_slice slice = { .txn = &txn };
+	struct batch other = { .nr_slices = 0 };
+
+	config.wake = count_wakes;
+	beside.parts.config = &config;
+	beside.parts.committed = count_nothing;
+	p->applier.prepared = NULL;
+	store_apply(&beside, &other);
+	pipeline_apply_rows(p, &slice, 1);
+	ck_assert_int_eq(nr_woken, 1);
 	ck_assert(store_takes(&beside));
 	free_pipeline(p);
 }

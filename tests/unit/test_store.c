@@ -15,6 +15,8 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
+static const char absent[] = "1111111111111111111111111111111111111111";
+
 CASE(.setup = sr_setup, .teardown = sr_teardown, .seconds = 120);
 
 TEST(one_and_its_id_again)
@@ -58,6 +60,31 @@ TEST(one_and_its_id_again)
 	ck_assert_int_eq(query.answer.kind, REFD_ANSWER_NEVER_SEEN);
 }
 
+/* Root's query finds the rows of all accounts, and joins no two outcomes. */
+TEST(an_id_of_two_accounts)
+{
+	struct store_question query = { .kind = STORE_ASK_ID };
+	struct refd_txid id;
+	struct txn *txn;
+
+	refd_txid_make(&id);
+	txn = sr_admit(&id, sr_repo, "refs/heads/a", absent);
+	txn->peer.uid = 4711;
+	sr_apply(txn);
+	sr_done_with(txn);
+	txn = sr_admit(&id, sr_repo, "refs/heads/b", sr_commit);
+	sr_apply(txn);
+	ck_assert_int_eq(txn->updates[0].status, REFD_OK);
+	sr_done_with(txn);
+	query.req.txid = id;
+	store_ask(sr_store, &query);
+	ck_assert_ptr_eq(sr_wait_done().answered, &query);
+	ck_assert_uint_eq(query.answer.nr_results, 1);
+	ck_assert_str_eq(query.answer.results[0].name, "refs/heads/a");
+	ck_assert_int_eq(query.answer.results[0].status, REFD_NOOBJECT);
+	refd_answer_done(&query.answer);
+}
+
 /* The journal has a member for HEAD and a member for the branch. Only one
  * answers. */
 TEST(one_through_head)
@@ -84,7 +111,6 @@ TEST(one_through_head)
 
 TEST(refusals)
 {
-	static const char absent[] = "1111111111111111111111111111111111111111";
 	struct refd_txid id;
 	struct txn *txn;
 

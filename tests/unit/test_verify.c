@@ -3,6 +3,7 @@
  * stop git, leftovers, and contradictions. A sound repository has no findings.
  * A finding that is gone at a second look does not count.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -112,6 +113,26 @@ TEST(broken_heads)
 	HAS("ref-broken HEAD", "empty");
 	tmp_run("rm r/.git/HEAD");
 	FINDS(2);
+}
+
+TEST(files_of_a_worktree)
+{
+	tmp_run("cd r && git worktree add -q ../w a && cd .git/worktrees/w && "
+		"mkdir -p refs/worktree/d && ln -s d refs/worktree/l && "
+		"ln logs/HEAD ../../../../log");
+	FINDS(2);
+	HAS("ref-name worktrees/w/refs/worktree/l", "a symbolic link");
+	HAS("log-linked worktrees/w/logs/HEAD", "1 log has a second name");
+}
+
+TEST(worktrees_behind_a_link)
+{
+	tmp_run("cd r && git worktree add -q ../w a && "
+		"mv .git/worktrees ../away && ln -s ../../away .git/worktrees "
+		"&& : >.git/refs/heads/empty");
+	FINDS(2);
+	HAS("ref-unreadable worktrees", "symbolic link");
+	HAS("ref-broken refs/heads/empty", "empty");
 }
 
 TEST(names)
@@ -330,6 +351,53 @@ TEST(a_log_with_a_hole)
 		"echo x >>.git/logs/refs/heads/huge");
 	FINDS(1);
 	HAS("log-torn refs/heads/huge", "cut off");
+}
+
+/* A directory of which only the first entry can be read. */
+static const char *damaged;
+static struct sys_dir *damaged_dir;
+static bool has_begun;
+
+static int open_dir(const struct sys *sys, int dirfd, const char *path,
+    struct sys_dir **dir)
+{
+	int r = sys_kernel.dir_open(sys, dirfd, path, dir);
+
+	if (r == 0 && strcmp(path, damaged) == 0) {
+		damaged_dir = *dir;
+		has_begun = false;
+	} else if (r == 0 && *dir == damaged_dir) {
+		damaged_dir = NULL;
+	}
+	return r;
+}
+
+static int next_in_dir(const struct sys *sys, struct sys_dir *dir,
+    struct sys_dirent *entry)
+{
+	if (dir == damaged_dir && has_begun)
+		return -EIO;
+	has_begun = has_begun || dir == damaged_dir;
+	return sys_kernel.dir_next(sys, dir, entry);
+}
+
+TEST(directories_that_cannot_be_read_to_their_end)
+{
+	struct sys failing = *vh_opt.sys;
+
+	failing.dir_open = open_dir;
+	failing.dir_next = next_in_dir;
+	vh_opt.sys = &failing;
+	tmp_run("cd r && git branch d/x && git branch d/y");
+	damaged = "refs/heads/d";
+	FINDS(1);
+	HAS("ref-unreadable refs/heads/d", "Input/output error");
+	damaged = "logs/refs/heads/d";
+	FINDS(1);
+	HAS("log-unreadable logs/refs/heads/d", "Input/output error");
+	damaged = "logs";
+	FINDS(1);
+	HAS("log-unreadable logs", "Input/output error");
 }
 
 static void *look_at_r(void *arg)

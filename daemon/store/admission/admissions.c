@@ -36,74 +36,72 @@
 
 /* ---- is the id in the journal? ---- */
 
-struct known_rows {
-	struct admissions *admissions;
-	struct txn *txn;
-	bool is_known, other;
-};
-
-static int known_row(void *arg, const struct journal_row *row)
-{
-	struct known_rows *known = arg;
-	struct txn *txn = known->txn;
-	const struct record_member *m;
-	struct txn_update *u;
-	struct record rec;
-	const char *text;
-	uint64_t lsn;
-	size_t i;
-	int r;
-
-	r = record_decode(row->body, row->len, &rec);
-	if (r < 0)
-		return r;
-	known->is_known = true;
-	if (rec.digest != txn->req.digest || rec.nr_updates != txn->nr_updates)
-		known->other = true;
-	for (i = 0; i < rec.nr_members && !known->other; i++) {
-		m = &rec.members[i];
-		if (!m->answers || m->index >= txn->nr_updates)
-			continue;
-		u = &txn->updates[m->index];
-		/* An abort record has a higher LSN than the aborted record, so
-		 * the last row counts. */
-		free(u->text);
-		u->status = lookup_status(known->admissions, row, m, &text);
-		u->text = text != NULL ? strdup(text) : NULL;
-		u->has_found = m->has_found;
-		u->found = m->found;
-		u->recorded = true;
-	}
-	lsn = replica_token_lsn(known->admissions->cfg->replica, row);
-	if (lsn > txn->lsn)
-		txn->lsn = lsn;
-	record_done(&rec);
-	return 0;
-}
-
-/* Resets TXN to its first state, except for the reason of the refusal. */
 static bool refuse(struct txn *txn, enum refd_status status, char *why)
 {
-	struct txn_update *u;
-
-	for (u = txn->updates; u < txn->updates + txn->nr_updates; u++) {
-		free(u->text);
-		u->text = NULL;
-		u->status = REFD_PENDING;
-		u->has_found = u->recorded = false;
-	}
-	txn->lsn = 0;
 	txn->refused = status;
 	txn->why = why;
+	return true;
+}
+
+/* TXN gets the outcome of the first time. */
+static void replay(struct txn *txn, const struct refd_answer *first)
+{
+	const struct refd_result *result;
+	struct txn_update *u;
+	size_t i;
+
+	for (i = 0; i < txn->nr_updates; i++) {
+		u = &txn->updates[i];
+		result = &first->results[i];
+		if (result->name == NULL)
+			continue;
+		u->status = result->status;
+		u->text = result->text != NULL ? strdup(result->text) : NULL;
+		u->has_found = result->has_found;
+		u->found = result->found;
+		u->recorded = true;
+	}
+	txn->lsn = first->lsn;
+	txn->replayed = true;
+	txn_count(txn);
+	for (i = 0; i < txn->nr_updates; i++)
+		if (txn->updates[i].status == REFD_PENDING)
+			txn_decide(&txn->updates[i], REFD_ABORTED,
+			    "the daemon stopped before its turn");
+}
+
+/* True: TXN is answered. */
+static bool take_first(struct admissions *a, struct txn *txn,
+    struct refd_answer *first)
+{
+	uint64_t digest;
+	int r = lookup_outcome(a, &a->reader, txn->peer.uid, first, &digest);
+
+	if (r < 0)
+		/* The transaction may have been done before, under this id, so
+		 * the outcome is unknown. */
+		return refuse(txn, REFD_UNKNOWN,
+		    repo_why("can't read the journal: %s", strerror(-r)));
+	if (first->arena == NULL && txn->is_from_future)
+		return refuse(txn, REFD_BADREQUEST,
+		    repo_why("its transaction id was born more than an hour "
+			     "after the present: check the clock of the "
+			     "client and the clock of the daemon"));
+	if (first->arena == NULL)
+		return false;
+	if (digest != txn->req.digest || first->nr_updates != txn->nr_updates)
+		return refuse(txn, REFD_BADREQUEST,
+		    repo_why("its transaction id was used before, for another "
+			     "transaction"));
+	replay(txn, first);
 	return true;
 }
 
 /* True: TXN is answered. For the worker that set is_sorting. */
 static bool is_known(struct admissions *a, struct txn *txn)
 {
-	struct known_rows known = { .admissions = a, .txn = txn };
-	size_t i;
-	int r;
+	struct refd_answer first = { .txid = txn->req.txid };
+	bool is_answered;
 
 	/* An id of the future would raise the filter's floor above the ids of
 	 * all others. */
@@ -111,31 +109,9 @@ static bool is_known(struct admissions *a, struct txn *txn)
 	    txid_filter_add(&a->txid_filter, &txn->req.txid))
 		return false;
 	txn_lay_out(txn);
-	r = lookup_rows(a, &a->reader, txn->peer.uid, &txn->req.txid, known_row,
-	    &known);
-	if (r < 0)
-		/* The transaction may have been done before, under this id, so
-		 * the outcome is unknown. */
-		return refuse(txn, REFD_UNKNOWN,
-		    repo_why("can't read the journal: %s", strerror(-r)));
-	if (!known.is_known && txn->is_from_future)
-		return refuse(txn, REFD_BADREQUEST,
-		    repo_why("its transaction id was born more than an hour "
-			     "after the present: check the clock of the "
-			     "client and the clock of the daemon"));
-	if (!known.is_known)
-		return false;
-	if (known.other)
-		return refuse(txn, REFD_BADREQUEST,
-		    repo_why("its transaction id was used before, for another "
-			     "transaction"));
-	txn->replayed = true;
-	txn_count(txn);
-	for (i = 0; i < txn->nr_updates; i++)
-		if (txn->updates[i].status == REFD_PENDING)
-			txn_decide(&txn->updates[i], REFD_ABORTED,
-			    "the daemon stopped before its turn");
-	return true;
+	is_answered = take_first(a, txn, &first);
+	refd_answer_done(&first);
+	return is_answered;
 }
 
 /* ---- sorting ---- */

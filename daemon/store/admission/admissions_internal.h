@@ -117,10 +117,15 @@ void admit_copies_exist(struct txn *txn);
 int lookup_rows(struct admissions *a, struct journal_reader **reader,
     int64_t uid, const struct refd_txid *txid,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
-/* The status for member M of ROW, and its *TEXT (borrowed). */
-enum refd_status lookup_status(struct admissions *a,
-    const struct journal_row *row, const struct record_member *m,
-    const char **text);
+/*
+ * Adds the outcome of the transaction ANS->txid of UID to ANS, whose arena is
+ * NULL before, and stays NULL if the journal has no such transaction. Otherwise
+ * ANS->results has all updates, in the order of the request. A NULL for a name:
+ * no row has the update. *DIGEST is that of the request. 0 or negative errno;
+ * refd_answer_done() is needed in any case.
+ */
+int lookup_outcome(struct admissions *a, struct journal_reader **reader,
+    int64_t uid, struct refd_answer *ans, uint64_t *digest);
 /* The largest id in the journal. 0 or negative errno. Also before the threads
  * start. */
 int lookup_newest(struct admissions *a, struct refd_txid *newest);

@@ -15,7 +15,6 @@
 #include "daemon/store/admission/admissions_internal.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "proto/arena.h"
@@ -59,7 +58,8 @@ int lookup_newest(struct admissions *a, struct refd_txid *newest)
 	"it is committed, and could not be finished yet: the daemon's log "    \
 	"says why"
 
-enum refd_status lookup_status(struct admissions *a,
+/* The status for member M of ROW, and its *TEXT (borrowed). */
+static enum refd_status lookup_status(struct admissions *a,
     const struct journal_row *row, const struct record_member *m,
     const char **text)
 {
@@ -71,16 +71,16 @@ enum refd_status lookup_status(struct admissions *a,
 	return REFD_UNKNOWN;
 }
 
-struct look_up_rows {
+/* What the rows of an id tell. */
+struct outcome {
 	struct admissions *admissions;
 	struct refd_answer *ans;
-	bool *known; /* per update of the transaction */
-	uint64_t lsn;
+	uint64_t *digest;
 };
 
-static int begin_answer(struct look_up_rows *rows, const struct record *rec)
+static int begin_answer(const struct outcome *o, const struct record *rec)
 {
-	struct refd_answer *ans = rows->ans;
+	struct refd_answer *ans = o->ans;
 
 	if (ans->arena != NULL)
 		return 0;
@@ -89,19 +89,19 @@ static int begin_answer(struct look_up_rows *rows, const struct record *rec)
 		return -ENOMEM;
 	ans->results = refd_arena_array(ans->arena, rec->nr_updates,
 	    sizeof(*ans->results));
-	rows->known = calloc(rec->nr_updates + 1, sizeof(bool));
-	if (ans->results == NULL || rows->known == NULL)
+	if (ans->results == NULL)
 		return -ENOMEM;
 	memset(ans->results, 0, rec->nr_updates * sizeof(*ans->results));
 	ans->nr_updates = rec->nr_updates;
 	ans->object_format = rec->object_format;
+	*o->digest = rec->digest;
 	return 0;
 }
 
-static int add_result(struct look_up_rows *rows, const struct journal_row *row,
+static int add_result(const struct outcome *o, const struct journal_row *row,
     const struct record_member *m)
 {
-	struct refd_answer *ans = rows->ans;
+	struct refd_answer *ans = o->ans;
 	struct refd_result *result;
 	const char *text;
 
@@ -110,10 +110,10 @@ static int add_result(struct look_up_rows *rows, const struct journal_row *row,
 	result = &ans->results[m->index];
 	/* The first row has the name in the request, so later names are left
 	 * out. */
-	if (!rows->known[m->index])
+	if (result->name == NULL)
 		result->name =
 		    refd_arena_string(ans->arena, m->name, strlen(m->name));
-	result->status = lookup_status(rows->admissions, row, m, &text);
+	result->status = lookup_status(o->admissions, row, m, &text);
 	result->has_found = m->has_found;
 	result->found = m->found;
 	result->text = NULL;
@@ -122,13 +122,16 @@ static int add_result(struct look_up_rows *rows, const struct journal_row *row,
 		    refd_arena_string(ans->arena, text, strlen(text));
 	if (result->name == NULL || (text != NULL && result->text == NULL))
 		return -ENOMEM;
-	rows->known[m->index] = true;
 	return 0;
 }
 
-static int look_up_row(void *arg, const struct journal_row *row)
+/* Root's query finds the rows of all accounts. Rows of another request than
+ * that of the first row are left out, because their outcomes are not those of
+ * its updates. */
+static int add_row(void *arg, const struct journal_row *row)
 {
-	struct look_up_rows *rows = arg;
+	const struct outcome *o = arg;
+	bool is_same = false;
 	struct record rec;
 	uint64_t lsn;
 	size_t i;
@@ -137,55 +140,63 @@ static int look_up_row(void *arg, const struct journal_row *row)
 	r = record_decode(row->body, row->len, &rec);
 	if (r < 0)
 		return r;
-	r = begin_answer(rows, &rec);
-	for (i = 0; i < rec.nr_members && r == 0; i++)
-		r = add_result(rows, row, &rec.members[i]);
-	lsn = replica_token_lsn(rows->admissions->cfg->replica, row);
-	if (lsn > rows->lsn)
-		rows->lsn = lsn;
+	r = begin_answer(o, &rec);
+	if (r == 0)
+		is_same = rec.digest == *o->digest &&
+		    rec.nr_updates == o->ans->nr_updates;
+	for (i = 0; is_same && i < rec.nr_members && r == 0; i++)
+		r = add_result(o, row, &rec.members[i]);
+	lsn = replica_token_lsn(o->admissions->cfg->replica, row);
+	if (is_same && lsn > o->ans->lsn)
+		o->ans->lsn = lsn;
 	record_done(&rec);
 	return r;
 }
 
-/* Leaves out updates without a result, and sums up. */
-static void end_answer(struct look_up_rows *rows)
+int lookup_outcome(struct admissions *a, struct journal_reader **reader,
+    int64_t uid, struct refd_answer *ans, uint64_t *digest)
 {
-	struct refd_answer *ans = rows->ans;
+	struct outcome o = { a, ans, digest };
+
+	return lookup_rows(a, reader, uid, &ans->txid, add_row, &o);
+}
+
+/* Leaves out updates without a result, and sums up. */
+static void end_answer(struct admissions *a, struct refd_answer *ans)
+{
 	size_t i, nr = 0, ok = 0, unknown = 0;
 
 	for (i = 0; i < ans->nr_updates; i++) {
-		if (!rows->known[i])
+		if (ans->results[i].name == NULL)
 			continue;
 		ok += ans->results[i].status == REFD_OK;
 		unknown += ans->results[i].status == REFD_UNKNOWN;
 		ans->results[nr++] = ans->results[i];
 	}
 	ans->nr_results = nr;
-	ans->lsn = rows->lsn;
-	replica_token_log(rows->admissions->cfg->replica, ans->journal);
+	replica_token_log(a->cfg->replica, ans->journal);
 	ans->outcome = refd_outcome_of(ans->nr_updates, ok, unknown);
 }
 
 void lookup_answer(struct admissions *a, struct store_question *q)
 {
-	struct look_up_rows rows = { .admissions = a, .ans = &q->answer };
 	const int64_t uid =
 	    q->peer.uid == 0 ? JOURNAL_ANY_UID : (int64_t)q->peer.uid;
 	struct replica_state replica;
+	uint64_t digest;
 
 	REPLICA(a->cfg->replica, look, &replica);
 	q->answer = (struct refd_answer){ .kind = REFD_ANSWER_RESULTS,
 		.txid = q->req.txid };
 	if (replica.doubt != NULL) {
 		question_refuse(q, REFD_IO, replica.doubt);
-	} else if (lookup_rows(a, &a->query_reader, uid, &q->req.txid,
-		       look_up_row, &rows) < 0) {
+	} else if (lookup_outcome(a, &a->query_reader, uid, &q->answer,
+		       &digest) < 0) {
 		question_refuse(q, REFD_IO, "the journal could not be read");
 	} else if (q->answer.arena == NULL) {
 		q->answer.kind = REFD_ANSWER_NEVER_SEEN;
 	} else {
-		end_answer(&rows);
+		end_answer(a, &q->answer);
 	}
-	free(rows.known);
 	completions_put_question(a->cfg->completions, q);
 }

@@ -239,8 +239,8 @@ void barriers_put(struct barriers *bs, struct txn_fifo *txns)
 		else
 			txn_fifo_put(&bs->waiting, txn);
 	}
-	workers_wake(bs->cfg->workers, &bs->source);
 	mutex_unlock(&bs->mutex);
+	workers_wake(bs->cfg->workers, &bs->source);
 }
 
 bool barriers_has(struct barriers *bs, const struct repo *repo)

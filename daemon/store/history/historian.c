@@ -405,14 +405,15 @@ static bool work_some(void *arg)
 	return false;
 }
 
-/* ---- calls of other threads ---- */
+/* ---- calls of other threads. The pool is woken without MUTEX, which the woken
+ * worker needs at once. ---- */
 
 void historian_ask(struct historian *h, struct store_question *ask)
 {
 	mutex_lock(&h->mutex);
 	DL_APPEND(h->asked, ask);
-	workers_wake(h->cfg->workers, &h->source);
 	mutex_unlock(&h->mutex);
+	workers_wake(h->cfg->workers, &h->source);
 }
 
 void historian_stop(struct historian *h)

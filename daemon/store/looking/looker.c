@@ -262,8 +262,8 @@ void looker_ask(struct looker *l, struct store_look *look)
 {
 	mutex_lock(&l->mutex);
 	DL_APPEND(l->waiting, look);
-	workers_wake(l->cfg->workers, &l->source);
 	mutex_unlock(&l->mutex);
+	workers_wake(l->cfg->workers, &l->source);
 }
 
 void looker_progress(struct looker *l, int64_t before_ns,

@@ -472,8 +472,8 @@ void packer_allow(struct packer *p, bool allowed)
 {
 	mutex_lock(&p->mutex);
 	p->is_forbidden = !allowed;
-	workers_wake(p->cfg->workers, &p->source);
 	mutex_unlock(&p->mutex);
+	workers_wake(p->cfg->workers, &p->source);
 }
 
 void packer_stats(struct packer *p, struct store_stats *stats)

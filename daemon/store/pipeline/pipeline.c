@@ -52,15 +52,6 @@ static struct commit_slot *begin_batch(struct pipeline *p, struct batch *b)
 	return slot;
 }
 
-/* Under MUTEX. True: store_takes() has become true. */
-static bool one_less_prepares(struct pipeline *p)
-{
-	p->has_refused = false;
-	if (--p->nr_locking == 0)
-		pthread_cond_broadcast(&p->gathered);
-	return p->nr_preparing-- == PIPELINE_PREPARERS;
-}
-
 /* applier.prepared */
 static void batch_prepared(void *arg, struct batch *b)
 {
@@ -69,7 +60,11 @@ static void batch_prepared(void *arg, struct batch *b)
 	size_t i;
 
 	mutex_lock(&p->mutex);
-	wake = one_less_prepares(p);
+	p->has_refused = false;
+	if (--p->nr_locking == 0)
+		pthread_cond_broadcast(&p->gathered);
+	/* Has store_takes() become true? */
+	wake = p->nr_preparing-- == PIPELINE_PREPARERS;
 	for (i = 0; i < PIPELINE_SLOTS; i++) {
 		if (p->slots[i].batch != b)
 			continue;
@@ -113,9 +108,9 @@ static void end_batch(struct pipeline *p, struct commit_slot *slot,
 	uint64_t lsn;
 
 	b->done_ns = SYS(p->cfg->sys, now_mono);
-	mutex_lock(&p->mutex);
 	if (!b->is_prepared)
-		one_less_prepares(p);
+		batch_prepared(p, b);
+	mutex_lock(&p->mutex);
 	memset(slot, 0, sizeof(*slot));
 	p->nr_ended++;
 	lsn = ended_shared(p);

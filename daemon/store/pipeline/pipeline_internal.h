@@ -37,7 +37,7 @@ struct pipeline {
 	/* Batches without their locks: all batches handed over, and the batches
 	 * that a worker prepares. Both numbers fall in batch_prepared(), which
 	 * apply_some() causes right after pass_prepare(), or apply_take_large()
-	 * before. They fall in end_batch() if a batch ends without this call,
+	 * before. end_batch() makes up for a batch that ends without this call,
 	 * because the batch prepares a session, or had no memory for a pass.
 	 * gather() waits until NR_LOCKING is 0. */
 	size_t nr_preparing, nr_locking;

@@ -144,8 +144,8 @@ static void hand_over(struct flusher *fl, struct flush_file *file, size_t *left)
 	file->left = left;
 	++*left;
 	DL_APPEND(fl->files, file);
-	workers_wake(fl->workers, &fl->source);
 	mutex_unlock(&fl->mutex);
+	workers_wake(fl->workers, &fl->source);
 }
 
 /* Takes back a file of this caller (LEFT) that no worker has begun. */

@@ -64,40 +64,6 @@ static void host_touched(struct loop *loop)
 	(void)loop;
 }
 
-void conn_rig_setup(void)
-{
-	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
-		.state = REFD_SERVING,
-		.max_updates = 1,
-		.max_bytes = 1,
-		.software = "refd/test" };
-	struct txn_peer peer = { .uid = 7 };
-	int fds[2];
-
-	conn_rig.sys = sys_kernel;
-	conn_rig.sys.now_mono = fake_now_mono;
-	conn_rig.clock_ns = 1000 * CONN_RIG_SECOND_NS;
-	conn_rig.base = event_base_new();
-	conn_rig.host = (struct conn_host){ .base = conn_rig.base,
-		.sys = &conn_rig.sys,
-		.request = host_request,
-		.said_all = host_said_all,
-		.connections_max = 10000,
-		.touched = host_touched };
-	ck_assert_int_eq(conn_host_init(&conn_rig.host), 0);
-	ck_assert_int_eq(
-	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-	conn_rig.client = fds[1];
-	conn_rig.conn = conn_new(&conn_rig.host, fds[0], &peer, &hello);
-	ck_assert_ptr_nonnull(conn_rig.conn);
-	conn_rig.got = malloc(CONN_RIG_CLIENT_MAX);
-	conn_rig.got_len = 0;
-	conn_rig.at_end = false;
-	conn_rig.answers_at_once = false;
-	conn_rig.request_ns = 0;
-	conn_rig.nr_asked = conn_rig.flooded = flood_ready = 0;
-}
-
 void conn_rig_teardown(void)
 {
 	size_t i;
@@ -153,6 +119,12 @@ void conn_rig_say(const char *data, size_t len)
 	    (ssize_t)len);
 }
 
+void conn_rig_tell(const char *data, size_t len)
+{
+	conn_rig_say(data, len);
+	ck_assert(conn_rig_turn());
+}
+
 static void expect_hello(void)
 {
 	struct refd_hello_decoder dec = { 0 };
@@ -174,6 +146,44 @@ static void expect_hello(void)
 	ck_assert_str_eq(hello.software, "refd/test");
 	memmove(conn_rig.got, conn_rig.got + used, conn_rig.got_len - used);
 	conn_rig.got_len -= used;
+}
+
+void conn_rig_setup(void)
+{
+	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
+		.state = REFD_SERVING,
+		.max_updates = 1,
+		.max_bytes = 1,
+		.software = "refd/test" };
+	struct txn_peer peer = { .uid = 7 };
+	int fds[2];
+
+	conn_rig.sys = sys_kernel;
+	conn_rig.sys.now_mono = fake_now_mono;
+	conn_rig.clock_ns = 1000 * CONN_RIG_SECOND_NS;
+	conn_rig.base = event_base_new();
+	conn_rig.host = (struct conn_host){ .base = conn_rig.base,
+		.sys = &conn_rig.sys,
+		.request = host_request,
+		.said_all = host_said_all,
+		.connections_max = 10000,
+		.touched = host_touched };
+	ck_assert_int_eq(conn_host_init(&conn_rig.host), 0);
+	ck_assert_int_eq(
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	conn_rig.client = fds[1];
+	conn_rig.conn = conn_new(&conn_rig.host, fds[0], &peer, &hello);
+	ck_assert_ptr_nonnull(conn_rig.conn);
+	conn_rig.got = malloc(CONN_RIG_CLIENT_MAX);
+	conn_rig.got_len = 0;
+	conn_rig.at_end = false;
+	conn_rig.answers_at_once = false;
+	conn_rig.request_ns = 0;
+	conn_rig.nr_asked = conn_rig.flooded = flood_ready = 0;
+	ck_assert(conn_rig_turn());
+	conn_rig_read();
+	expect_hello();
+	ck_assert_uint_eq(conn_rig.got_len, 0);
 }
 
 size_t conn_rig_answers(uint32_t *ids, struct refd_answer *last)
@@ -207,14 +217,6 @@ size_t conn_rig_answers(uint32_t *ids, struct refd_answer *last)
 	refd_answer_decoder_free(dec);
 	conn_rig.got_len = 0;
 	return nr;
-}
-
-void conn_rig_greet(void)
-{
-	ck_assert(conn_rig_turn());
-	conn_rig_read();
-	expect_hello();
-	ck_assert_uint_eq(conn_rig.got_len, 0);
 }
 
 void conn_rig_ping(uint32_t id)

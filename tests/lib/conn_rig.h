@@ -43,6 +43,7 @@ extern struct conn_rig conn_rig;
 extern const char conn_rig_transaction[];
 extern const size_t conn_rig_transaction_len;
 
+/* The client has read hello. */
 void conn_rig_setup(void);
 void conn_rig_teardown(void);
 
@@ -52,13 +53,12 @@ bool conn_rig_turn(void);
 /* Advances the clock, and services the connection. */
 void conn_rig_wait(int64_t ns);
 
-/* The client: sends; reads all available bytes; reads until the server owes
- * nothing. */
+/* The client: sends; sends, and the connection survives a turn; reads all
+ * available bytes; reads until the server owes nothing. */
 void conn_rig_say(const char *data, size_t len);
+void conn_rig_tell(const char *data, size_t len);
 void conn_rig_read(void);
 void conn_rig_read_all(void);
-/* Removes hello from the bytes read. */
-void conn_rig_greet(void);
 /* Decodes the bytes read, which must be complete answers, and returns their
  * number. IDS (may be NULL) gets their ids, and *LAST the last answer. */
 size_t conn_rig_answers(uint32_t *ids, struct refd_answer *last);

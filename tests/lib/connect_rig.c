@@ -1,8 +1,10 @@
 #include "tests/lib/connect_rig.h"
 
+#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "proto/lib/cli.h"
 #include "tests/lib/tmp.h"
@@ -26,4 +28,13 @@ void connect_teardown(void)
 {
 	gitdir_done(&connect_gd);
 	tmp_teardown();
+}
+
+void connect_mark_by(const char *target)
+{
+	char path[700];
+
+	snprintf(path, sizeof(path), "%s.replayed", connect_sock);
+	unlink(path);
+	ck_assert_int_eq(symlink(target, path), 0);
 }

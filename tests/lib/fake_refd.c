@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "proto/lib/clock.h"
 #include "proto/verb.h"
 #include "proto/wire.h"
 #include "tests/lib/tmp.h"
@@ -22,21 +23,45 @@ void fake_expect(struct fake *f, int condition, const char *what)
 		snprintf(f->wrong, sizeof(f->wrong), "%s", what);
 }
 
+static void hang_up(struct fake *f)
+{
+	if (f->conn >= 0)
+		close(f->conn);
+	f->conn = -1;
+	refd_request_decoder_free(f->dec);
+	f->dec = NULL;
+}
+
+static void stop_listening(struct fake *f)
+{
+	if (f->listener >= 0)
+		close(f->listener);
+	f->listener = -1;
+	unlink(f->path);
+}
+
 static void *run(void *arg)
 {
 	struct fake *f = arg;
 
 	f->script(f);
-	fake_hang_up(f);
+	hang_up(f);
 	return NULL;
 }
 
-void fake_start(struct fake *f, void (*script)(struct fake *f))
+static void play_steps(struct fake *f)
+{
+	fake_play(f, f->steps);
+}
+
+static void start(struct fake *f, void (*script)(struct fake *f),
+    const char *steps)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
 	memset(f, 0, sizeof(*f));
 	f->script = script;
+	f->steps = steps;
 	f->conn = -1;
 	f->in = malloc(IN_MAX);
 	ck_assert_ptr_nonnull(f->in);
@@ -49,6 +74,16 @@ void fake_start(struct fake *f, void (*script)(struct fake *f))
 	    bind(f->listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	ck_assert_int_eq(listen(f->listener, 8), 0);
 	ck_assert_int_eq(pthread_create(&f->thread, NULL, run, f), 0);
+}
+
+void fake_start(struct fake *f, const char *steps)
+{
+	start(f, play_steps, steps);
+}
+
+void fake_start_script(struct fake *f, void (*script)(struct fake *f))
+{
+	start(f, script, NULL);
 }
 
 /* Connects in the place of a client that never came, so the script's accept()
@@ -80,7 +115,7 @@ void fake_stop(struct fake *f)
 			come(f);
 	} while (r == ETIMEDOUT);
 	ck_assert_int_eq(r, 0);
-	fake_stop_listening(f);
+	stop_listening(f);
 	free(f->in);
 	refd_request_done(&f->first);
 	ck_assert_msg(!f->wrong[0], "the server: %s", f->wrong);
@@ -88,28 +123,11 @@ void fake_stop(struct fake *f)
 
 void fake_accept(struct fake *f)
 {
-	fake_hang_up(f);
+	hang_up(f);
 	f->conn = accept4(f->listener, NULL, NULL, SOCK_CLOEXEC);
 	fake_expect(f, f->conn >= 0, "accept");
 	f->dec = refd_request_decoder_new();
 	f->in_len = 0;
-}
-
-void fake_hang_up(struct fake *f)
-{
-	if (f->conn >= 0)
-		close(f->conn);
-	f->conn = -1;
-	refd_request_decoder_free(f->dec);
-	f->dec = NULL;
-}
-
-void fake_stop_listening(struct fake *f)
-{
-	if (f->listener >= 0)
-		close(f->listener);
-	f->listener = -1;
-	unlink(f->path);
 }
 
 void fake_send(struct fake *f, const void *data, size_t len)
@@ -130,55 +148,48 @@ void fake_send(struct fake *f, const void *data, size_t len)
 	}
 }
 
-void fake_hello(struct fake *f, enum refd_server_state state)
+static void add_hello(struct pkt_buf *buf, enum refd_server_state state,
+    uint32_t max_updates)
 {
 	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
 		.state = state,
 		.pid = 1,
-		.max_updates = REFD_UPDATES_MAX,
+		.max_updates = max_updates,
 		.max_bytes = REFD_TXN_BYTES_MAX,
 		.software = "fake" };
+
+	refd_hello_encode(&hello, buf);
+}
+
+static void greet(struct fake *f, enum refd_server_state state,
+    uint32_t max_updates)
+{
 	struct pkt_buf buf = { 0 };
 
-	refd_hello_encode(&hello, &buf);
+	fake_accept(f);
+	add_hello(&buf, state, max_updates);
 	fake_send(f, buf.data, buf.len);
 	pkt_buf_done(&buf);
 }
 
 void fake_serve(struct fake *f)
 {
-	fake_accept(f);
-	fake_hello(f, REFD_SERVING);
+	greet(f, REFD_SERVING, REFD_UPDATES_MAX);
 }
 
-void fake_turn_away(struct fake *f, enum refd_status status)
+static void turn_away(struct fake *f, enum refd_status status)
 {
-	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
-		.state = REFD_SERVING,
-		.pid = 1,
-		.max_updates = 1,
-		.max_bytes = 1,
-		.software = "fake" };
 	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
 		.status = status,
 		.text = FAKE_WHY };
 	struct pkt_buf buf = { 0 };
 
 	fake_accept(f);
-	refd_hello_encode(&hello, &buf);
+	add_hello(&buf, REFD_SERVING, 1);
 	refd_answer_encode(&no, &buf);
 	fake_send(f, buf.data, buf.len);
 	pkt_buf_done(&buf);
-	fake_hang_up(f);
-}
-
-void fake_is_full_and_hangs(struct fake *f)
-{
-	char c;
-
-	fake_turn_away(f, REFD_BUSY);
-	fake_accept(f);
-	fake_expect(f, read(f->conn, &c, 1) == 0, "the client said something");
+	hang_up(f);
 }
 
 static int read_more(struct fake *f)
@@ -244,23 +255,27 @@ void fake_refuse(struct fake *f, const struct refd_request *req,
 	fake_answer(f, &no);
 }
 
+/* AS is the answer without the members of REQ. Each result is STATUS. */
 static void answer_each(struct fake *f, const struct refd_request *req,
-    enum refd_answer_kind kind)
+    const struct refd_answer *as, enum refd_status status)
 {
 	struct refd_result *results;
-	struct refd_answer ans = { .kind = kind,
-		.request_id = req->request_id,
-		.txid = req->txid,
-		.nr_results = req->nr_updates,
-		.nr_updates = req->nr_updates,
-		.outcome = REFD_COMMITTED,
-		.lsn = 7 };
+	struct refd_answer ans = *as;
 	size_t i;
 
+	ans.request_id = req->request_id;
+	ans.txid = req->txid;
+	ans.nr_results = ans.nr_updates = req->nr_updates;
+	ans.lsn = 7;
 	results = calloc(req->nr_updates + 1, sizeof(*results));
 	fake_expect(f, results != NULL, "out of memory");
-	for (i = 0; results && i < req->nr_updates; i++)
+	for (i = 0; results && i < req->nr_updates; i++) {
 		results[i].name = req->updates[i].name;
+		results[i].status = status;
+		if (ans.kind == REFD_ANSWER_PREPARED &&
+		    strcmp(results[i].name, "HEAD") == 0)
+			results[i].text = "refs/heads/main";
+	}
 	ans.results = results;
 	fake_answer(f, &ans);
 	free(results);
@@ -268,12 +283,32 @@ static void answer_each(struct fake *f, const struct refd_request *req,
 
 void fake_answer_ok(struct fake *f, const struct refd_request *req)
 {
-	answer_each(f, req, REFD_ANSWER_RESULTS);
+	const struct refd_answer ok = { .kind = REFD_ANSWER_RESULTS,
+		.outcome = REFD_COMMITTED };
+
+	answer_each(f, req, &ok, REFD_OK);
+}
+
+static void answer_aborted(struct fake *f, const struct refd_request *req)
+{
+	const struct refd_answer no = { .kind = REFD_ANSWER_RESULTS,
+		.outcome = REFD_REJECTED };
+
+	answer_each(f, req, &no, REFD_ABORTED);
+}
+
+static void answer_prepared(struct fake *f, const struct refd_request *req,
+    bool rewrites_packed)
+{
+	const struct refd_answer held = { .kind = REFD_ANSWER_PREPARED,
+		.rewrites_packed = rewrites_packed };
+
+	answer_each(f, req, &held, REFD_OK);
 }
 
 void fake_answer_prepared(struct fake *f, const struct refd_request *req)
 {
-	answer_each(f, req, REFD_ANSWER_PREPARED);
+	answer_prepared(f, req, false);
 }
 
 /* ---- steps ---- */
@@ -288,14 +323,42 @@ static void await_end(struct fake *f)
 	fake_expect(f, read(f->conn, &c, 1) == 0, "more was said");
 }
 
-/* The updates of REQ, or those of the first request if REQ is about them. */
+/* The updates of REQ, or those of the first request if REQ is about them, or
+ * one, if there was no such request. */
 static struct refd_request with_updates(struct fake *f,
     const struct refd_request *req)
 {
-	struct refd_request whole = req->nr_updates > 0 ? *req : f->first;
+	static struct refd_update one = { .name = "refs/heads/a" };
+	struct refd_request whole = *req;
 
-	whole.request_id = req->request_id;
+	if (whole.nr_updates == 0) {
+		whole.updates = f->first.updates;
+		whole.nr_updates = f->first.nr_updates;
+	}
+	if (whole.nr_updates == 0) {
+		whole.updates = &one;
+		whole.nr_updates = 1;
+	}
 	return whole;
+}
+
+static enum refd_status status_of(struct fake *f, const char *word)
+{
+	enum refd_status status = REFD_IO;
+
+	fake_expect(f, refd_status_from_name(word, &status) == 0, word);
+	return status;
+}
+
+static enum refd_verb verb_of(struct fake *f, const char *word)
+{
+	unsigned verb;
+
+	for (verb = 0; verb < REFD_VERBS; verb++)
+		if (strcmp(refd_verbs[verb].word, word) == 0)
+			return (enum refd_verb)verb;
+	fake_expect(f, 0, word);
+	return REFD_VERB_PING;
 }
 
 static size_t nr_words(const char *words)
@@ -309,7 +372,7 @@ static size_t nr_words(const char *words)
 	return nr;
 }
 
-/* WORDS is "[STATUS,...]". */
+/* WORDS is "[STATUS,...]", or "[STATUS,...]LSN". */
 static void answer_statuses(struct fake *f, const struct refd_request *req,
     const char *words)
 {
@@ -329,14 +392,13 @@ static void answer_statuses(struct fake *f, const struct refd_request *req,
 		words++;
 		len = strcspn(words, ",]");
 		snprintf(word, sizeof(word), "%.*s", (int)len, words);
-		fake_expect(f,
-		    refd_status_from_name(word, &results[i].status) == 0,
-		    words);
+		results[i].status = status_of(f, word);
 		results[i].name = whole.updates[i].name;
 		nr_ok += results[i].status == REFD_OK;
 		nr_unknown += results[i].status == REFD_UNKNOWN;
 		words += len;
 	}
+	ans.lsn = strtoull(words + 1, NULL, 10);
 	ans.nr_results = ans.nr_updates = i;
 	if (nr_unknown > 0)
 		ans.outcome = REFD_OUTCOME_UNKNOWN;
@@ -360,12 +422,31 @@ static void answer_pair(struct fake *f, const struct refd_request *req,
 	fake_answer(f, &ans);
 }
 
+/* WORD is "STATUS", or "STATUS/MS". */
+static void answer_refused(struct fake *f, const struct refd_request *req,
+    const char *word)
+{
+	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
+		.request_id = req->request_id,
+		.txid = req->txid,
+		.text = FAKE_WHY };
+	char name[STEP_MAX];
+	size_t len = strcspn(word, "/");
+
+	snprintf(name, sizeof(name), "%.*s", (int)len, word);
+	no.status = status_of(f, name);
+	if (word[len] == '/')
+		no.retry_after_ms = (uint32_t)strtoul(word + len + 1, NULL, 10);
+	f->put_off_ms = no.retry_after_ms;
+	f->not_before_ms = clock_now_ms() + no.retry_after_ms;
+	fake_answer(f, &no);
+}
+
 void fake_answer_as(struct fake *f, const struct refd_request *req,
     const char *word)
 {
 	const struct refd_request whole = with_updates(f, req);
 	enum refd_answer_kind kind;
-	enum refd_status status;
 
 	if (word[0] == '[')
 		answer_statuses(f, req, word);
@@ -375,15 +456,17 @@ void fake_answer_as(struct fake *f, const struct refd_request *req,
 		fake_answer_ok(f, req);
 	else if (strcmp(word, "done") == 0)
 		fake_answer_ok(f, &whole);
+	else if (strcmp(word, "undone") == 0)
+		answer_aborted(f, &whole);
 	else if (strcmp(word, "prepared") == 0)
-		fake_answer_prepared(f, req);
+		answer_prepared(f, &whole, false);
+	else if (strcmp(word, "prepared-packed") == 0)
+		answer_prepared(f, &whole, true);
 	else if (refd_slice_answer_kind(
 		     (struct refd_slice){ word, strlen(word) }, &kind))
 		fake_answer_kind(f, req, kind);
-	else if (refd_status_from_name(word, &status) == 0)
-		fake_refuse(f, req, status, NULL);
 	else
-		fake_expect(f, 0, word);
+		answer_refused(f, req, word);
 }
 
 static void check_id(struct fake *f, const struct refd_request *req)
@@ -402,6 +485,19 @@ static void check_id(struct fake *f, const struct refd_request *req)
 	}
 }
 
+/* REQ is the first request once more. The clocks are read in milliseconds. */
+static void check_again(struct fake *f, const struct refd_request *req)
+{
+	fake_expect(f, req->nr_updates == f->first.nr_updates, "not all of it");
+	fake_expect(f, (req->deadline_ms == 0) == (f->first.deadline_ms == 0),
+	    "another kind of deadline");
+	fake_expect(f,
+	    req->deadline_ms == 0 ||
+		req->deadline_ms + f->put_off_ms <= f->first.deadline_ms + 1,
+	    "more time than it had");
+	fake_expect(f, clock_now_ms() + 1 >= f->not_before_ms, "too early");
+}
+
 static void take(struct fake *f, const char *verb, const char *answer)
 {
 	struct refd_request req;
@@ -411,15 +507,27 @@ static void take(struct fake *f, const char *verb, const char *answer)
 	if (f->wrong[0] != '\0')
 		return;
 	is_first = refd_verb_has_updates(req.verb) && f->first.nr_updates == 0;
-	fake_expect(f, strcmp(refd_verbs[req.verb].word, verb) == 0,
+	fake_expect(f, req.verb == verb_of(f, verb),
 	    "another request than expected");
 	check_id(f, &req);
 	if (is_first)
 		f->first = req;
+	else if (refd_verb_has_updates(req.verb))
+		check_again(f, &req);
 	if (answer != NULL)
 		fake_answer_as(f, &req, answer);
+	else
+		f->open[req.verb] = req.request_id;
 	if (!is_first)
 		refd_request_done(&req);
+}
+
+static void answer_later(struct fake *f, const char *verb, const char *answer)
+{
+	struct refd_request req = { .verb = verb_of(f, verb), .txid = f->id };
+
+	req.request_id = f->open[req.verb];
+	fake_answer_as(f, &req, answer);
 }
 
 static void turn_away_late(struct fake *f, enum refd_status status)
@@ -432,32 +540,42 @@ static void turn_away_late(struct fake *f, enum refd_status status)
 	fake_serve(f);
 	fake_expect(f, recv(f->conn, &c, 1, MSG_PEEK) == 1, "nothing was sent");
 	fake_answer(f, &no);
-	fake_hang_up(f);
+	hang_up(f);
+}
+
+static void forget(struct fake *f)
+{
+	refd_request_done(&f->first);
+	memset(&f->first, 0, sizeof(f->first));
+	memset(&f->id, 0, sizeof(f->id));
 }
 
 static void step(struct fake *f, const char *word, const char *answer)
 {
-	enum refd_status status;
-
 	if (strcmp(word, "serve") == 0) {
 		fake_serve(f);
 	} else if (strcmp(word, "late") == 0) {
-		fake_expect(f, refd_status_from_name(answer, &status) == 0,
-		    answer);
-		turn_away_late(f, status);
+		turn_away_late(f, status_of(f, answer));
 	} else if (strcmp(word, "recover") == 0) {
+		greet(f, REFD_RECOVERING, REFD_UPDATES_MAX);
+	} else if (strcmp(word, "serve-one") == 0) {
+		greet(f, REFD_SERVING, 1);
+	} else if (strcmp(word, "accept") == 0) {
 		fake_accept(f);
-		fake_hello(f, REFD_RECOVERING);
 	} else if (strcmp(word, "away") == 0) {
-		fake_expect(f, refd_status_from_name(answer, &status) == 0,
-		    answer);
-		fake_turn_away(f, status);
+		turn_away(f, status_of(f, answer));
 	} else if (strcmp(word, "hang-up") == 0) {
-		fake_hang_up(f);
+		hang_up(f);
 	} else if (strcmp(word, "gone") == 0) {
-		fake_stop_listening(f);
+		stop_listening(f);
 	} else if (strcmp(word, "end") == 0) {
 		await_end(f);
+	} else if (strcmp(word, "garbage") == 0) {
+		fake_send(f, "000bgarbage", 11);
+	} else if (strcmp(word, "anew") == 0) {
+		forget(f);
+	} else if (strncmp(word, "later:", 6) == 0) {
+		answer_later(f, word + 6, answer);
 	} else {
 		take(f, word, answer);
 	}

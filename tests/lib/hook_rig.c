@@ -1,6 +1,7 @@
 #include "tests/lib/hook_rig.h"
 
 #include <check.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -39,11 +40,22 @@ void hook_teardown(void)
 	tmp_teardown();
 }
 
-void hook_serve(void (*script)(struct fake *f))
+static void be_served(void)
 {
-	fake_start(&fake, script);
 	serving = true;
 	setenv("REFD_SOCKET", fake.path, 1);
+}
+
+void hook_serve(const char *steps)
+{
+	fake_start(&fake, steps);
+	be_served();
+}
+
+void hook_serve_script(void (*script)(struct fake *f))
+{
+	fake_start_script(&fake, script);
+	be_served();
 }
 
 void hook_begin(bool atomic)
@@ -57,6 +69,17 @@ void hook_begin(bool atomic)
 void hook_put(const char *command)
 {
 	pkt_put(&in, command, strlen(command));
+}
+
+void hook_push(const char *command, ...)
+{
+	va_list ap;
+
+	hook_begin(false);
+	va_start(ap, command);
+	for (; command != NULL; command = va_arg(ap, const char *))
+		hook_put(command);
+	va_end(ap);
 }
 
 char *hook_run(void)

@@ -17,11 +17,14 @@
 void hook_setup(void);
 void hook_teardown(void);
 
-/* Without a call of hook_serve(), the daemon is away. */
-void hook_serve(void (*script)(struct fake *f));
+/* Without one of these calls, the daemon is away. STEPS: as of fake_play(). */
+void hook_serve(const char *steps);
+void hook_serve_script(void (*script)(struct fake *f));
 
 void hook_begin(bool atomic);
 void hook_put(const char *command);
+/* Both, of a push that is not atomic. The last command is NULL. */
+void hook_push(const char *command, ...);
 /* Runs the hook on the commands. Returns the packets of its report, one per
  * line. The caller frees the text. */
 char *hook_run(void);

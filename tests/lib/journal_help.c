@@ -55,6 +55,15 @@ void help_close(struct journal *j)
 	ck_assert_int_eq(journal_close(j), 0);
 }
 
+void help_reopen(struct journal *j)
+{
+	char *why = NULL;
+	int r = journal_reopen(j, &why);
+
+	ck_assert_msg(r == 0, "journal_reopen: %d, %s", r, why);
+	ck_assert_ptr_null(why);
+}
+
 int64_t help_ask(const char *sql)
 {
 	char path[4200];

@@ -22,6 +22,7 @@ struct journal *help_open(const struct sys *sys, const char *dir,
 /* In tmp_root (tests/lib/tmp.h), with the kernel's calls. */
 struct journal *help_open_here(void);
 void help_close(struct journal *j);
+void help_reopen(struct journal *j);
 /* Reads a number from the database in tmp_root, which nobody may use
  * meanwhile. */
 int64_t help_ask(const char *sql);

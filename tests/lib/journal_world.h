@@ -38,7 +38,6 @@ struct journal_world *journal_world_new(void);
  * after a failed sync. */
 void journal_world_free(struct journal_world *w);
 void world_open(struct journal_world *w);
-void world_reopen(struct journal_world *w);
 /* Returns the result of journal_commit() for NR rows of BYTES each. */
 int world_add(struct journal_world *w, unsigned nr, size_t bytes);
 

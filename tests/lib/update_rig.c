@@ -29,18 +29,8 @@ void update_setup(void)
 	ck_assert_int_eq(chdir("repo"), 0);
 }
 
-static struct refd_update held[4];
-static size_t nr_held;
-
-static void free_held(void)
-{
-	for (; nr_held; nr_held--)
-		free((char *)held[nr_held - 1].name);
-}
-
 void update_teardown(void)
 {
-	free_held();
 	ck_assert_int_eq(chdir("/"), 0);
 	tmp_teardown();
 }
@@ -71,8 +61,8 @@ static void __attribute__((noreturn)) run_child(int in, int out, int go,
 }
 
 /* The child is made before the server's thread: a fork beside a thread could
- * copy a locked mutex. */
-void update_start(void (*script)(struct fake *f), char **argv)
+ * copy a locked mutex. It begins when the result is closed. */
+static int start_child(char **argv)
 {
 	int in[2], out[2], go[2];
 
@@ -93,15 +83,36 @@ void update_start(void (*script)(struct fake *f), char **argv)
 	to = fdopen(in[1], "w");
 	from = fdopen(out[0], "r");
 	ck_assert(to != NULL && from != NULL);
-	fake_start(&fake, script);
-	close(go[1]);
+	return go[1];
 }
 
-void update_start_stdin(void (*script)(struct fake *f))
+void update_start(const char *steps, char **argv)
+{
+	int go = start_child(argv);
+
+	fake_start(&fake, steps);
+	close(go);
+}
+
+void update_start_script(void (*script)(struct fake *f), char **argv)
+{
+	int go = start_child(argv);
+
+	fake_start_script(&fake, script);
+	close(go);
+}
+
+void update_start_stdin(const char *steps)
 {
 	static char *argv[] = { "update", "--stdin", NULL };
 
-	update_start(script, argv);
+	update_start(steps, argv);
+}
+
+void update_prepare(const char *steps)
+{
+	update_start_stdin(steps);
+	update_ask("create refs/heads/a " A "\nprepare\n", "prepare: ok");
 }
 
 void update_put(const char *commands)
@@ -123,6 +134,12 @@ void update_expect(const char *line)
 
 	read_line(got, sizeof(got));
 	ck_assert_str_eq(got, line);
+}
+
+void update_ask(const char *commands, const char *line)
+{
+	update_put(commands);
+	update_expect(line);
 }
 
 void update_expect_start(const char *start)
@@ -160,105 +177,4 @@ void update_end(int wanted)
 	ck_assert_int_eq(WEXITSTATUS(status), wanted);
 	if (!joined)
 		fake_stop(&fake);
-}
-
-/* ---- the server ---- */
-
-void update_take(struct fake *f, enum refd_verb verb, struct refd_request *req)
-{
-	fake_read(f, req);
-	fake_expect(f, req->verb == verb, "another request than expected");
-}
-
-void update_take_query(struct fake *f, enum refd_answer_kind kind)
-{
-	struct refd_update one = { .name = "refs/heads/a" };
-	struct refd_request req, whole;
-
-	update_take(f, REFD_VERB_QUERY, &req);
-	whole = req;
-	whole.updates = &one;
-	whole.nr_updates = 1;
-	if (kind == REFD_ANSWER_RESULTS)
-		fake_answer_ok(f, &whole);
-	else
-		fake_answer_kind(f, &req, kind);
-	refd_request_done(&req);
-}
-
-void update_take_session(struct fake *f, bool rewrites_packed)
-{
-	struct refd_result results[4] = { 0 };
-	struct refd_answer ans = { .kind = REFD_ANSWER_PREPARED,
-		.results = results,
-		.rewrites_packed = rewrites_packed };
-	struct refd_request req;
-
-	update_take(f, REFD_VERB_SESSION, &req);
-	ans.request_id = req.request_id;
-	ans.txid = req.txid;
-	free_held();
-	nr_held = ans.nr_results = req.nr_updates;
-	for (size_t i = 0; i < req.nr_updates; i++) {
-		held[i].name = strdup(req.updates[i].name);
-		results[i].name = held[i].name;
-		if (!strcmp(results[i].name, "HEAD"))
-			results[i].text = "refs/heads/main";
-	}
-	fake_answer(f, &ans);
-	refd_request_done(&req);
-}
-
-/* Takes VERB; all updates have STATUS. */
-static void take_end(struct fake *f, enum refd_verb verb,
-    enum refd_status status)
-{
-	struct refd_result results[4] = { 0 };
-	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
-		.results = results,
-		.nr_results = nr_held,
-		.nr_updates = nr_held,
-		.outcome = status == REFD_OK ? REFD_COMMITTED : REFD_REJECTED,
-		.lsn = 7 };
-	struct refd_request req;
-	size_t i;
-
-	update_take(f, verb, &req);
-	ans.request_id = req.request_id;
-	ans.txid = req.txid;
-	for (i = 0; i < nr_held; i++) {
-		results[i].name = held[i].name;
-		results[i].status = status;
-	}
-	fake_answer(f, &ans);
-	refd_request_done(&req);
-}
-
-void update_take_end(struct fake *f, enum refd_verb verb)
-{
-	take_end(f, verb, verb == REFD_VERB_COMMIT ? REFD_OK : REFD_ABORTED);
-}
-
-void update_take_late_abort(struct fake *f)
-{
-	take_end(f, REFD_VERB_ABORT, REFD_OK);
-}
-
-void update_commits(struct fake *f)
-{
-	fake_serve(f);
-	update_take_session(f, false);
-	update_take_end(f, REFD_VERB_COMMIT);
-}
-
-void update_aborts(struct fake *f)
-{
-	fake_serve(f);
-	update_take_session(f, false);
-	update_take_end(f, REFD_VERB_ABORT);
-}
-
-void update_only_greets(struct fake *f)
-{
-	fake_serve(f);
 }

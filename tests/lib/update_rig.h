@@ -6,8 +6,6 @@
 #ifndef TESTS_LIB_UPDATE_RIG_H
 #define TESTS_LIB_UPDATE_RIG_H
 
-#include <stdbool.h>
-
 #include "tests/lib/fake_refd.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -18,35 +16,28 @@
 void update_setup(void);
 void update_teardown(void);
 
-void update_start(void (*script)(struct fake *f), char **argv);
-void update_start_stdin(void (*script)(struct fake *f));
+/* Steps of a server that takes one session to its end. */
+#define UPDATE_COMMITS "serve session=prepared commit=done"
+#define UPDATE_ABORTS  "serve session=prepared abort=undone"
+
+/* STEPS: as of fake_play(). */
+void update_start(const char *steps, char **argv);
+void update_start_script(void (*script)(struct fake *f), char **argv);
+void update_start_stdin(const char *steps);
+/* Starts with --stdin, and has refs/heads/a prepared. */
+void update_prepare(const char *steps);
 void update_put(const char *commands);
 /* Checks that the next line of output, on either stream, is LINE, without
  * further input. */
 void update_expect(const char *line);
 /* The same for a line that begins with START. */
 void update_expect_start(const char *start);
+/* Puts COMMANDS, and expects LINE. */
+void update_ask(const char *commands, const char *line);
 /* The server's script has ended. */
 void update_wait_for_server(void);
 void update_end_input(void);
 /* Ends the input. Checks that there is no more output, and the exit status. */
 void update_end(int wanted);
-
-/* ---- in the script ---- */
-
-void update_take(struct fake *f, enum refd_verb verb, struct refd_request *req);
-/* Takes a query. With RESULTS, one update, of refs/heads/a, is ok. */
-void update_take_query(struct fake *f, enum refd_answer_kind kind);
-/* Takes a session and answers that it is prepared; HEAD leads to main. */
-void update_take_session(struct fake *f, bool rewrites_packed);
-/* Takes COMMIT, and all updates are ok, or ABORT, and they are aborted. */
-void update_take_end(struct fake *f, enum refd_verb verb);
-/* Takes ABORT; all updates are ok, because another client has committed. */
-void update_take_late_abort(struct fake *f);
-
-/* Complete scripts. */
-void update_commits(struct fake *f);
-void update_aborts(struct fake *f);
-void update_only_greets(struct fake *f);
 
 #endif

@@ -53,7 +53,7 @@ static void chain_to(const char *shell)
 
 CASE(.setup = setup, .teardown = hook_teardown, .seconds = 60);
 
-TEST(test_matches, .times = 12)
+TEST(test_matches, .times = 17)
 {
 	static const struct {
 		const char *value, *command;
@@ -71,6 +71,12 @@ TEST(test_matches, .times = 12)
 		{ "adm!:refs/heads", Z " " A " refs/tags/x", true },
 		{ "adm!:refs/heads", Z " " A " refs/heads/x", false },
 		{ "!:refs/heads", Z " " A " refs/tags/x", false },
+		{ "refs", A " " B " HEAD", false },
+		{ "adm!:refs", A " " B " HEAD", true },
+		/* A deletion of a missing ref needs both flags. */
+		{ "d:refs", Z " " Z " refs/tags/a", false },
+		{ "ad:refs", Z " " Z " refs/tags/a", true },
+		{ "refs/heads refs/tags", Z " " A " refs/tags/a", false },
 	};
 	struct push_command c = { 0 };
 	struct push push = { .commands = &c, .nr = 1 };
@@ -96,29 +102,18 @@ TEST(test_matches, .times = 12)
 
 /* ---- input and answers ---- */
 
-static void takes_the_other(struct fake *f)
-{
-	struct refd_request got;
-
-	fake_serve(f);
-	fake_read(f, &got);
-	fake_expect(f, got.nr_updates == 2, "not the two others");
-	fake_answer_ok(f, &got);
-	refd_request_done(&got);
-}
+/* The daemon takes the other two refs. */
+#define TWO_OTHERS "serve transaction=[ok,ok]"
 
 TEST(test_order)
 {
-	hook_serve(takes_the_other);
+	hook_serve(TWO_OTHERS);
 	chain_to(AGREE "pkt 'ok refs/for/a'; pkt 'option refname refs/pull/1'; "
 		       "pkt 'option forced-update'; pkt 'ok refs/for/a'; "
 		       "pkt 'option refname refs/pull/2'; "
 		       "pkt 'ng refs/for/b not today'; printf 0000");
-	hook_begin(false);
-	hook_put(Z " " A " refs/for/a");
-	hook_put(Z " " A " refs/heads/a");
-	hook_put(Z " " A " refs/for/b");
-	hook_put(Z " " A " refs/heads/b");
+	hook_push(Z " " A " refs/for/a", Z " " A " refs/heads/a",
+	    Z " " A " refs/for/b", Z " " A " refs/heads/b", NULL);
 	hook_expect("ok refs/for/a\noption refname refs/pull/1\n"
 		    "option forced-update\nok refs/for/a\n"
 		    "option refname refs/pull/2\n"
@@ -132,15 +127,12 @@ TEST(test_order)
 /* A name comes twice: every command has its own verdict. */
 TEST(test_name_that_comes_twice)
 {
-	hook_serve(takes_the_other);
+	hook_serve(TWO_OTHERS);
 	chain_to(AGREE "pkt 'ok refs/for/a'; pkt 'ok refs/for/b'; "
 		       "pkt 'ng refs/for/a not twice'; printf 0000");
-	hook_begin(false);
-	hook_put(Z " " A " refs/for/a");
-	hook_put(Z " " A " refs/for/b");
-	hook_put(A " " B " refs/for/a");
-	hook_put(Z " " A " refs/heads/a");
-	hook_put(Z " " A " refs/heads/b");
+	hook_push(Z " " A " refs/for/a", Z " " A " refs/for/b",
+	    A " " B " refs/for/a", Z " " A " refs/heads/a",
+	    Z " " A " refs/heads/b", NULL);
 	hook_expect("ok refs/for/a\nok refs/for/b\n"
 		    "ng refs/for/a not twice\n"
 		    "ok refs/heads/a\nok refs/heads/b\n");
@@ -166,8 +158,7 @@ TEST(test_answers, .times = 10)
 	char *wanted = xasprintf("ng refs/for/a%s", cases[_i].reason);
 
 	chain_to(cases[_i].shell);
-	hook_begin(false);
-	hook_put(Z " " A " refs/for/a");
+	hook_push(Z " " A " refs/for/a", NULL);
 	hook_expect(wanted);
 	free(wanted);
 }
@@ -176,8 +167,7 @@ TEST(test_answers, .times = 10)
 TEST(test_bad_end)
 {
 	chain_to(AGREE "pkt 'ok refs/for/a'; printf 0000; exit 1");
-	hook_begin(false);
-	hook_put(Z " " A " refs/for/a");
+	hook_push(Z " " A " refs/for/a", NULL);
 	hook_expect("ok refs/for/a\n");
 }
 
@@ -185,8 +175,7 @@ TEST(test_bad_end)
 TEST(test_left_behind)
 {
 	chain_to(AGREE "pkt 'ok refs/for/a'; printf 0000; sleep 30 & exit 0");
-	hook_begin(false);
-	hook_put(Z " " A " refs/for/a");
+	hook_push(Z " " A " refs/for/a", NULL);
 	hook_expect("ok refs/for/a\n");
 }
 
@@ -223,8 +212,7 @@ TEST(test_hooks, .times = 4)
 
 	self[len] = '\0';
 	chain_to(AGREE "pkt 'ok refs/for/a'; printf 0000");
-	hook_begin(false);
-	hook_put(Z " " A " refs/for/a");
+	hook_push(Z " " A " refs/for/a", NULL);
 	switch (_i) {
 	case 0: /* the hook itself */
 		tmp_run("cd repo.git && ln -sf %s hooks/proc-receive", self);

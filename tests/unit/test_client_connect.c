@@ -103,16 +103,6 @@ TEST(test_socket_of_a_repository)
 
 /* ---- work that git may do ---- */
 
-/* The test may run on any file system. /proc is no tmpfs. */
-static void mark_by(const char *target)
-{
-	char path[700];
-
-	snprintf(path, sizeof(path), "%s.replayed", connect_sock);
-	unlink(path);
-	ck_assert_int_eq(symlink(target, path), 0);
-}
-
 static enum connect_result try_connect(enum fallback fallback, int timeout_ms,
     const char *says)
 {
@@ -139,71 +129,66 @@ TEST(test_away)
 	tmp_put("repo/refd/id", "x");
 	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60, "await recovery"),
 	    CONNECT_FAILED);
-	mark_by("/proc/sys/kernel/random/boot_id");
+	connect_mark_by("/proc/sys/kernel/random/boot_id");
 	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, connect_sock),
 	    CONNECT_USE_GIT);
 }
 
-FAKE_SCRIPT(recovers, "recover recover serve");
+/* The same, with a server that takes STEPS. */
+static enum connect_result try_with(const char *steps, enum fallback fallback,
+    int timeout_ms, const char *says)
+{
+	enum connect_result result;
+
+	fake_start(&fake, steps);
+	result = try_connect(fallback, timeout_ms, says);
+	fake_stop(&fake);
+	return result;
+}
 
 TEST(test_waits_for_recovery)
 {
-	fake_start(&fake, recovers);
-	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, NULL),
+	ck_assert_int_eq(try_with("recover recover serve", FALLBACK_GIT, 60000,
+			     NULL),
 	    CONNECT_SERVED);
-	fake_stop(&fake);
 }
-
-FAKE_SCRIPT(recovers_and_dies, "recover gone");
 
 TEST(test_recovery_never_ends)
 {
-	mark_by("/proc/sys/kernel/random/uuid");
+	connect_mark_by("/proc/sys/kernel/random/uuid");
 	tmp_put("repo/refd/id", "x");
-	fake_start(&fake, recovers_and_dies);
-	ck_assert_int_eq(try_connect(FALLBACK_GIT, 2000, NULL), CONNECT_FAILED);
-	fake_stop(&fake);
+	ck_assert_int_eq(try_with("recover gone", FALLBACK_GIT, 2000, NULL),
+	    CONNECT_FAILED);
 }
 
 static void is_something_else(struct fake *f)
 {
-	fake_accept(f);
+	fake_play(f, "accept");
 	fake_send(f, "220 smtp\r\n", 10);
 }
 
 TEST(test_something_else)
 {
-	fake_start(&fake, is_something_else);
+	fake_start_script(&fake, is_something_else);
 	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, connect_sock),
 	    CONNECT_FAILED);
 	fake_stop(&fake);
 }
 
-/* The refusal follows the greeting in one piece, before any request. */
-FAKE_SCRIPT(denies, "away=denied");
-
 /* A denied user gets the reason, and git does the work only in a repository
- * that no daemon ever served. */
+ * that no daemon ever served. The refusal follows the greeting in one piece,
+ * before any request. */
 TEST(test_denied)
 {
-	fake_start(&fake, denies);
-	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, "because"),
-	    CONNECT_USE_GIT);
-	fake_stop(&fake);
-	tmp_put("repo/refd/id", "x");
-	fake_start(&fake, denies);
-	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, "because"),
-	    CONNECT_DENIED);
-	fake_stop(&fake);
-	fake_start(&fake, denies);
-	ck_assert_int_eq(try_connect(FALLBACK_REFUSE, 60000, "because"),
-	    CONNECT_DENIED);
-	fake_stop(&fake);
-}
+	const char *denies = "away=denied";
 
-static void never_asked(struct fake *f)
-{
-	(void)f;
+	ck_assert_int_eq(try_with(denies, FALLBACK_GIT, 60000, "because"),
+	    CONNECT_USE_GIT);
+	tmp_put("repo/refd/id", "x");
+	ck_assert_int_eq(try_with(denies, FALLBACK_GIT, 60000, "because"),
+	    CONNECT_DENIED);
+	ck_assert_int_eq(try_with(denies, FALLBACK_REFUSE, 60000, "because"),
+	    CONNECT_DENIED);
 }
 
 TEST(test_no_entry)
@@ -211,7 +196,7 @@ TEST(test_no_entry)
 	if (!suite_is_root(__func__))
 		return;
 	tmp_put("repo/refd/id", "x");
-	fake_start(&fake, never_asked);
+	fake_start(&fake, "");
 	ck_assert_int_eq(chmod(connect_sock, 0600), 0);
 	ck_assert_int_eq(chmod(tmp_root, 0755), 0);
 	ck_assert_int_eq(seteuid(65534), 0);
@@ -221,52 +206,39 @@ TEST(test_no_entry)
 	fake_stop(&fake);
 }
 
-FAKE_SCRIPT(is_full_twice, "away=busy away=busy serve");
-
 /* A busy daemon is not away: the client waits for it with any fallback, even if
  * the last try takes longer than the remaining time. */
 TEST(test_full)
 {
-	fake_start(&fake, is_full_twice);
-	ck_assert_int_eq(try_connect(FALLBACK_GIT, 60000, NULL),
-	    CONNECT_SERVED);
-	fake_stop(&fake);
-	fake_start(&fake, is_full_twice);
-	ck_assert_int_eq(try_connect(FALLBACK_REFUSE, 60000, NULL),
-	    CONNECT_SERVED);
-	fake_stop(&fake);
-	fake_start(&fake, fake_is_full_and_hangs);
-	ck_assert_int_eq(try_connect(FALLBACK_GIT, 2000, "because"),
-	    CONNECT_FAILED);
-	fake_stop(&fake);
-}
+	const char *full_twice = "away=busy away=busy serve";
 
-FAKE_SCRIPT(cannot_start, "away=io");
+	ck_assert_int_eq(try_with(full_twice, FALLBACK_GIT, 60000, NULL),
+	    CONNECT_SERVED);
+	ck_assert_int_eq(try_with(full_twice, FALLBACK_REFUSE, 60000, NULL),
+	    CONNECT_SERVED);
+	ck_assert_int_eq(try_with("away=busy accept end", FALLBACK_GIT, 2000,
+			     "because"),
+	    CONNECT_FAILED);
+}
 
 /* Nobody answers a second connection, so every case ends at the first
  * refusal. */
 TEST(test_cannot_start)
 {
-	fake_start(&fake, cannot_start);
-	ck_assert_int_eq(try_connect(FALLBACK_REFUSE, 600000,
+	const char *fails = "away=io";
+
+	ck_assert_int_eq(try_with(fails, FALLBACK_REFUSE, 600000,
 			     "cannot start: because"),
 	    CONNECT_FAILED);
-	fake_stop(&fake);
-	fake_start(&fake, cannot_start);
-	ck_assert_int_eq(try_connect(FALLBACK_GIT, 600000, NULL),
+	ck_assert_int_eq(try_with(fails, FALLBACK_GIT, 600000, NULL),
 	    CONNECT_USE_GIT);
-	fake_stop(&fake);
 	tmp_put("repo/refd/id", "x");
-	fake_start(&fake, cannot_start);
-	ck_assert_int_eq(try_connect(FALLBACK_GIT, 600000,
+	ck_assert_int_eq(try_with(fails, FALLBACK_GIT, 600000,
 			     "cannot start: because of you; refs await"),
 	    CONNECT_FAILED);
-	fake_stop(&fake);
-	mark_by("/proc/sys/kernel/random/boot_id");
-	fake_start(&fake, cannot_start);
-	ck_assert_int_eq(try_connect(FALLBACK_GIT, 600000, NULL),
+	connect_mark_by("/proc/sys/kernel/random/boot_id");
+	ck_assert_int_eq(try_with(fails, FALLBACK_GIT, 600000, NULL),
 	    CONNECT_USE_GIT);
-	fake_stop(&fake);
 }
 
 /* ---- a transaction ---- */
@@ -274,17 +246,17 @@ TEST(test_cannot_start)
 static struct refd_update updates[2] = { { .name = "refs/heads/a" },
 	{ .name = "refs/heads/b" } };
 
-static struct refd_answer call(void (*script)(struct fake *f), int ms)
-{
-	struct refd_request req = { .verb = REFD_VERB_TRANSACTION,
-		.git_dir = "/r",
-		.updates = updates,
-		.nr_updates = 2 };
-	struct refd_answer ans;
-	struct refd *r;
+static const struct refd_request both = { .git_dir = "/r",
+	.updates = updates,
+	.nr_updates = 2 };
 
-	fake_start(&fake, script);
-	r = refd_new(fake.path);
+/* Sends the updates to the server of the test. */
+static struct refd_answer send_both(int ms)
+{
+	struct refd *r = refd_new(fake.path);
+	struct refd_request req = both;
+	struct refd_answer ans;
+
 	ck_assert_int_eq(refd_connect(r, 60000), 0);
 	connect_call(r, &req, clock_deadline_ms(ms), 20, &ans);
 	refd_free(r);
@@ -292,51 +264,44 @@ static struct refd_answer call(void (*script)(struct fake *f), int ms)
 	return ans;
 }
 
-/* After the first busy, the client asks whether this node follows. */
-static void is_busy_once(struct fake *f)
+static struct refd_answer call(const char *steps, int ms)
 {
-	struct refd_request got;
-
-	fake_play(f, "serve transaction=busy status=role:leader");
-	fake_read(f, &got);
-	fake_expect(f, refd_txid_eq(&got.txid, &f->first.txid), "another id");
-	fake_expect(f, got.deadline_ms > 0 && got.deadline_ms <= 60000,
-	    "more time than there is");
-	fake_answer_ok(f, &got);
-	refd_request_done(&got);
+	fake_start(&fake, steps);
+	return send_both(ms);
 }
 
+static struct refd_answer call_script(void (*script)(struct fake *f), int ms)
+{
+	fake_start_script(&fake, script);
+	return send_both(ms);
+}
+
+/* After the first busy, the client asks whether this node follows. The server
+ * checks the id and the deadline. */
 TEST(test_busy)
 {
-	struct refd_answer ans = call(is_busy_once, 60000);
+	struct refd_answer ans =
+	    call("serve transaction=busy status=role:leader transaction=ok",
+		60000);
 
 	ck_assert_int_eq(ans.outcome, REFD_COMMITTED);
 	refd_answer_done(&ans);
 }
 
-FAKE_SCRIPT(follows, "serve transaction=busy status=role:follower");
-
 /* Its lease is over, and then another node leads. */
 static void follows_later(struct fake *f)
 {
-	struct refd_pair pair = { "role", "waits" };
-	struct refd_answer role = { .kind = REFD_ANSWER_PAIRS,
-		.pairs = &pair,
-		.nr_pairs = 1 };
-	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
-		.status = REFD_BUSY };
-	struct refd_answer *ans;
 	struct refd_request got;
 	unsigned asked = 0, nr;
 
 	fake_serve(f);
 	for (nr = 0; asked < 2 && nr < 100; nr++) {
 		fake_read(f, &got);
-		ans = got.verb == REFD_VERB_STATUS ? &role : &no;
-		if (ans == &role && ++asked == 2)
-			pair.value = "follower";
-		ans->request_id = got.request_id;
-		fake_answer(f, ans);
+		asked += got.verb == REFD_VERB_STATUS;
+		fake_answer_as(f, &got,
+		    got.verb != REFD_VERB_STATUS ? "busy" :
+			asked == 1               ? "role:waits" :
+						   "role:follower");
 		refd_request_done(&got);
 	}
 }
@@ -344,45 +309,39 @@ static void follows_later(struct fake *f)
 /* Its answer names the leader, and would be the same for a minute. */
 TEST(test_follower)
 {
-	struct refd_answer ans = call(follows, 60000);
+	struct refd_answer ans =
+	    call("serve transaction=busy status=role:follower", 60000);
 
 	ck_assert_int_eq(ans.status, REFD_BUSY);
 	refd_answer_done(&ans);
-	ans = call(follows_later, 20000);
+	ans = call_script(follows_later, 20000);
 	ck_assert_int_eq(ans.status, REFD_BUSY);
 	refd_answer_done(&ans);
 }
 
-FAKE_SCRIPT(drains,
-    "serve transaction=[busy,busy] status=role:leader "
-    "transaction=[aborted,busy] transaction=ok");
-
 TEST(test_drains)
 {
-	struct refd_answer ans = call(drains, 60000);
+	struct refd_answer ans =
+	    call("serve transaction=[busy,busy] status=role:leader "
+		 "transaction=[aborted,busy] transaction=ok",
+		60000);
 
 	ck_assert_int_eq(ans.outcome, REFD_COMMITTED);
 	refd_answer_done(&ans);
 }
 
-#define BUSY_TIMES 5
-#define BUSY_MS    1550 /* 50, and twice as long each time */
-
-static void is_busy_for_long(struct fake *f)
-{
-	int i;
-
-	fake_play(f, "serve transaction=[busy,busy] status=role:leader");
-	for (i = 1; i < BUSY_TIMES; i++)
-		fake_play(f, "transaction=[busy,busy]");
-	fake_play(f, "transaction=ok");
-}
+#define BUSY_MS 1550 /* 50, and twice as long each time */
 
 /* Each attempt of a group costs work on all nodes. */
 TEST(test_pace)
 {
 	uint64_t began = clock_now_ms();
-	struct refd_answer ans = call(is_busy_for_long, 60000);
+	struct refd_answer ans =
+	    call("serve transaction=[busy,busy] status=role:leader "
+		 "transaction=[busy,busy] transaction=[busy,busy] "
+		 "transaction=[busy,busy] transaction=[busy,busy] "
+		 "transaction=ok",
+		60000);
 
 	ck_assert_int_eq(ans.outcome, REFD_COMMITTED);
 	ck_assert_uint_ge(clock_now_ms() - began, BUSY_MS);
@@ -406,35 +365,28 @@ static void is_busy_to_the_end(struct fake *f)
 /* No attempt comes too late for an answer. */
 TEST(test_last_attempt)
 {
-	struct refd_answer ans = call(is_busy_to_the_end, 1500);
+	struct refd_answer ans = call_script(is_busy_to_the_end, 1500);
 
 	ck_assert_int_eq(ans.results[0].status, REFD_BUSY);
 	refd_answer_done(&ans);
 }
 
 /* These are final answers, and no request may follow. */
-FAKE_SCRIPT(did_something, "serve transaction=[ok,busy]");
-
-FAKE_SCRIPT(found_fault, "serve transaction=[stale,busy]");
-
-FAKE_SCRIPT(gave_up, "serve transaction=[aborted,aborted]");
-
 TEST(test_not_put_off, .times = 3)
 {
-	static void (*const scripts[])(
-	    struct fake *f) = { did_something, found_fault, gave_up };
-	struct refd_answer ans = call(scripts[_i], 60000);
+	static const char *const steps[] = { "serve transaction=[ok,busy]",
+		"serve transaction=[stale,busy]",
+		"serve transaction=[aborted,aborted]" };
+	struct refd_answer ans = call(steps[_i], 60000);
 
 	ck_assert_int_eq(ans.kind, REFD_ANSWER_RESULTS);
 	ck_assert_int_eq(ans.outcome, _i ? REFD_REJECTED : REFD_PARTIAL);
 	refd_answer_done(&ans);
 }
 
-FAKE_SCRIPT(says_nothing, "serve transaction end");
-
 TEST(test_no_answer)
 {
-	struct refd_answer ans = call(says_nothing, 20);
+	struct refd_answer ans = call("serve transaction end", 20);
 
 	ck_assert_int_eq(ans.kind, REFD_ANSWER_RESULTS);
 	ck_assert_int_eq(ans.outcome, REFD_OUTCOME_UNKNOWN);
@@ -442,19 +394,15 @@ TEST(test_no_answer)
 	refd_answer_done(&ans);
 }
 
-FAKE_SCRIPT(prepares_nothing, "serve session end");
-
 /* The caller may ask for something else before it reports. */
 TEST(test_reason_outlives_the_next_call)
 {
-	struct refd_request req = { .verb = REFD_VERB_SESSION,
-		.git_dir = "/r",
-		.updates = updates,
-		.nr_updates = 2 };
+	struct refd_request req = both;
 	struct refd_answer ans;
 	struct refd *r;
 
-	fake_start(&fake, prepares_nothing);
+	req.verb = REFD_VERB_SESSION;
+	fake_start(&fake, "serve session end");
 	r = refd_new(fake.path);
 	ck_assert_int_eq(refd_connect(r, 60000), 0);
 	connect_call(r, &req, clock_deadline_ms(20), 20, &ans);
@@ -470,28 +418,21 @@ TEST(test_reason_outlives_the_next_call)
 
 static void is_busy_when_time_is_over(struct fake *f)
 {
-	struct refd_request got;
-
-	fake_play(f, "serve session=prepared");
-	fake_read(f, &got);
+	fake_play(f, "serve session=prepared commit");
 	clock_nap(50, CLOCK_FOREVER);
-	fake_refuse(f, &got, REFD_BUSY, NULL);
-	refd_request_done(&got);
-	fake_play(f, "end");
+	fake_play(f, "later:commit=busy end");
 }
 
 /* An answer may come late, so it is awaited. But the daemon does what it was
  * told even if nobody waits any more, so nothing is sent again then. */
 TEST(test_end_in_time)
 {
-	struct refd_request req = { .verb = REFD_VERB_SESSION,
-		.git_dir = "/r",
-		.updates = updates,
-		.nr_updates = 2 };
+	struct refd_request req = both;
 	struct refd_answer ans;
 	struct refd *r;
 
-	fake_start(&fake, is_busy_when_time_is_over);
+	req.verb = REFD_VERB_SESSION;
+	fake_start_script(&fake, is_busy_when_time_is_over);
 	r = refd_new(fake.path);
 	ck_assert_int_eq(refd_connect(r, 60000), 0);
 	ck_assert_int_eq(refd_call(r, &req, 60000, &ans), 0);

@@ -1,15 +1,13 @@
 /*
  * Proves that the doctor recognizes file systems by their lines in
- * /proc/self/mountinfo, also file systems that a test machine does not have. A
- * value of receive.procReceiveRefs has the same meaning as in receive-pack. The
- * doctor reports a kernel that lets users link files of other users, and a slow
- * disk of the journal.
+ * /proc/self/mountinfo, also file systems that a test machine does not have.
+ * The doctor reports a kernel that lets users link files of other users, and a
+ * slow disk of the journal.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/doctor/doctor_internal.h"
-#include "client/hooks/refpattern.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
@@ -56,34 +54,6 @@ TEST(broken_lines)
 	sees("rw", 0, 0);
 	sees("rw - ext4", 0, 0);
 	sees("", 0, 0);
-}
-
-static bool matches(const char *value, const char *name, bool from_nothing,
-    bool to_nothing)
-{
-	struct refpattern p;
-
-	refpattern_parse(&p, value);
-	return refpattern_matches(&p, name, from_nothing, to_nothing);
-}
-
-TEST(patterns)
-{
-	ck_assert(matches("refs", "refs/heads/a", false, false));
-	ck_assert(matches("refs/heads/", "refs/heads/a", true, false));
-	ck_assert(!matches("refs/head", "refs/heads/a", true, false));
-	ck_assert(!matches("refs", "HEAD", false, false));
-	ck_assert(matches("adm!:refs", "HEAD", false, false));
-	ck_assert(!matches("adm!:refs", "refs/heads/a", false, false));
-	ck_assert(!matches("!:refs/heads", "refs/tags/a", true, false));
-	ck_assert(matches("a:refs", "refs/tags/a", true, false));
-	ck_assert(!matches("a:refs", "refs/tags/a", false, false));
-	ck_assert(!matches("a:refs", "refs/tags/a", false, true));
-	ck_assert(matches("d:refs", "refs/tags/a", false, true));
-	/* A deletion of a missing ref needs both flags. */
-	ck_assert(!matches("d:refs", "refs/tags/a", true, true));
-	ck_assert(matches("ad:refs", "refs/tags/a", true, true));
-	ck_assert(!matches("refs/heads refs/tags", "refs/tags/a", true, false));
 }
 
 static void kernel_has(const char *setting, size_t nr)

@@ -6,14 +6,19 @@
  * A worker of root that a repository has tricked gets nothing for others, and
  * no user leads root's --root to the repositories of others. The doctor's
  * repair leaves a repository alone that it has not checked. A reader of the
- * configuration keeps no lock.
+ * configuration keeps no lock. If the kernel refuses a call which the change
+ * needs, enable changes nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -69,18 +74,29 @@ static int run(const struct command *command, const char *option,
 }
 
 /* Of a child: a wrong option ends the program. */
-static int status_of(const struct command *command, const char *option,
-    const char *value)
+static int status_in_child(const struct command *command, int argc, char **argv)
 {
 	pid_t pid = fork();
 	int status;
 
 	ck_assert_int_ge(pid, 0);
 	if (pid == 0)
-		exit(run(command, option, value));
+		exit(command->run(command, argc, argv));
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert(WIFEXITED(status));
 	return WEXITSTATUS(status);
+}
+
+static int status_of(const struct command *command, const char *option,
+    const char *value)
+{
+	char *argv[] = { "x", (char *)option, (char *)value, repo, NULL };
+
+	if (value == NULL) {
+		argv[2] = repo;
+		argv[3] = NULL;
+	}
+	return status_in_child(command, value != NULL ? 4 : 3, argv);
 }
 
 static int enable(void)
@@ -117,6 +133,18 @@ static void check_as_before(void)
 	ck_assert(!tmp_exists("r.git/refd.gitconfig"));
 }
 
+static void expect_refused(void)
+{
+	ck_assert_int_eq(enable(), 1);
+	tmp_run("cmp before r.git/config");
+}
+
+static void disable_all(void)
+{
+	ck_assert_int_eq(disable(), 0);
+	check_as_before();
+}
+
 CASE(.setup = setup, .teardown = tmp_teardown, .seconds = 60);
 
 TEST(test_there_and_back)
@@ -135,10 +163,8 @@ TEST(test_there_and_back)
 	ck_assert_int_eq(run(&enable_command, "--socket", "/s.sock"), 0);
 	tmp_run("cmp once r.git/config");
 
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
+	disable_all();
+	disable_all();
 }
 
 TEST(test_options)
@@ -148,8 +174,7 @@ TEST(test_options)
 	check_config("refd.socket", "/env.sock\n");
 	ck_assert_int_eq(status_of(&enable_command, "--frob", NULL), 129);
 	ck_assert_int_eq(status_of(&disable_command, "--frob", NULL), 129);
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
+	disable_all();
 }
 
 /* Earlier settings stay, and count. */
@@ -197,12 +222,10 @@ TEST(test_changed_since)
 TEST(test_foreign_hook)
 {
 	tmp_put("r.git/hooks/proc-receive", "#!/bin/sh\n");
-	ck_assert_int_eq(enable(), 1);
-	tmp_run("cmp before r.git/config");
+	expect_refused();
 	ck_assert(!tmp_exists("r.git/refd.gitconfig"));
 	tmp_run("ln -sf /bin/true r.git/hooks/proc-receive");
-	ck_assert_int_eq(enable(), 1);
-	tmp_run("cmp before r.git/config");
+	expect_refused();
 }
 
 TEST(test_shared_hooks)
@@ -213,13 +236,11 @@ TEST(test_shared_hooks)
 	tmp_mkdir("shared");
 	tmp_run("git -C r.git config core.hooksPath \"$PWD/shared\" && "
 		"cp r.git/config before");
-	ck_assert_int_eq(enable(), 1);
-	tmp_run("cmp before r.git/config");
+	expect_refused();
 	tmp_run("ln -s '%s' shared/proc-receive", self);
 	ck_assert_int_eq(enable(), 0);
 	check_config("receive.procReceiveRefs", "refs\nadm!:refs\n");
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
+	disable_all();
 	ck_assert(tmp_exists("shared/proc-receive"));
 }
 
@@ -249,8 +270,7 @@ TEST(test_mended)
 	tmp_run("cp before r.git/config && rm r.git/hooks/proc-receive");
 	ck_assert_int_eq(enable(), 0);
 	tmp_run("cmp once r.git/config");
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
+	disable_all();
 }
 
 /* The owner of a repository may put any file in place of its configuration. */
@@ -294,8 +314,7 @@ TEST(test_record_that_is_no_file, .times = 6)
 	tmp_run(
 	    "ls -l r.git/refd.gitconfig | cmp - listed && "
 	    "test -L r.git/hooks/proc-receive && rm -r r.git/refd.gitconfig");
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
+	disable_all();
 }
 
 /* A record that names what others have made. */
@@ -309,8 +328,7 @@ TEST(test_lying_record)
 		"git config -f refd.gitconfig refd.enable.hook ../config && "
 		"git config -f refd.gitconfig refd.enable.gate update && "
 		"git config -f refd.gitconfig refd.enable.madeconfig true");
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
+	disable_all();
 	ck_assert(tmp_exists("r.git/hooks/update"));
 }
 
@@ -334,20 +352,7 @@ TEST(test_rewritten, .times = 5)
 	tmp_run("cd r.git && %s", edits[_i]);
 	if (_i % 2)
 		ck_assert_int_eq(enable(), 0);
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
-}
-
-/* The values can be in any file that git reads. */
-TEST(test_named_elsewhere)
-{
-	ck_assert_int_eq(enable(), 0);
-	tmp_run("git config --global receive.procReceiveRefs refs");
-	ck_assert_int_eq(disable(), 1);
-	tmp_run("test -x r.git/hooks/proc-receive && "
-		"git config --global --unset receive.procReceiveRefs");
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
+	disable_all();
 }
 
 /* Whoever can read the configuration has to be able to read the record, or git
@@ -361,8 +366,7 @@ TEST(test_closed_umask)
 	umask(was);
 	ck_assert_uint_eq(tmp_mode("r.git/refd.gitconfig"), 0640);
 	ck_assert_uint_eq(tmp_mode("r.git/config"), 0640);
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
+	disable_all();
 }
 
 /* A second command waits for nobody, and changes nothing. */
@@ -383,8 +387,7 @@ TEST(test_at_work)
 	tmp_run("cmp once r.git/config && test -L r.git/hooks/proc-receive");
 	/* The other one was killed. */
 	close(fd);
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
+	disable_all();
 	tmp_run("test -z \"$(ls r.git | grep refd)\"");
 }
 
@@ -436,8 +439,7 @@ TEST(test_odd_configuration, .times = 7)
 	    ends[_i]);
 	ck_assert_int_eq(run(&enable_command, "--socket", "/s"), 0);
 	ck_assert_int_eq(run(&enable_command, "--socket", "/newer"), 0);
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
+	disable_all();
 	ck_assert_uint_eq(tmp_mode("r.git/config"), 0640);
 }
 
@@ -448,8 +450,7 @@ TEST(test_encoding_mark)
 		"cp r.git/config before");
 	ck_assert_int_eq(enable(), 0);
 	check_config("core.fsyncMethod", "batch\n");
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
+	disable_all();
 }
 
 /* Text before and behind refd's lines stays, and refd's lines go to the byte.
@@ -467,8 +468,7 @@ TEST(test_edited_around, .times = 5)
 	tmp_run(edits[_i], "before", "before");
 	ck_assert_int_eq(run(&enable_command, "--socket", "/s"), 0);
 	tmp_run(edits[_i], "r.git/config", "r.git/config");
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
+	disable_all();
 }
 
 /* Values in the configuration overrule refd's, wherever git config puts them,
@@ -527,8 +527,7 @@ TEST(test_locked)
 	ck_assert(tmp_exists("r.git/config.lock"));
 	ck_assert(tmp_exists("r.git/hooks/proc-receive"));
 	tmp_run("rm r.git/config.lock");
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
+	disable_all();
 }
 
 /* Signs with a meaning in git's syntax. */
@@ -541,8 +540,7 @@ TEST(test_signs)
 	tmp_run("cp r.git/config once");
 	ck_assert_int_eq(run(&enable_command, "--socket", socket), 0);
 	tmp_run("cmp once r.git/config");
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
+	disable_all();
 }
 
 /* ---- a worker that was tricked ---- */
@@ -600,18 +598,11 @@ TEST(test_tricked)
 /* The exit status of COMMAND --system --root ROOT. */
 static int of_root(const struct command *command, const char *root)
 {
-	char x[] = "x", system[] = "--system", at[] = "--root", dir[PATH_MAX];
-	char *argv[] = { x, system, at, dir, NULL };
-	pid_t pid = fork();
-	int status;
+	char dir[PATH_MAX];
+	char *argv[] = { "x", "--system", "--root", dir, NULL };
 
-	ck_assert_int_ge(pid, 0);
 	snprintf(dir, sizeof(dir), "%s/%s", tmp_root, root);
-	if (pid == 0)
-		exit(command->run(command, 4, argv));
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert(WIFEXITED(status));
-	return WEXITSTATUS(status);
+	return status_in_child(command, 4, argv);
 }
 
 /* All below a root is enabled, so nobody but root and its owner may decide
@@ -655,8 +646,7 @@ TEST(test_checked)
 	ck_assert(enable_checked(repo, &was, &w));
 	ck_assert(enable_end(&w));
 	check_config("receive.procReceiveRefs", "refs\nadm!:refs\n");
-	ck_assert_int_eq(disable(), 0);
-	check_as_before();
+	disable_all();
 }
 
 TEST(test_usage, .times = 4)
@@ -674,4 +664,50 @@ TEST(test_no_repository)
 	tmp_run("rm -r r.git");
 	ck_assert_int_eq(enable(), 1);
 	ck_assert_int_eq(disable(), 1);
+}
+
+/* ---- calls that the kernel refuses ---- */
+
+/* The calls A and B fail from now on. */
+static void forbid(unsigned a, unsigned b)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+		    offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, a, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, b, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program),
+	    0);
+}
+
+/* As on a file system without hard links. */
+TEST(test_no_hard_links)
+{
+#ifdef SYS_link
+	forbid(SYS_link, SYS_linkat);
+#else
+	forbid(SYS_linkat, SYS_linkat);
+#endif
+	expect_refused();
+}
+
+/* Tables from before the setting would count as synced (docs/reftables.md). */
+TEST(test_tables_before_the_setting, .times = 2)
+{
+	const char *const format = _i == 0 ? "reftable" : "files";
+
+	tmp_run("git -C r.git config core.repositoryFormatVersion 1 && "
+		"git -C r.git config extensions.refStorage %s && "
+		"cp r.git/config before",
+	    format);
+	forbid(SYS_syncfs, SYS_syncfs);
+	ck_assert_int_eq(enable(), _i == 0);
+	if (_i == 0)
+		tmp_run("cmp before r.git/config");
 }

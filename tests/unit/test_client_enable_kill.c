@@ -67,7 +67,7 @@ static void with_other_hook(void)
 		"rm -r r.git && cp -a before r.git");
 }
 
-enum way { PLAIN, CHAINED, SYSTEM };
+enum way { PLAIN, CHAINED, SYSTEM, NR_WAYS };
 
 static int run(bool enables, enum way way)
 {
@@ -254,7 +254,8 @@ static void note_enabled(enum way way)
 	start_again();
 }
 
-static void sweep_enable(enum way way)
+/* Kills enable, or disable, before each change. */
+static void sweep(bool enables, enum way way)
 {
 	bool ended = false;
 	int n;
@@ -262,31 +263,11 @@ static void sweep_enable(enum way way)
 	note_enabled(way);
 	for (n = 0; !ended; n += stride()) {
 		ck_assert_int_lt(n, STOPS_MAX);
-		ended = run_until(n, true, way, SIGKILL);
-		check_hook_is_there(way, n);
-		check_all_or_nothing(n);
-		if (n % 2) {
+		if (!enables) {
 			ck_assert_int_eq(run(true, way), 0);
 			check_enabled(way, n);
 		}
-		ck_assert_int_eq(run(false, way), 0);
-		check_as_before(n);
-		start_again();
-	}
-	ck_assert_int_gt(n, 10);
-}
-
-static void sweep_disable(enum way way)
-{
-	bool ended = false;
-	int n;
-
-	note_enabled(way);
-	for (n = 0; !ended; n += stride()) {
-		ck_assert_int_lt(n, STOPS_MAX);
-		ck_assert_int_eq(run(true, way), 0);
-		check_enabled(way, n);
-		ended = run_until(n, false, way, SIGKILL);
+		ended = run_until(n, enables, way, SIGKILL);
 		check_hook_is_there(way, n);
 		check_all_or_nothing(n);
 		if (n % 2) {
@@ -317,36 +298,13 @@ static bool may_trace(void)
 CASE(.setup = setup, .teardown = tmp_teardown, .seconds = 240,
     .is_left_out = !may_trace());
 
-TEST(test_enable)
+TEST(test_killed, .times = 2 * NR_WAYS)
 {
-	sweep_enable(PLAIN);
-}
+	enum way way = (enum way)(_i / 2);
 
-TEST(test_enable_chained)
-{
-	with_other_hook();
-	sweep_enable(CHAINED);
-}
-
-TEST(test_disable)
-{
-	sweep_disable(PLAIN);
-}
-
-TEST(test_disable_chained)
-{
-	with_other_hook();
-	sweep_disable(CHAINED);
-}
-
-TEST(test_enable_system)
-{
-	sweep_enable(SYSTEM);
-}
-
-TEST(test_disable_system)
-{
-	sweep_disable(SYSTEM);
+	if (way == CHAINED)
+		with_other_hook();
+	sweep(_i % 2 == 0, way);
 }
 
 /* A signal that the user sends leaves no lock of git's behind. */

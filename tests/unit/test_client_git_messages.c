@@ -424,49 +424,52 @@ TEST(test_path_as_git_has_it)
 	    "Unable to create '/a/r/x.lock': File exists." RUNNING);
 }
 
-static void reject(enum refd_action action, const char *old,
-    const char *old_target, enum refd_status status)
-{
-	struct refd_result res = result(status, NULL, NULL);
-	struct refd_update u = update(action, old);
-
-	if (old_target) {
-		u.has_old = true;
-		u.old_target = old_target;
-	}
-	output_rejected(&u, u.name, &res, REFD_FORMAT_SHA1);
-}
+#define STALE   " incorrect old value provided"
+#define EXISTS  " reference already exists"
+#define INVALID " invalid new value provided"
 
 /* Missing old values, and new values where nothing is written, look like C's
  * NULL. Symbolic refs have null oids. */
-TEST(test_rejected)
+static const struct {
+	enum refd_action action;
+	const char *old, *old_target;
+	enum refd_status status;
+	const char *said;
+} rejections[] = {
+	{ REFD_UPDATE, NULL, NULL, REFD_CONFLICT,
+	    A " (null) refname conflict" },
+	{ REFD_UPDATE, B, NULL, REFD_STALE, A " " B STALE },
+	{ REFD_CREATE, NULL, NULL, REFD_EXISTS, A " " Z EXISTS },
+	{ REFD_CREATE, NULL, NULL, REFD_NOOBJECT, A " (null)" INVALID },
+	{ REFD_UPDATE, Z, NULL, REFD_NOTCOMMIT, A " " Z INVALID },
+	{ REFD_DELETE, B, NULL, REFD_MISSING,
+	    Z " " B " reference does not exist" },
+	{ REFD_VERIFY, B, NULL, REFD_STALE, "(null) " B STALE },
+	{ REFD_SYMREF_UPDATE, NULL, NULL, REFD_LOCKED, Z " (null)" EXISTS },
+	{ REFD_SYMREF_UPDATE, NULL, "refs/heads/y", REFD_NOTSYMREF,
+	    Z " " Z " expected symref but found regular ref" },
+	{ REFD_SYMREF_UPDATE, B, NULL, REFD_STALE, Z " " B STALE },
+	{ REFD_SYMREF_CREATE, NULL, NULL, REFD_EXISTS, Z " " Z EXISTS },
+	{ REFD_SYMREF_DELETE, NULL, "refs/heads/y", REFD_STALE, Z " " Z STALE },
+	{ REFD_SYMREF_VERIFY, NULL, "refs/heads/y", REFD_STALE,
+	    "(null) " Z STALE },
+	{ REFD_SYMREF_VERIFY, NULL, NULL, REFD_EXISTS, "(null) " Z EXISTS },
+};
+
+TEST(test_rejected, .times = sizeof(rejections) / sizeof(rejections[0]))
 {
+	struct refd_result res = result(rejections[_i].status, NULL, NULL);
+	struct refd_update u =
+	    update(rejections[_i].action, rejections[_i].old);
+	char wanted[200];
+
+	if (rejections[_i].old_target) {
+		u.has_old = true;
+		u.old_target = rejections[_i].old_target;
+	}
 	redirect();
-	reject(REFD_UPDATE, NULL, NULL, REFD_CONFLICT);
-	reject(REFD_UPDATE, B, NULL, REFD_STALE);
-	reject(REFD_CREATE, NULL, NULL, REFD_EXISTS);
-	reject(REFD_CREATE, NULL, NULL, REFD_NOOBJECT);
-	reject(REFD_UPDATE, Z, NULL, REFD_NOTCOMMIT);
-	reject(REFD_DELETE, B, NULL, REFD_MISSING);
-	reject(REFD_VERIFY, B, NULL, REFD_STALE);
-	reject(REFD_SYMREF_UPDATE, NULL, NULL, REFD_LOCKED);
-	reject(REFD_SYMREF_UPDATE, NULL, "refs/heads/y", REFD_NOTSYMREF);
-	reject(REFD_SYMREF_UPDATE, B, NULL, REFD_STALE);
-	reject(REFD_SYMREF_CREATE, NULL, NULL, REFD_EXISTS);
-	reject(REFD_SYMREF_DELETE, NULL, "refs/heads/y", REFD_STALE);
-	reject(REFD_SYMREF_VERIFY, NULL, "refs/heads/y", REFD_STALE);
-	reject(REFD_SYMREF_VERIFY, NULL, NULL, REFD_EXISTS);
-#define REJECTED "rejected refs/heads/x "
-#define STALE    " incorrect old value provided\n"
-#define EXISTS   " reference already exists\n"
-	expect_out(REJECTED A
-	    " (null) refname conflict\n" REJECTED A " " B STALE REJECTED A
-	    " " Z EXISTS REJECTED A
-	    " (null) invalid new value provided\n" REJECTED A " " Z
-	    " invalid new value provided\n" REJECTED Z " " B
-	    " reference does not exist\n" REJECTED "(null) " B STALE REJECTED Z
-	    " (null)" EXISTS REJECTED Z " " Z
-	    " expected symref but found regular ref\n" REJECTED Z
-	    " " B STALE REJECTED Z " " Z EXISTS REJECTED Z " " Z STALE REJECTED
-	    "(null) " Z STALE REJECTED "(null) " Z EXISTS);
+	output_rejected(&u, u.name, &res, REFD_FORMAT_SHA1);
+	snprintf(wanted, sizeof(wanted), "rejected refs/heads/x %s\n",
+	    rejections[_i].said);
+	expect_out(wanted);
 }

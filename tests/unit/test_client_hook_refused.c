@@ -17,22 +17,6 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-static void turn_away(struct fake *f, enum refd_status status)
-{
-	struct refd_answer no = { .kind = REFD_ANSWER_REFUSED,
-		.status = status,
-		.text = "because" };
-
-	fake_serve(f);
-	fake_answer(f, &no);
-	fake_hang_up(f);
-}
-
-static void turns_away(struct fake *f)
-{
-	turn_away(f, REFD_DENIED);
-}
-
 CASE(.setup = hook_setup, .teardown = hook_teardown, .seconds = 60);
 
 /* A denial is no absence, although git would be permitted during an absence.
@@ -41,15 +25,13 @@ TEST(test_turned_away)
 {
 	char *got;
 
-	hook_serve(turns_away);
+	hook_serve("away=denied");
 	ck_assert_int_eq(mkdir("refd", 0777), 0);
-	hook_begin(false);
-	hook_put(Z " " A " refs/heads/a");
-	hook_put(Z " " A " refs/heads/x..y");
+	hook_push(Z " " A " refs/heads/a", Z " " A " refs/heads/x..y", NULL);
 	got = hook_run();
 	ck_assert_ptr_eq(
 	    strstr(got, "ng refs/heads/a failed to update ref: refd: "), got);
-	ck_assert_ptr_nonnull(strstr(got, "turned us away: because\n"));
+	ck_assert_ptr_nonnull(strstr(got, "turned us away: " FAKE_WHY "\n"));
 	ck_assert_ptr_nonnull(strstr(got, "\nng refs/heads/x..y "));
 	ck_assert_ptr_null(strstr(got, "fall-through"));
 	free(got);
@@ -58,33 +40,15 @@ TEST(test_turned_away)
 /* No daemon ever served the repository, so the set-up is wrong. */
 TEST(test_turned_away_untouched)
 {
-	hook_serve(turns_away);
-	hook_begin(false);
-	hook_put(Z " " A " refs/heads/a");
+	hook_serve("away=denied");
+	hook_push(Z " " A " refs/heads/a", NULL);
 	hook_expect("ok refs/heads/a\noption fall-through\n");
-}
-
-static void is_full_once(struct fake *f)
-{
-	struct refd_request got;
-
-	turn_away(f, REFD_BUSY);
-	fake_serve(f);
-	fake_read(f, &got);
-	if (got.verb == REFD_VERB_QUERY) {
-		fake_answer_kind(f, &got, REFD_ANSWER_NEVER_SEEN);
-		refd_request_done(&got);
-		fake_read(f, &got);
-	}
-	fake_answer_ok(f, &got);
-	refd_request_done(&got);
 }
 
 TEST(test_full_once)
 {
-	hook_serve(is_full_once);
-	hook_begin(false);
-	hook_put(Z " " A " refs/heads/a");
+	hook_serve("away=busy serve transaction=ok");
+	hook_push(Z " " A " refs/heads/a", NULL);
 	hook_expect("ok refs/heads/a\n");
 }
 
@@ -99,11 +63,6 @@ static char *long_name(size_t len, size_t component)
 	if (t.data[t.len - 1] == '/')
 		t.data[t.len - 1] = 'x';
 	return t.data;
-}
-
-static void never_called(struct fake *f)
-{
-	(void)f;
 }
 
 static void put_name(const char *oids, const char *name)
@@ -129,7 +88,7 @@ TEST(test_long_names, .times = 2)
 				 "ok %s\noption fall-through\n",
 	    fits, too_long);
 
-	hook_serve(never_called);
+	hook_serve("");
 	hook_begin(false);
 	put_name(Z " " A, fits);
 	put_name(Z " " A, too_long);
@@ -198,7 +157,7 @@ TEST(test_gate_records_the_rest, .times = 2)
 	    xasprintf(Z " " A " %s\n" Z " " A " refs/heads/a\n", too_long);
 	struct text said = { 0 };
 
-	hook_serve(sees_a);
+	hook_serve_script(sees_a);
 	ck_assert_int_eq(gate("prepared", lines, &said), 0);
 	ck_assert_str_eq(said.data, "");
 	ck_assert_int_eq(gate("committed", lines, &said), 1);
@@ -218,7 +177,7 @@ TEST(test_gate_of_long_names, .times = 2)
 	    too_long, too_long);
 	struct text said = { 0 };
 
-	hook_serve(never_called);
+	hook_serve("");
 	ck_assert_int_eq(gate("prepared", lines, &said), 0);
 	ck_assert_str_eq(said.data, "");
 	ck_assert_int_eq(gate("committed", lines, &said), 1);
@@ -245,7 +204,7 @@ TEST(test_gate_forgets_the_rest, .times = 2)
 	    xasprintf(A " " B " %s\n" Z " " Z " refs/heads/a\n", too_long);
 	struct text said = { 0 };
 
-	hook_serve(forgets_a);
+	hook_serve_script(forgets_a);
 	ck_assert_int_eq(gate("aborted", lines, &said), 0);
 	ck_assert_str_eq(said.data, "");
 	text_done(&said);

@@ -32,15 +32,6 @@ static void setup(void)
 	connect_setup();
 }
 
-static void mark_by(const char *target)
-{
-	char path[700];
-
-	snprintf(path, sizeof(path), "%s.replayed", connect_sock);
-	unlink(path);
-	ck_assert_int_eq(symlink(target, path), 0);
-}
-
 /* The marker has CONTENT. A memfd lies in a tmpfs. A pipe does not, and stands
  * for a file on disk; one read empties the pipe. */
 static void mark(bool in_memory, const char *content)
@@ -59,7 +50,7 @@ static void mark(bool in_memory, const char *content)
 	if (!in_memory)
 		close(fds[1]);
 	snprintf(target, sizeof(target), "/proc/self/fd/%d", fds[0]);
-	mark_by(target);
+	connect_mark_by(target);
 }
 
 static bool may_bypass(bool in_memory, const char *content)
@@ -95,10 +86,10 @@ TEST(test_on_disk)
 	char content[128];
 
 	tmp_put("repo/refd/id", "x");
-	mark_by(BOOT_ID);
+	connect_mark_by(BOOT_ID);
 	ck_assert(connect_may_bypass(connect_sock, &connect_gd));
 	/* The same form, but every read has a new value. */
-	mark_by("/proc/sys/kernel/random/uuid");
+	connect_mark_by("/proc/sys/kernel/random/uuid");
 	ck_assert(!connect_may_bypass(connect_sock, &connect_gd));
 	snprintf(content, sizeof(content), "%s\n", boot);
 	ck_assert(may_bypass(false, content));
@@ -161,7 +152,7 @@ TEST(test_endless)
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(write(fd, "boot\n", 5), 5);
 	snprintf(target, sizeof(target), "/proc/self/fd/%d", fd);
-	mark_by(target);
+	connect_mark_by(target);
 	ck_assert(connect_may_bypass(connect_sock, &connect_gd));
 	ck_assert_int_eq(ftruncate(fd, 32 << 20), 0);
 	ck_assert(!connect_may_bypass(connect_sock, &connect_gd));

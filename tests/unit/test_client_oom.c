@@ -46,6 +46,15 @@ static bool may_allocate(void)
 }
 #endif
 
+/* The allocations of this thread fail, from the one with number AT on. */
+static void fail_from(long at)
+{
+	client = pthread_self();
+	allocations = 0;
+	was_hit = false;
+	fail_at = at;
+}
+
 /* ---- the server ---- */
 
 #define NR_REQUESTS 2
@@ -87,10 +96,9 @@ static void serve(struct fake *f)
 {
 	for (;;) {
 		f->wrong[0] = '\0';
-		fake_accept(f);
+		fake_serve(f);
 		if (f->conn < 0)
 			break;
-		fake_hello(f, REFD_SERVING);
 		while (f->wrong[0] == '\0' && has_more(f))
 			answer_one(f);
 	}
@@ -198,11 +206,8 @@ static bool run_once(long at)
 	all_said = all_whole = true;
 	memset(is_sent, 0, sizeof(is_sent));
 	memset(is_answered, 0, sizeof(is_answered));
-	fake_start(&fake, serve);
-	client = pthread_self();
-	allocations = 0;
-	was_hit = false;
-	fail_at = at;
+	fake_start_script(&fake, serve);
+	fail_from(at);
 	r = refd_new(fake.path);
 	if (r != NULL)
 		go(r);
@@ -235,6 +240,18 @@ TEST(each_allocation_fails)
 	ck_assert(!CAN_FAIL || n > 5);
 }
 
+static struct refd *connect_to(struct fake *fake,
+    void (*script)(struct fake *f))
+{
+	struct refd *r;
+
+	fake_start_script(fake, script);
+	r = refd_new(fake->path);
+	ck_assert_ptr_nonnull(r);
+	ck_assert_int_eq(refd_connect(r, ANSWER_MS), 0);
+	return r;
+}
+
 /* Whole, or unknown with the id. */
 static bool is_honest(const struct refd_answer *ans)
 {
@@ -254,15 +271,9 @@ static bool run_without(long at)
 	int sent, err = 0;
 
 	fill();
-	fake_start(&fake, serve);
-	r = refd_new(fake.path);
-	ck_assert_ptr_nonnull(r);
-	ck_assert_int_eq(refd_connect(r, ANSWER_MS), 0);
-	client = pthread_self();
-	allocations = 0;
-	was_hit = false;
+	r = connect_to(&fake, serve);
 	for_good = true;
-	fail_at = at;
+	fail_from(at);
 	sent = refd_submit(r, &requests[0]);
 	if (sent == 0)
 		err = refd_wait(r, &requests[0], ANSWER_MS, &ans);
@@ -288,17 +299,6 @@ TEST(no_memory_hides_an_outcome)
 
 static sem_t may_answer;
 
-static void put_off(struct fake *f, const struct refd_request *req)
-{
-	struct refd_answer later = { .kind = REFD_ANSWER_REFUSED,
-		.request_id = req->request_id,
-		.txid = req->txid,
-		.status = REFD_BUSY,
-		.retry_after_ms = 500 };
-
-	fake_answer(f, &later);
-}
-
 static void puts_one_off(struct fake *f)
 {
 	struct refd_request got[NR_REQUESTS];
@@ -307,11 +307,35 @@ static void puts_one_off(struct fake *f)
 	fake_serve(f);
 	for (i = 0; i < NR_REQUESTS; i++)
 		fake_read(f, &got[i]);
-	put_off(f, &got[1]);
+	fake_answer_as(f, &got[1], "busy/500");
 	sem_wait(&may_answer);
 	fake_answer_ok(f, &got[0]);
 	for (i = 0; i < NR_REQUESTS; i++)
 		refd_request_done(&got[i]);
+}
+
+/* Waits for REQ until an allocation has failed. */
+static void wait_for_failure(struct refd *r, struct refd_request *req)
+{
+	struct refd_answer ans;
+	int err;
+
+	fail_from(0);
+	do
+		err = refd_wait(r, req, 10, &ans);
+	while (err == -ETIMEDOUT && !was_hit);
+	fail_at = -1;
+	ck_assert_int_eq(err, -ETIMEDOUT);
+	ck_assert_int_eq(sem_post(&may_answer), 0);
+}
+
+static void wait_for_whole(struct refd *r, struct refd_request *req)
+{
+	struct refd_answer ans;
+
+	ck_assert_int_eq(refd_wait(r, req, ANSWER_MS, &ans), 0);
+	ck_assert(is_whole(&ans));
+	refd_answer_done(&ans);
 }
 
 /* The time to send the second request again comes while its caller waits for
@@ -327,27 +351,15 @@ TEST(no_memory_for_one_ends_no_other)
 		return;
 	fill();
 	ck_assert_int_eq(sem_init(&may_answer, 0, 0), 0);
-	fake_start(&fake, puts_one_off);
-	r = refd_new(fake.path);
-	ck_assert_ptr_nonnull(r);
-	ck_assert_int_eq(refd_connect(r, ANSWER_MS), 0);
+	r = connect_to(&fake, puts_one_off);
 	for (i = 0; i < NR_REQUESTS; i++)
 		ck_assert_int_eq(refd_submit(r, &requests[i]), 0);
 	do
 		err = refd_wait(r, &requests[0], 10, &ans);
 	while (err == -ETIMEDOUT && requests[1].maybe_sent);
-	client = pthread_self();
-	allocations = 0;
-	was_hit = false;
-	fail_at = 0;
-	while (err == -ETIMEDOUT && !was_hit)
-		err = refd_wait(r, &requests[0], 10, &ans);
-	fail_at = -1;
 	ck_assert_int_eq(err, -ETIMEDOUT);
-	ck_assert_int_eq(sem_post(&may_answer), 0);
-	ck_assert_int_eq(refd_wait(r, &requests[0], ANSWER_MS, &ans), 0);
-	ck_assert(is_whole(&ans));
-	refd_answer_done(&ans);
+	wait_for_failure(r, &requests[0]);
+	wait_for_whole(r, &requests[0]);
 	ck_assert_int_lt(refd_wait(r, &requests[1], ANSWER_MS, &ans), 0);
 	ck_assert(!requests[1].maybe_sent);
 	refd_free(r);
@@ -357,18 +369,9 @@ TEST(no_memory_for_one_ends_no_other)
 
 static void puts_off_beside_a_commit(struct fake *f)
 {
-	struct refd_request got;
 	int i;
 
-	fake_serve(f);
-	fake_read(f, &got);
-	fake_answer_prepared(f, &got);
-	refd_request_done(&got);
-	fake_read(f, &got);
-	put_off(f, &got);
-	refd_request_done(&got);
-	fake_read(f, &got);
-	refd_request_done(&got);
+	fake_play(f, "serve session=prepared session=busy/500 commit");
 	sem_wait(&may_answer);
 	fake_serve(f);
 	for (i = 0; i < 2; i++)
@@ -390,10 +393,7 @@ TEST(no_memory_hides_the_commit_beside)
 	fill();
 	requests[0].verb = REFD_VERB_SESSION;
 	ck_assert_int_eq(sem_init(&may_answer, 0, 0), 0);
-	fake_start(&fake, puts_off_beside_a_commit);
-	r = refd_new(fake.path);
-	ck_assert_ptr_nonnull(r);
-	ck_assert_int_eq(refd_connect(r, ANSWER_MS), 0);
+	r = connect_to(&fake, puts_off_beside_a_commit);
 	ck_assert_int_eq(refd_call(r, &requests[0], ANSWER_MS, &ans), 0);
 	ck_assert_int_eq(ans.kind, REFD_ANSWER_PREPARED);
 	refd_answer_done(&ans);
@@ -404,21 +404,10 @@ TEST(no_memory_hides_the_commit_beside)
 	do
 		err = refd_wait(r, &commit, 10, &ans);
 	while (err == -ETIMEDOUT && r->flights[0]->state != FLIGHT_LATER);
-	client = pthread_self();
-	allocations = 0;
-	was_hit = false;
-	fail_at = 0;
-	while (err == -ETIMEDOUT && !was_hit)
-		err = refd_wait(r, &commit, 10, &ans);
-	fail_at = -1;
 	ck_assert_int_eq(err, -ETIMEDOUT);
-	ck_assert_int_eq(sem_post(&may_answer), 0);
-	ck_assert_int_eq(refd_wait(r, &commit, ANSWER_MS, &ans), 0);
-	ck_assert(is_whole(&ans));
-	refd_answer_done(&ans);
-	ck_assert_int_eq(refd_wait(r, &requests[0], ANSWER_MS, &ans), 0);
-	ck_assert(is_whole(&ans));
-	refd_answer_done(&ans);
+	wait_for_failure(r, &commit);
+	wait_for_whole(r, &commit);
+	wait_for_whole(r, &requests[0]);
 	refd_free(r);
 	fake_stop(&fake);
 	sem_destroy(&may_answer);

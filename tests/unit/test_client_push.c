@@ -63,6 +63,13 @@ static void put(const char *s)
 	pkt_put(&buf, s, strlen(s));
 }
 
+static void read_commands(void)
+{
+	pkt_flush(&buf);
+	serve();
+	ck_assert(push_read_commands(&in, &push, &why));
+}
+
 #define put_bytes(s) pkt_put(&buf, s, sizeof(s) - 1)
 
 static void expect_out(const char *bytes, size_t len)
@@ -144,9 +151,7 @@ TEST(test_many)
 		snprintf(line, sizeof(line), Z " " A " refs/heads/b%d", i);
 		put(line);
 	}
-	pkt_flush(&buf);
-	serve();
-	ck_assert(push_read_commands(&in, &push, &why));
+	read_commands();
 	ck_assert_uint_eq(push.nr, 1500);
 	ck_assert_str_eq(push.commands[1499].name, "refs/heads/b1499");
 }
@@ -161,9 +166,7 @@ TEST(test_unreportable)
 	put_bytes(Z " " A " refs/heads/a\0b");
 	put(Z " " A " ");
 	put(Z " " A " refs/heads/good");
-	pkt_flush(&buf);
-	serve();
-	ck_assert(push_read_commands(&in, &push, &why));
+	read_commands();
 	ck_assert_uint_eq(push.nr, 8);
 	ck_assert(!push.commands[7].unreportable);
 	while (--push.nr > 0)
@@ -179,9 +182,7 @@ TEST(test_sha256)
 	char hex[REFD_OID_MAX_HEX + 1];
 
 	put(A64 " " Z64 " refs/heads/a");
-	pkt_flush(&buf);
-	serve();
-	ck_assert(push_read_commands(&in, &push, &why));
+	read_commands();
 	ck_assert_int_eq(push.commands[0].object_format, REFD_FORMAT_SHA256);
 	ck_assert_str_eq(push.commands[0].name, "refs/heads/a");
 	ck_assert_str_eq(refd_oid_hex(&push.commands[0].old_oid,
@@ -247,9 +248,7 @@ static void read_three(void)
 	put(Z " " A " refs/heads/c");
 	put(Z " " A " refs/heads/a");
 	put(Z " " A " refs/heads/b");
-	pkt_flush(&buf);
-	serve();
-	ck_assert(push_read_commands(&in, &push, &why));
+	read_commands();
 }
 
 TEST(test_report)
@@ -329,9 +328,7 @@ TEST(test_options)
 	static const char three[] = "0008one\n00040007a\nb0000";
 
 	put(Z " " A " refs/heads/c");
-	pkt_flush(&buf);
-	serve();
-	ck_assert(push_read_commands(&in, &push, &why));
+	read_commands();
 	close(in.fd);
 	push_reader_done(&in);
 	buf.data = strdup(three);

@@ -4,40 +4,15 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/push/push_fallback.h"
+#include "tests/lib/hook_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-#define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define Z "0000000000000000000000000000000000000000"
-
-static struct push push;
-static struct push_command command;
-
-static void setup(void)
-{
-	tmp_setup();
-	unsetenv("GIT_SHALLOW_FILE");
-	tmp_run("git init -q -b main --bare repo.git && "
-		"rm -f repo.git/hooks/*");
-	ck_assert_int_eq(fchdir(tmp_fd), 0);
-	ck_assert_int_eq(chdir("repo.git"), 0);
-	setenv("GIT_DIR", ".", 1);
-	memset(&push, 0, sizeof(push));
-	memset(&command, 0, sizeof(command));
-	push.commands = &command;
-	push.nr = 1;
-	command.name = command.ref = (char *)"refs/heads/a";
-}
-
-static void teardown(void)
-{
-	unsetenv("GIT_DIR");
-	ck_assert_int_eq(chdir("/"), 0);
-	tmp_teardown();
-}
+static struct push_command command = { .name = (char *)"refs/heads/a",
+	.ref = (char *)"refs/heads/a" };
+static struct push push = { .commands = &command, .nr = 1 };
 
 static const char *reason(const char *old, const char *new)
 {
@@ -65,7 +40,7 @@ static const char *reason(const char *old, const char *new)
 /* From this index on, a cause names its variable. */
 #define NAMED_CAUSES 3
 
-CASE(.setup = setup, .teardown = teardown, .seconds = 60);
+CASE(.setup = hook_setup, .teardown = hook_teardown, .seconds = 60);
 
 TEST(test_causes, .times = 6)
 {

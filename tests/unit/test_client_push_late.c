@@ -44,18 +44,12 @@ int poll(struct pollfd *fds, nfds_t nr, int timeout_ms)
 }
 
 /* Returns with the COMMIT of refs/heads/a. The hook agrees after HOOK_MS. */
-static void prepare_a(struct fake *f, int hook_ms, struct refd_request *session,
-    struct refd_request *commit)
+static void prepare_a(struct fake *f, int hook_ms)
 {
-	fake_serve(f);
-	fake_read(f, session);
-	fake_expect(f,
-	    session->verb == REFD_VERB_SESSION && session->nr_updates == 1,
-	    "not a session for one ref");
-	fake_answer_prepared(f, session);
+	fake_play(f, "serve session=prepared");
+	fake_expect(f, f->first.nr_updates == 1, "not a session for one ref");
 	later_ms = hook_ms;
-	fake_read(f, commit);
-	fake_expect(f, commit->verb == REFD_VERB_COMMIT, "not a commit");
+	fake_play(f, "commit");
 }
 
 /* The client may have left a byte unread, which resets the connection. */
@@ -70,44 +64,30 @@ static void expect_end(struct fake *f)
 /* The first byte of an answer ends a wait that has begun already. */
 static void hangs_in_the_commit(struct fake *f)
 {
-	struct refd_request session, commit;
-
-	prepare_a(f, 0, &session, &commit);
+	prepare_a(f, 0);
 	is_silent = true;
 	fake_send(f, "0", 1);
 	expect_end(f);
-	refd_request_done(&session);
-	refd_request_done(&commit);
 }
 
 /* The rest of the time is too short for an answer. */
 static void commits_late(struct fake *f)
 {
-	struct refd_request session, commit;
-
-	prepare_a(f, 0, &session, &commit);
+	prepare_a(f, 0);
 	later_ms = REFD_HOOK_DEADLINE_MS - 4000;
-	/* A commit has no updates on the wire. */
-	session.request_id = commit.request_id;
-	fake_answer_ok(f, &session);
+	fake_play(f, "later:commit=done");
 	expect_end(f);
-	refd_request_done(&session);
-	refd_request_done(&commit);
 }
 
 /* The hook had all the time. The daemon does not need it, too. */
 static void commits_after_the_hook(struct fake *f)
 {
 	const struct timespec nap = { .tv_nsec = 100000000 };
-	struct refd_request session, commit;
 
-	prepare_a(f, REFD_HOOK_DEADLINE_MS + 1000, &session, &commit);
+	prepare_a(f, REFD_HOOK_DEADLINE_MS + 1000);
 	nanosleep(&nap, NULL);
-	session.request_id = commit.request_id;
-	fake_answer_ok(f, &session);
+	fake_play(f, "later:commit=done");
 	expect_end(f);
-	refd_request_done(&session);
-	refd_request_done(&commit);
 }
 
 /* Deletions have a batch of their own in every version of git. */
@@ -118,11 +98,9 @@ static char *push_three(void (*script)(struct fake *f))
 		"chmod +x reference-transaction");
 	later_ms = 0;
 	is_silent = false;
-	hook_serve(script);
-	hook_begin(false);
-	hook_put(A " " Z " refs/heads/a");
-	hook_put(Z " " A " refs/heads/b");
-	hook_put(Z " " B " refs/heads/c");
+	hook_serve_script(script);
+	hook_push(A " " Z " refs/heads/a", Z " " A " refs/heads/b",
+	    Z " " B " refs/heads/c", NULL);
 	return hook_run();
 }
 

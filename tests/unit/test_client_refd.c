@@ -15,27 +15,9 @@
 #include <unistd.h>
 
 #include "client/librefd/answer.h"
-#include "client/refd.h"
 #include "daemon/base/time.h"
-#include "tests/lib/fake_refd.h"
-#include "tests/lib/suite.h"
+#include "tests/lib/talk.h"
 #include "tests/lib/tmp.h"
-
-static struct fake fake;
-static struct refd *daemon_;
-
-static void start(void (*script)(struct fake *f))
-{
-	fake_start(&fake, script);
-	daemon_ = refd_new(fake.path);
-	ck_assert_ptr_nonnull(daemon_);
-}
-
-static void stop(void)
-{
-	refd_free(daemon_);
-	fake_stop(&fake);
-}
 
 static void fill(struct refd_request *req, struct refd_update *updates,
     size_t nr)
@@ -49,35 +31,34 @@ static void fill(struct refd_request *req, struct refd_update *updates,
 
 /* ---- greetings ---- */
 
-static void no_refd(struct fake *f)
-{
-	fake_accept(f);
-	fake_send(f, "SSH-2.0-OpenSSH_9.2\r\n", 21);
-}
-
-static void silent(struct fake *f)
-{
-	char c;
-
-	fake_accept(f);
-	fake_expect(f, read(f->conn, &c, 1) == 0, "the client said something");
-}
-
-static void hangs_up(struct fake *f)
-{
-	fake_accept(f);
-}
-
 #define FIRST_LEN 18
+#define OTHER(version)                                                         \
+	"speaks version " version                                              \
+	" of refd's protocol, this program version 2: "
 
-static void of_version(struct fake *f, const char *line, size_t len)
+/* Each has the rest of a valid greeting behind its first line. */
+static const struct {
+	const char *line;
+	int err;
+	const char *says;
+} greetings[] = {
+	{ "0012refd version=1", -EPROTO, OTHER("1") },
+	{ "0012refd version=2", 0, NULL },
+	{ "0012refd version=3", -EPROTO, OTHER("3") },
+	/* With a word that is unknown in version 2. */
+	{ "0012refd version=40010state asleep", -EPROTO, OTHER("4") },
+};
+
+#define NR_GREETINGS (sizeof(greetings) / sizeof(greetings[0]))
+
+static const char *first_line;
+
+/* All bytes at once, because the client may hang up in between. */
+static void greets_with_the_line(struct fake *f)
 {
-	char greeting[1024], tail[512];
+	char greeting[1024];
+	size_t len = strlen(first_line);
 	struct pkt_buf buf = { 0 };
-	ssize_t n;
-
-	/* The rest of a valid greeting after another first line. All bytes at
-	 * once, because the client may hang up in between. */
 	struct refd_hello hello = { .version = REFD_PROTOCOL_VERSION,
 		.state = REFD_SERVING,
 		.pid = 1,
@@ -85,82 +66,67 @@ static void of_version(struct fake *f, const char *line, size_t len)
 		.max_bytes = 1,
 		.software = "fake" };
 
-	fake_accept(f);
+	fake_play(f, "accept");
 	refd_hello_encode(&hello, &buf);
-	memcpy(greeting, line, len);
+	memcpy(greeting, first_line, len);
 	memcpy(greeting + len, buf.data + FIRST_LEN, buf.len - FIRST_LEN);
 	fake_send(f, greeting, len + buf.len - FIRST_LEN);
 	pkt_buf_done(&buf);
-	n = read(f->conn, tail, sizeof(tail));
-	fake_expect(f, n == 0, "the client stays");
-}
-
-static void version_one(struct fake *f)
-{
-	of_version(f, "0012refd version=1", FIRST_LEN);
-}
-
-static void version_two(struct fake *f)
-{
-	of_version(f, "0012refd version=2", FIRST_LEN);
-}
-
-static void version_three(struct fake *f)
-{
-	of_version(f, "0012refd version=3", FIRST_LEN);
-}
-
-/* With a word that is unknown in version 2. */
-static void version_four(struct fake *f)
-{
-	of_version(f, "0012refd version=40010state asleep", 34);
+	fake_play(f, "end");
 }
 
 CASE(.setup = tmp_setup, .teardown = tmp_teardown, .seconds = 60);
 
-TEST(test_greetings, .times = 6)
+/* The message says which side is older, and what to do. */
+TEST(test_versions, .times = NR_GREETINGS)
 {
-	static const struct {
-		void (*script)(struct fake *f);
-		int err;
-	} cases[] = {
-		{ no_refd, -EPROTO },
-		{ silent, -ETIMEDOUT },
-		{ hangs_up, -ECONNRESET },
-		{ version_one, -EPROTO },
-		{ version_two, 0 },
-		{ version_three, -EPROTO },
-	};
+	const char *says = greetings[_i].says;
 
-	start(cases[_i].script);
-	ck_assert_int_eq(refd_connect(daemon_, _i == 1 ? 30 : 60000),
-	    cases[_i].err);
-	ck_assert(cases[_i].err == 0 || *refd_error(daemon_));
-	stop();
+	first_line = greetings[_i].line;
+	talk_begin_script(greets_with_the_line);
+	ck_assert_int_eq(refd_connect(talk.refd, 60000), greetings[_i].err);
+	if (says != NULL)
+		ck_assert_ptr_nonnull(strstr(refd_error(talk.refd), says));
+	talk_end();
 }
 
-/* The message says which side is older, and what to do. */
-TEST(test_other_version, .times = 3)
+static void no_refd(struct fake *f)
 {
-	static const struct {
-		void (*script)(struct fake *f);
-		const char *says;
-	} cases[] = {
-		{ version_one,
-		    "speaks version 1 of refd's protocol, this "
-		    "program version 2: " },
-		{ version_three,
-		    "speaks version 3 of refd's protocol, this "
-		    "program version 2: " },
-		{ version_four,
-		    "speaks version 4 of refd's protocol, this "
-		    "program version 2: " },
-	};
+	fake_play(f, "accept");
+	fake_send(f, "SSH-2.0-OpenSSH_9.2\r\n", 21);
+}
 
-	start(cases[_i].script);
-	ck_assert_int_eq(refd_connect(daemon_, 60000), -EPROTO);
-	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), cases[_i].says));
-	stop();
+static void expect_words(void)
+{
+	ck_assert_str_ne(refd_error(talk.refd), "");
+	talk_end();
+}
+
+TEST(test_no_refd)
+{
+	talk_begin_script(no_refd);
+	talk_calls("connect=EPROTO");
+	expect_words();
+}
+
+TEST(test_silence)
+{
+	talk_begin("accept end");
+	talk_calls("@30 connect=ETIMEDOUT");
+	expect_words();
+}
+
+/* A socket of a dead daemon exists, and nobody listens. */
+TEST(test_hangs_up_and_dies)
+{
+	talk_begin("accept");
+	talk_calls("connect=ECONNRESET");
+	ck_assert_str_ne(refd_error(talk.refd), "");
+	ck_assert_int_eq(pthread_join(talk.fake.thread, NULL), 0);
+	close(talk.fake.listener);
+	talk_calls("connect=ECONNREFUSED");
+	refd_free(talk.refd);
+	free(talk.fake.in);
 }
 
 TEST(test_nobody)
@@ -174,28 +140,16 @@ TEST(test_nobody)
 	ck_assert_ptr_nonnull(strstr(refd_error(r), path));
 	ck_assert_ptr_null(refd_hello(r));
 	refd_free(r);
-
-	/* A socket of a dead daemon exists, and nobody listens. */
-	fake_start(&fake, hangs_up);
-	r = refd_new(fake.path);
-	ck_assert_int_eq(refd_connect(r, 60000), -ECONNRESET);
-	pthread_join(fake.thread, NULL);
-	close(fake.listener);
-	ck_assert_int_eq(refd_connect(r, 60000), -ECONNREFUSED);
-	refd_free(r);
-	free(fake.in);
 }
-
-FAKE_SCRIPT(recovers_then_serves, "recover serve");
 
 TEST(test_connects_anew_until_served)
 {
-	start(recovers_then_serves);
-	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
-	ck_assert_int_eq(refd_hello(daemon_)->state, REFD_RECOVERING);
-	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
-	ck_assert_int_eq(refd_hello(daemon_)->state, REFD_SERVING);
-	stop();
+	talk_begin("recover serve");
+	talk_calls("connect");
+	ck_assert_int_eq(refd_hello(talk.refd)->state, REFD_RECOVERING);
+	talk_calls("connect");
+	ck_assert_int_eq(refd_hello(talk.refd)->state, REFD_SERVING);
+	talk_end();
 }
 
 /* ---- in flight ---- */
@@ -222,22 +176,23 @@ TEST(test_any_order)
 	struct refd_answer ans;
 	int i;
 
-	start(answers_backwards);
-	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
+	talk_begin_script(answers_backwards);
+	talk_calls("connect");
 	for (i = 0; i < 3; i++) {
 		fill(&reqs[i], &u[i], 1);
-		ck_assert_int_eq(refd_submit(daemon_, &reqs[i]), 0);
+		ck_assert_int_eq(refd_submit(talk.refd, &reqs[i]), 0);
 	}
 	for (i = 0; i < 3; i++) {
-		ck_assert_int_eq(refd_wait(daemon_, &reqs[i], 100000, &ans), 0);
+		ck_assert_int_eq(refd_wait(talk.refd, &reqs[i], 100000, &ans),
+		    0);
 		ck_assert_int_eq(ans.kind, REFD_ANSWER_RESULTS);
 		ck_assert_str_eq(ans.results[0].name, u[i].name);
 		ck_assert(refd_txid_eq(&ans.txid, &reqs[i].txid));
 		ck_assert_uint_eq(ans.lsn, 7);
 		refd_answer_done(&ans);
 	}
-	ck_assert_int_eq(refd_wait(daemon_, &reqs[0], 0, &ans), -EINVAL);
-	stop();
+	ck_assert_int_eq(refd_wait(talk.refd, &reqs[0], 0, &ans), -EINVAL);
+	talk_end();
 }
 
 static void waits_for_the_end(struct fake *f)
@@ -255,18 +210,18 @@ TEST(test_too_many)
 	struct refd_answer ans;
 	int i;
 
-	start(waits_for_the_end);
-	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
+	talk_begin_script(waits_for_the_end);
+	talk_calls("connect");
 	for (i = 0; i < REFD_REQUESTS_MAX; i++) {
 		reqs[i].verb = REFD_VERB_PING;
-		ck_assert_int_eq(refd_submit(daemon_, &reqs[i]), 0);
+		ck_assert_int_eq(refd_submit(talk.refd, &reqs[i]), 0);
 	}
 	reqs[i].verb = REFD_VERB_PING;
-	ck_assert_int_eq(refd_submit(daemon_, &reqs[i]), -EBUSY);
+	ck_assert_int_eq(refd_submit(talk.refd, &reqs[i]), -EBUSY);
 	/* A timeout is no failure: the caller may wait again. */
-	ck_assert_int_eq(refd_wait(daemon_, &reqs[0], 1, &ans), -ETIMEDOUT);
-	ck_assert_int_eq(refd_wait(daemon_, &reqs[0], 1, &ans), -ETIMEDOUT);
-	stop();
+	ck_assert_int_eq(refd_wait(talk.refd, &reqs[0], 1, &ans), -ETIMEDOUT);
+	ck_assert_int_eq(refd_wait(talk.refd, &reqs[0], 1, &ans), -ETIMEDOUT);
+	talk_end();
 }
 
 TEST(test_what_does_not_fit)
@@ -276,15 +231,15 @@ TEST(test_what_does_not_fit)
 
 	memset(message, 'm', REFD_PACKET_MAX);
 	message[REFD_PACKET_MAX] = '\0';
-	start(waits_for_the_end);
-	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
+	talk_begin_script(waits_for_the_end);
+	talk_calls("connect");
 	fill(&req, NULL, 0);
 	req.message = message;
-	ck_assert_int_eq(refd_submit(daemon_, &req), -EINVAL);
+	ck_assert_int_eq(refd_submit(talk.refd, &req), -EINVAL);
 	/* And no part of the request was sent. */
 	req.message = NULL;
-	ck_assert_int_eq(refd_submit(daemon_, &req), 0);
-	stop();
+	ck_assert_int_eq(refd_submit(talk.refd, &req), 0);
+	talk_end();
 	free(message);
 }
 
@@ -301,53 +256,30 @@ TEST(test_empty_old_target, .times = 4)
 	struct refd_request req;
 	struct refd_answer ans;
 
-	start(waits_for_the_end);
+	talk_begin_script(waits_for_the_end);
 	fill(&req, &update, 1);
 	/* Not connected yet, so the request is made later. */
-	ck_assert_int_eq(refd_submit(daemon_, &req), 0);
-	ck_assert_int_eq(refd_wait(daemon_, &req, 3000, &ans), -EINVAL);
+	ck_assert_int_eq(refd_submit(talk.refd, &req), 0);
+	ck_assert_int_eq(refd_wait(talk.refd, &req, 3000, &ans), -EINVAL);
 	ck_assert_ptr_nonnull(
-	    strstr(refd_error(daemon_), "an old target is empty"));
-	stop();
-	start(waits_for_the_end);
-	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
-	ck_assert_int_eq(refd_call(daemon_, &req, 3000, &ans), -EINVAL);
+	    strstr(refd_error(talk.refd), "an old target is empty"));
+	talk_end();
+	talk_begin_script(waits_for_the_end);
+	talk_calls("connect");
+	ck_assert_int_eq(refd_call(talk.refd, &req, 3000, &ans), -EINVAL);
 	ck_assert_ptr_nonnull(
-	    strstr(refd_error(daemon_), "an old target is empty"));
-	stop();
+	    strstr(refd_error(talk.refd), "an old target is empty"));
+	talk_end();
 }
 
 /* ---- lost, and harmless to repeat ---- */
 
-FAKE_SCRIPT(loses_a_ping, "serve ping serve ping=pong");
-
-TEST(test_ping_again)
-{
-	struct refd_request ping = { .verb = REFD_VERB_PING };
-	struct refd_answer ans;
-
-	start(loses_a_ping);
-	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
-	ck_assert_int_eq(refd_call(daemon_, &ping, 100000, &ans), 0);
-	ck_assert_int_eq(ans.kind, REFD_ANSWER_PONG);
-	refd_answer_done(&ans);
-	stop();
-}
-
-FAKE_SCRIPT(answers_ping_by_pairs,
-    "serve ping=pairs serve ping=pairs serve ping=pairs");
+TALK(test_ping_again, "serve ping serve ping=pong", "connect ping=pong");
 
 /* A caller may rely on the kind of an answer. */
-TEST(test_answer_of_another_kind)
-{
-	struct refd_request ping = { .verb = REFD_VERB_PING };
-	struct refd_answer ans;
-
-	start(answers_ping_by_pairs);
-	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
-	ck_assert_int_eq(refd_call(daemon_, &ping, 100000, &ans), -EPROTO);
-	stop();
-}
+TALK(test_answer_of_another_kind,
+    "serve ping=pairs serve ping=pairs serve ping=pairs",
+    "connect ping=EPROTO");
 
 /* ---- history without an index yet ---- */
 
@@ -356,14 +288,12 @@ static void has_no_index_yet(struct fake *f)
 	struct refd_answer ans = { .kind = REFD_ANSWER_RECORDS,
 		.next = { .lsn = 7 },
 		.more = true };
-	struct refd_request req;
 	int i;
 
 	fake_serve(f);
 	for (i = 0; i < 3; i++) {
-		fake_read(f, &req);
-		ans.request_id = req.request_id;
-		refd_request_done(&req);
+		fake_play(f, "log");
+		ans.request_id = f->open[REFD_VERB_LOG];
 		fake_answer(f, &ans);
 	}
 }
@@ -376,16 +306,16 @@ TEST(test_naps_for_the_index)
 	int64_t began_ns;
 	int i;
 
-	start(has_no_index_yet);
-	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
+	talk_begin_script(has_no_index_yet);
+	talk_calls("connect");
 	began_ns = time_now_ns(CLOCK_MONOTONIC);
 	for (i = 0; i < 3; i++) {
-		ck_assert_int_eq(refd_log(daemon_, &req, 100000, &ans), 0);
+		ck_assert_int_eq(refd_log(talk.refd, &req, 100000, &ans), 0);
 		ck_assert(ans.more);
 		refd_answer_done(&ans);
 	}
 	ck_assert_int_ge(time_now_ns(CLOCK_MONOTONIC) - began_ns, 40000000);
-	stop();
+	talk_end();
 }
 
 /* ---- both sides full ---- */
@@ -397,7 +327,6 @@ static void writes_before_it_reads(struct fake *f)
 {
 	static struct refd_pair pairs[MANY_PAIRS];
 	static char value[60000];
-	struct refd_request req;
 	struct refd_answer ans = { .kind = REFD_ANSWER_PAIRS,
 		.pairs = pairs,
 		.nr_pairs = MANY_PAIRS };
@@ -406,47 +335,28 @@ static void writes_before_it_reads(struct fake *f)
 	memset(value, 'v', sizeof(value) - 1);
 	for (i = 0; i < MANY_PAIRS; i++)
 		pairs[i] = (struct refd_pair){ "key", value };
-	fake_serve(f);
-	fake_read(f, &req);
-	ans.request_id = req.request_id;
-	refd_request_done(&req);
+	fake_play(f, "serve status");
+	ans.request_id = f->open[REFD_VERB_STATUS];
 	fake_answer(f, &ans);
-	fake_read(f, &req);
-	fake_answer_ok(f, &req);
-	refd_request_done(&req);
+	fake_play(f, "transaction=ok");
 }
 
 TEST(test_no_deadlock)
 {
 	static struct refd_update updates[MANY_UPDATES];
-	struct refd_request status = { .verb = REFD_VERB_STATUS }, req;
-	struct refd_answer ans;
 	size_t i;
 
 	for (i = 0; i < MANY_UPDATES; i++)
 		updates[i].name = "refs/heads/some/rather/long/name/of/a/ref";
-	fill(&req, updates, MANY_UPDATES);
-	start(writes_before_it_reads);
-	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
-	ck_assert_int_eq(refd_submit(daemon_, &status), 0);
-	ck_assert_int_eq(refd_submit(daemon_, &req), 0);
-	ck_assert_int_eq(refd_wait(daemon_, &req, -1, &ans), 0);
-	ck_assert_uint_eq(ans.nr_results, MANY_UPDATES);
-	refd_answer_done(&ans);
-	ck_assert_int_eq(refd_wait(daemon_, &status, -1, &ans), 0);
-	ck_assert_uint_eq(ans.nr_pairs, MANY_PAIRS);
-	refd_answer_done(&ans);
-	stop();
+	talk_begin_script(writes_before_it_reads);
+	fill(&talk.requests[REFD_VERB_TRANSACTION], updates, MANY_UPDATES);
+	talk_calls("connect submit:status submit:transaction @-1 "
+		   "wait:transaction=ok wait:status=pairs");
+	ck_assert_uint_eq(talk.answer.nr_pairs, MANY_PAIRS);
+	talk_end();
 }
 
 /* ---- no answer in time ---- */
-
-static bool is_at_end(struct fake *f)
-{
-	char c;
-
-	return read(f->conn, &c, 1) == 0;
-}
 
 /* A WATCH from AFTER on. */
 static void answer_watch(struct fake *f, uint64_t after)
@@ -465,18 +375,11 @@ static void answer_watch(struct fake *f, uint64_t after)
 
 static void answers_the_second_watch(struct fake *f)
 {
-	struct refd_request req;
-
-	fake_serve(f);
-	fake_read(f, &req);
-	fake_expect(f, req.verb == REFD_VERB_WATCH, "not a watch");
-	refd_request_done(&req);
-	fake_expect(f, is_at_end(f), "the first question still waits");
-	fake_serve(f);
+	fake_play(f, "serve watch end serve");
 	answer_watch(f, 0);
 	answer_watch(f, 1);
 	answer_watch(f, 2);
-	fake_expect(f, is_at_end(f), "more was asked");
+	fake_play(f, "end");
 }
 
 /* Otherwise the answers come one question late, and changes twice. */
@@ -486,55 +389,32 @@ TEST(test_watches_again_after_a_timeout)
 	struct refd_answer ans;
 	uint64_t i;
 
-	start(answers_the_second_watch);
-	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
-	ck_assert_int_eq(refd_watch(daemon_, &req, 1, &ans), -ETIMEDOUT);
+	talk_begin_script(answers_the_second_watch);
+	talk_calls("connect");
+	ck_assert_int_eq(refd_watch(talk.refd, &req, 1, &ans), -ETIMEDOUT);
 	for (i = 1; i <= 3; i++) {
-		ck_assert_int_eq(refd_watch(daemon_, &req, 10000, &ans), 0);
+		ck_assert_int_eq(refd_watch(talk.refd, &req, 10000, &ans), 0);
 		ck_assert_uint_eq(ans.next.lsn, i);
 		refd_answer_done(&ans);
 	}
-	stop();
-}
-
-static void answers_only_the_status(struct fake *f)
-{
-	struct refd_request status, ping;
-
-	fake_serve(f);
-	fake_read(f, &status);
-	fake_read(f, &ping);
-	fake_expect(f, ping.verb == REFD_VERB_PING, "not a ping");
-	refd_request_done(&ping);
-	refd_request_done(&status);
-	fake_expect(f, is_at_end(f), "the call goes on");
-	fake_serve(f);
-	fake_read(f, &status);
-	fake_expect(f, status.verb == REFD_VERB_STATUS, "not the status");
-	fake_answer_kind(f, &status, REFD_ANSWER_PAIRS);
-	refd_request_done(&status);
-	fake_expect(f, is_at_end(f), "more was asked");
+	talk_end();
 }
 
 /* The request may be a local variable, which is gone after the call. Other
  * requests get their answers. */
 TEST(test_call_ends_its_request)
 {
-	struct refd_request status = { .verb = REFD_VERB_STATUS };
-	struct refd_request ping = { .verb = REFD_VERB_PING };
+	struct refd_request *ping = &talk.requests[REFD_VERB_PING];
 	struct refd_answer ans;
 
-	start(answers_only_the_status);
-	ck_assert_int_eq(refd_connect(daemon_, 60000), 0);
-	ck_assert_int_eq(refd_submit(daemon_, &status), 0);
-	ck_assert_int_eq(refd_call(daemon_, &ping, 1, &ans), -ETIMEDOUT);
-	ck_assert_ptr_nonnull(strstr(refd_error(daemon_), "no answer in time"));
-	memset(&ping, 0xff, sizeof(ping));
-	ck_assert_int_eq(refd_wait(daemon_, &status, 10000, &ans), 0);
-	ck_assert_int_eq(ans.kind, REFD_ANSWER_PAIRS);
-	refd_answer_done(&ans);
-	ck_assert_int_eq(refd_wait(daemon_, &ping, 0, &ans), -EINVAL);
-	stop();
+	talk_begin("serve status ping end serve status=pairs end");
+	talk_calls("connect submit:status @1 ping=ETIMEDOUT");
+	ck_assert_ptr_nonnull(
+	    strstr(refd_error(talk.refd), "no answer in time"));
+	memset(ping, 0xff, sizeof(*ping));
+	talk_calls("@10000 wait:status=pairs");
+	ck_assert_int_eq(refd_wait(talk.refd, ping, 0, &ans), -EINVAL);
+	talk_end();
 }
 
 /* ---- endless messages ---- */
@@ -636,12 +516,12 @@ TEST(test_endless, .times = 3)
 	taken = 0;
 	fill(&req, &update, 1);
 	req.verb = cases[_i].verb;
-	start(cases[_i].script);
-	err = refd_connect(daemon_, 60000);
+	talk_begin_script(cases[_i].script);
+	err = refd_connect(talk.refd, 60000);
 	if (err == 0)
-		err = refd_call(daemon_, &req, 60000, &ans);
+		err = refd_call(talk.refd, &req, 60000, &ans);
 	ck_assert_int_eq(err, -EPROTO);
-	stop();
+	talk_end();
 	ck_assert_uint_le(taken, FLOOD_TURNS * (cases[_i].most + (1 << 20)));
 }
 

@@ -1,39 +1,18 @@
 /*
- * Proves which rule refuses which command of a push, and why: names, checked
- * out branches, deletions, fast forwards, the update hook. Every rule is tested
- * alone here. tests/scenario/push_rules.sh compares with git.
+ * Proves which rule refuses which command of a push, in cases that
+ * tests/scenario/push_rules.sh lacks, because git's own commands do not make
+ * them. The scenario compares all rules with git: checked out branches,
+ * deletions, fast forwards, the update hook.
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/push/rules.h"
+#include "tests/lib/hook_rig.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-#define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-#define Z "0000000000000000000000000000000000000000"
-
 static struct push_command command;
-
-static void setup(void)
-{
-	tmp_setup();
-	tmp_run("git init -q -b main --bare repo.git && "
-		"rm -f repo.git/hooks/*");
-	ck_assert_int_eq(fchdir(tmp_fd), 0);
-	ck_assert_int_eq(chdir("repo.git"), 0);
-	setenv("GIT_DIR", ".", 1);
-	memset(&command, 0, sizeof(command));
-}
-
-static void teardown(void)
-{
-	unsetenv("GIT_DIR");
-	ck_assert_int_eq(chdir("/"), 0);
-	tmp_teardown();
-}
 
 static const char *refuse(const char *old, const char *new, const char *name)
 {
@@ -69,7 +48,7 @@ static void expect(const char *wanted, const char *why)
 		ck_assert_ptr_null(why);
 }
 
-CASE(.setup = setup, .teardown = teardown, .seconds = 60);
+CASE(.setup = hook_setup, .teardown = hook_teardown, .seconds = 60);
 
 TEST(test_names)
 {
@@ -86,27 +65,13 @@ TEST(test_names)
 	expect(funny, refuse(Z, A, "refs/heads/a"));
 }
 
-TEST(test_current, .times = 13)
+/* Worktrees and links that push_rules.sh does not have. */
+TEST(test_current, .times = 5)
 {
+	static const char said[] = "branch is currently checked out";
 	static const struct {
 		const char *shell, *why;
 	} cases[] = {
-		{ "true", NULL },
-		{ "git config core.bare false",
-		    "branch is currently checked out" },
-		{ "git config core.bare false && "
-		  "git config receive.denyCurrentBranch warn",
-		    NULL },
-		{ "git config core.bare false && "
-		  "git config receive.denyCurrentBranch yes",
-		    "branch is currently checked out" },
-		{ "git config core.bare false && "
-		  "git config receive.denyCurrentBranch no",
-		    NULL },
-		{ "git config --unset core.bare", NULL },
-		{ "mkdir -p worktrees/w && echo x >worktrees/w/gitdir && "
-		  "echo ref: refs/heads/main >worktrees/w/HEAD",
-		    "branch is currently checked out" },
 		/* A worktree without a gitdir file does not count. */
 		{ "mkdir -p worktrees/w && "
 		  "echo ref: refs/heads/main >worktrees/w/HEAD",
@@ -114,21 +79,16 @@ TEST(test_current, .times = 13)
 		{ "mkdir -p worktrees/w/rebase-merge && "
 		  "echo x >worktrees/w/gitdir && echo " A " >worktrees/w/HEAD "
 		  "&& echo refs/heads/main >worktrees/w/rebase-merge/head-name",
-		    "branch is currently checked out" },
+		    said },
 		{ "mkdir -p worktrees/w/rebase-apply && "
 		  "echo x >worktrees/w/gitdir && echo " A " >worktrees/w/HEAD "
 		  "&& echo refs/heads/main >worktrees/w/rebase-apply/head-name "
 		  "&& touch worktrees/w/rebase-apply/applying",
 		    NULL },
-		{ "mkdir -p worktrees/w && echo x >worktrees/w/gitdir && "
-		  "echo " A " >worktrees/w/HEAD && "
-		  "touch worktrees/w/BISECT_LOG && "
-		  "echo main >worktrees/w/BISECT_START",
-		    "branch is currently checked out" },
 		{ "git config core.bare false && "
 		  "git symbolic-ref HEAD refs/heads/s && "
 		  "git symbolic-ref refs/heads/s refs/heads/main",
-		    "branch is currently checked out" },
+		    said },
 		/* The symbolic ref leads nowhere. */
 		{ "git config core.bare false && "
 		  "echo ref: refs/heads/main >refs/heads/main",
@@ -140,61 +100,25 @@ TEST(test_current, .times = 13)
 	expect(NULL, refuse(Z, A, "refs/heads/other"));
 }
 
-TEST(test_deletions)
+/* HEAD belongs to the repository, not to the namespace. */
+TEST(test_deletion_in_a_namespace)
 {
-	static const char current[] =
-	    "deletion of the current branch prohibited";
-
-	expect(current, refuse(A, Z, "refs/heads/main"));
-	expect(NULL, refuse(A, Z, "refs/heads/a"));
-	/* HEAD belongs to the repository, not to the namespace. */
 	command.ref = (char *)"refs/namespaces/t/refs/heads/main";
 	expect(NULL, refuse(A, Z, "refs/heads/main"));
 	command.ref = (char *)"refs/heads/main";
-	expect(current, refuse(A, Z, "refs/heads/x"));
-	tmp_run("git -C repo.git config receive.denyDeleteCurrent warn");
-	expect(NULL, refuse(A, Z, "refs/heads/main"));
-	tmp_run("git -C repo.git config receive.denyDeletes true");
-	expect("deletion prohibited", refuse(A, Z, "refs/heads/a"));
-	expect(NULL, refuse(A, Z, "refs/tags/a"));
+	expect("deletion of the current branch prohibited",
+	    refuse(A, Z, "refs/heads/x"));
 }
 
-TEST(test_fast_forwards)
+/* The hook must not be asked for what an earlier rule refuses. */
+TEST(test_order)
 {
-	struct text one = { 0 }, two = { 0 };
-
-	tmp_run("cd repo.git && t=$(git mktree </dev/null) && "
-		"git commit-tree -m 1 $t >1 && "
-		"git commit-tree -m 2 -p $(cat 1) $t >2 && "
-		"git config receive.denyNonFastForwards true");
-	ck_assert_int_eq(text_read_file(&one, "1", 1000), 0);
-	ck_assert_int_eq(text_read_file(&two, "2", 1000), 0);
-	expect(NULL, refuse(one.data, two.data, "refs/heads/a"));
-	expect("non-fast-forward", refuse(two.data, one.data, "refs/heads/a"));
-	expect(NULL, refuse(two.data, one.data, "refs/tags/a"));
-	expect(NULL, refuse(Z, one.data, "refs/heads/a"));
-	expect(NULL, refuse(two.data, Z, "refs/heads/a"));
-	expect("bad ref", refuse(A, one.data, "refs/heads/a"));
-	text_done(&one);
-	text_done(&two);
-}
-
-TEST(test_update_hook)
-{
-	tmp_run(
-	    "cd repo.git && cat >hooks/update <<'END'\n"
-	    "#!/bin/sh\n"
-	    "test \"$0 $*\" = \"hooks/update refs/heads/a " A " " B "\" &&\n"
-	    "test \"$GIT_DIR\" = . && test -f HEAD && test -z \"$(cat)\"\n"
-	    "END\n"
-	    "chmod +x hooks/update");
-	expect(NULL, refuse(A, B, "refs/heads/a"));
-	expect("hook declined", refuse(A, B, "refs/heads/b"));
-	/* Earlier rules come first. */
+	tmp_run("cd repo.git && git config receive.denyNonFastForwards true && "
+		"printf '#!/bin/sh\necho >asked\nexit 1\n' >hooks/update && "
+		"chmod +x hooks/update");
 	expect("funny refname", refuse(A, B, "refs/a"));
-	tmp_run("cd repo.git && mkdir h && mv hooks/update h && "
-		"git config core.hooksPath h");
-	expect("hook declined", refuse(A, B, "refs/heads/a"));
-	tmp_run("cd repo.git && chmod -x h/update");
-	expect(NULL, refuse(A, B, "refs/heads/a"));
+	expect("bad ref", refuse(A, B, "refs/heads/a"));
+	ck_assert(!tmp_exists("repo.git/asked"));
+	expect("hook declined", refuse(Z, B, "refs/heads/a"));
+	ck_assert(tmp_exists("repo.git/asked"));
 }

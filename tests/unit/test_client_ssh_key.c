@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "client/request/ssh_key.h"
 #include "proto/lib/cli.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
 
 #define ED                                                                     \
 	"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEHO0Ba7DSvVkHs27fucgVqeh/rzF/"   \
@@ -27,31 +27,19 @@
 #define ED_NAME  "SHA256:w5JYTkhPBj8bkg07H37N0dAg3rR+7atPvlgoEAyUBfw"
 #define RSA_NAME "SHA256:H866lY6xVudwVMjQlmy2Ziv0+GEafG839RXkvX4SRCM"
 
-static char dir[] = "/tmp/refd.XXXXXX";
-static char *path;
+static char path[600];
 
 static void setup(void)
 {
-	strcpy(dir + strlen(dir) - 6, "XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
-	path = xasprintf("%s/auth", dir);
-}
-
-static void teardown(void)
-{
-	unlink(path);
-	rmdir(dir);
-	free(path);
+	tmp_setup();
+	snprintf(path, sizeof(path), "%s/auth", tmp_root);
 }
 
 static const char *named(const char *text, size_t len)
 {
 	static char name[SSH_KEY_NAME_MAX + 1];
-	FILE *f = fopen(path, "w");
 
-	ck_assert_ptr_nonnull(f);
-	ck_assert_uint_eq(fwrite(text, 1, len, f), len);
-	ck_assert_int_eq(fclose(f), 0);
+	tmp_put_bytes("auth", text, len);
 	return ssh_key_name(path, name) ? name : "";
 }
 
@@ -60,7 +48,7 @@ static void is(const char *text, const char *name)
 	ck_assert_str_eq(named(text, strlen(text)), name);
 }
 
-CASE(.setup = setup, .teardown = teardown);
+CASE(.setup = setup, .teardown = tmp_teardown);
 
 TEST(a_key_has_the_name_of_ssh_keygen)
 {
@@ -110,7 +98,7 @@ TEST(only_a_regular_file_is_read)
 
 	ck_assert(!ssh_key_name(path, name));
 	ck_assert(!ssh_key_name("", name));
-	ck_assert(!ssh_key_name(dir, name));
+	ck_assert(!ssh_key_name(tmp_root, name));
 	ck_assert(!ssh_key_name("/dev/zero", name));
 	ck_assert_int_eq(mkfifo(path, 0600), 0);
 	ck_assert(!ssh_key_name(path, name));

@@ -349,18 +349,23 @@ static const struct {
 	    "refusing to update ref with bad name 'foo'" },
 };
 
-TEST(test_errors, .times = sizeof(bad) / sizeof(bad[0]))
+static void expect_error(const char *input, const char *error)
 {
 	enum stdin_event event;
 
-	open_text(bad[_i].input);
 	do
 		event = stdin_next(&p);
 	while (event != STDIN_ERROR && event != STDIN_EOF &&
 	    event != STDIN_EOF_COMMIT);
-	ck_assert_msg(event == STDIN_ERROR, "taken: %s", bad[_i].input);
-	ck_assert_str_eq(p.error.data, bad[_i].error);
+	ck_assert_msg(event == STDIN_ERROR, "taken: %s", input);
+	ck_assert_str_eq(p.error.data, error);
 	close_input();
+}
+
+TEST(test_errors, .times = sizeof(bad) / sizeof(bad[0]))
+{
+	open_text(bad[_i].input);
+	expect_error(bad[_i].input, bad[_i].error);
 }
 
 /* The messages of git 2.39 about values. */
@@ -388,43 +393,41 @@ TEST(test_errors_239, .times = 7)
 
 	open_text(cases[_i].input);
 	p.messages = GIT_2_39;
-	expect(STDIN_ERROR);
-	ck_assert_str_eq(p.error.data, cases[_i].error);
-	close_input();
+	expect_error(cases[_i].input, cases[_i].error);
 }
 
-TEST(test_errors_z)
+#define BYTES(input) input, sizeof(input) - 1
+
+TEST(test_errors_z, .times = 6)
 {
-	open_z("update refs/heads/a\0" A "\0");
-	expect(STDIN_ERROR);
-	ck_assert_str_eq(p.error.data,
-	    "update refs/heads/a: unexpected end of "
-	    "input when reading <old-oid>");
-	close_input();
-	open_z("update refs/heads/a\nb\0" A "\0\0");
-	expect(STDIN_ERROR);
-	ck_assert_str_eq(p.error.data, "invalid ref format: refs/heads/a\nb");
-	close_input();
-	/* With -z, quotes are part of the name. */
+	static const struct {
+		const char *input;
+		size_t len;
+		const char *error;
+	} cases[] = {
+		{ BYTES("update refs/heads/a\0" A "\0"),
+		    "update refs/heads/a: unexpected end of input when reading "
+		    "<old-oid>" },
+		{ BYTES("update refs/heads/a\nb\0" A "\0\0"),
+		    "invalid ref format: refs/heads/a\nb" },
+		{ BYTES("update refs/heads/a\n\0"),
+		    "invalid ref format: refs/heads/a\n" },
+		{ BYTES("\0"), "empty command in input" },
+		/* The next command is read as the missing argument. */
+		{ BYTES("symref-update HEAD\0refs/heads/x\0start\0commit\0"),
+		    "symref-update HEAD: invalid arg 'start' for old value" },
+		{ BYTES("symref-update HEAD\0refs/heads/x\0ref\0"),
+		    "symref-update HEAD: expected old value" },
+	};
+
+	open_bytes(cases[_i].input, cases[_i].len, '\0');
+	expect_error(cases[_i].input, cases[_i].error);
+}
+
+/* With -z, quotes are part of the name. */
+TEST(test_quotes_z)
+{
 	open_z("update \"a\"\0" A "\0\0");
 	expect_change(REFD_UPDATE, "\"a\"", A, NULL);
-	close_input();
-	open_z("update refs/heads/a\n\0");
-	expect(STDIN_ERROR);
-	close_input();
-	open_z("\0");
-	expect(STDIN_ERROR);
-	ck_assert_str_eq(p.error.data, "empty command in input");
-	close_input();
-	/* The next command is read as the missing argument. */
-	open_z("symref-update HEAD\0refs/heads/x\0start\0commit\0");
-	expect(STDIN_ERROR);
-	ck_assert_str_eq(p.error.data,
-	    "symref-update HEAD: invalid arg 'start' for old value");
-	close_input();
-	open_z("symref-update HEAD\0refs/heads/x\0ref\0");
-	expect(STDIN_ERROR);
-	ck_assert_str_eq(p.error.data,
-	    "symref-update HEAD: expected old value");
 	close_input();
 }

@@ -25,23 +25,17 @@ CASE(.setup = update_setup, .teardown = update_teardown, .seconds = 30);
 
 TEST(test_prepare_and_commit)
 {
-	update_start_stdin(update_commits);
-	update_put("start\n");
-	update_expect("start: ok");
-	update_put("create refs/heads/a " A "\nprepare\n");
-	update_expect("prepare: ok");
-	update_put("commit\n");
-	update_expect("commit: ok");
+	update_start_stdin(UPDATE_COMMITS);
+	update_ask("start\n", "start: ok");
+	update_ask("create refs/heads/a " A "\nprepare\n", "prepare: ok");
+	update_ask("commit\n", "commit: ok");
 	update_end(0);
 }
 
 TEST(test_abort)
 {
-	update_start_stdin(update_aborts);
-	update_put("create refs/heads/a " A "\nprepare\n");
-	update_expect("prepare: ok");
-	update_put("abort\n");
-	update_expect("abort: ok");
+	update_prepare(UPDATE_ABORTS);
+	update_ask("abort\n", "abort: ok");
 	update_end(0);
 }
 
@@ -49,72 +43,47 @@ TEST(test_abort)
  * error. */
 TEST(test_end_when_prepared)
 {
-	update_start_stdin(update_aborts);
-	update_put("create refs/heads/a " A "\nprepare\n");
-	update_expect("prepare: ok");
+	update_prepare(UPDATE_ABORTS);
 	update_end(0);
 }
 
 TEST(test_error_when_prepared)
 {
-	update_start_stdin(update_aborts);
-	update_put("create refs/heads/a " A "\nprepare\n");
-	update_expect("prepare: ok");
-	update_put("create refs/heads/b " A "\n");
-	update_expect("fatal: prepared transactions can only be closed");
+	update_prepare(UPDATE_ABORTS);
+	update_ask("create refs/heads/b " A "\n",
+	    "fatal: prepared transactions can only be closed");
 	update_end(128);
 }
 
 TEST(test_nothing_asked_for)
 {
-	update_start_stdin(update_only_greets);
-	update_put("start\nprepare\n");
-	update_expect("start: ok");
+	update_start_stdin("serve");
+	update_ask("start\nprepare\n", "start: ok");
 	update_expect("prepare: ok");
-	update_put("commit\nstart\ncreate refs/heads/a " A "\nabort\n");
-	update_expect("commit: ok");
+	update_ask("commit\nstart\ncreate refs/heads/a " A "\nabort\n",
+	    "commit: ok");
 	update_expect("start: ok");
 	update_expect("abort: ok");
 	update_end(0);
 }
 
-FAKE_SCRIPT(prepares_and_goes, "serve session=prepared hang-up gone");
-
 TEST(test_lost)
 {
-	update_start_stdin(prepares_and_goes);
-	update_put("create refs/heads/a " A "\nprepare\n");
-	update_expect("prepare: ok");
+	update_prepare("serve session=prepared hang-up gone");
 	update_wait_for_server();
-	update_put("commit\n");
-	update_expect(
+	update_ask("commit\n",
 	    "error: refd: aborted: the session ended with its connection");
 	update_end(75);
-}
-
-static enum refd_verb busy_end;
-
-static void is_busy_for_the_end(struct fake *f)
-{
-	struct refd_request req;
-
-	fake_serve(f);
-	update_take_session(f, false);
-	update_take(f, busy_end, &req);
-	fake_refuse(f, &req, REFD_BUSY, NULL);
-	refd_request_done(&req);
-	update_take_end(f, busy_end);
 }
 
 /* Otherwise the locks would stay until the program ends. */
 TEST(test_busy_for_the_end, .times = 2)
 {
-	busy_end = _i == 0 ? REFD_VERB_COMMIT : REFD_VERB_ABORT;
-	update_start_stdin(is_busy_for_the_end);
-	update_put("create refs/heads/a " A "\nprepare\n");
-	update_expect("prepare: ok");
-	update_put(_i == 0 ? "commit\n" : "abort\n");
-	update_expect(_i == 0 ? "commit: ok" : "abort: ok");
+	update_prepare(_i == 0 ?
+		"serve session=prepared commit=busy commit=done" :
+		"serve session=prepared abort=busy abort=undone");
+	update_ask(_i == 0 ? "commit\n" : "abort\n",
+	    _i == 0 ? "commit: ok" : "abort: ok");
 	update_end(0);
 }
 
@@ -124,8 +93,6 @@ TEST(test_busy_for_the_end, .times = 2)
 
 static char txid[] = ID;
 
-FAKE_SCRIPT(knows_the_id, "serve transaction=ok");
-
 /* Only the daemon can compare the updates with those of the first call, so they
  * are sent. */
 TEST(test_id_of_an_earlier_call)
@@ -133,7 +100,7 @@ TEST(test_id_of_an_earlier_call)
 	char *argv[] = { "update", "--porcelain", "--txid", txid,
 		"refs/heads/a", A, NULL };
 
-	update_start(knows_the_id, argv);
+	update_start("serve transaction=ok", argv);
 	update_expect("ok refs/heads/a");
 	update_expect("txn " ID " committed");
 	update_end(0);
@@ -142,121 +109,51 @@ TEST(test_id_of_an_earlier_call)
 /* What the daemon answers to the transaction, and what the program says then if
  * it believes the answer. */
 struct refusal {
-	enum refd_answer_kind kind;
-	enum refd_status status;
-	uint64_t lsn;
-	const char *said;
+	const char *answer, *said;
 	int rc;
 };
 
 /* A busy daemon does not look for the id. */
 static const struct refusal early[] = {
-	{ .kind = REFD_ANSWER_REFUSED,
-	    .status = REFD_DENIED,
-	    .said = "fatal: refd: denied: ",
-	    .rc = 128 },
-	{ .kind = REFD_ANSWER_REFUSED,
-	    .status = REFD_BUSY,
-	    .said = "error: refd: busy: ",
-	    .rc = 75 },
-	{ .kind = REFD_ANSWER_RESULTS,
-	    .status = REFD_BUSY,
-	    .said = "error: ",
-	    .rc = 75 },
-	{ .kind = REFD_ANSWER_RESULTS,
-	    .status = REFD_DEADLINE,
-	    .said = "error: ",
-	    .rc = 75 },
+	{ "denied", "fatal: refd: denied: ", 128 },
+	{ "busy", "error: refd: busy: ", 75 },
+	{ "[busy]", "error: ", 75 },
+	{ "[deadline]", "error: ", 75 },
 };
 
 #define NR_EARLY (int)(sizeof(early) / sizeof(early[0]))
 
 /* The daemon gives these answers only after the look. */
 static const struct refusal late[] = {
-	{ .kind = REFD_ANSWER_REFUSED,
-	    .status = REFD_BADREQUEST,
-	    .said = "fatal: refd: badrequest: ",
-	    .rc = 128 },
-	{ .kind = REFD_ANSWER_REFUSED,
-	    .status = REFD_UNKNOWN,
-	    .said = "fatal: outcome unknown ",
-	    .rc = 128 },
-	{ .kind = REFD_ANSWER_RESULTS,
-	    .status = REFD_STALE,
-	    .said = "fatal: update_ref failed ",
-	    .rc = 128 },
-	{ .kind = REFD_ANSWER_RESULTS,
-	    .status = REFD_DEADLINE,
-	    .lsn = 9,
-	    .said = "error: ",
-	    .rc = 75 },
+	{ "badrequest", "fatal: refd: badrequest: ", 128 },
+	{ "unknown", "fatal: outcome unknown ", 128 },
+	{ "[stale]", "fatal: update_ref failed ", 128 },
+	{ "[deadline]9", "error: ", 75 },
 };
 
 #define NR_LATE (int)(sizeof(late) / sizeof(late[0]))
 
-static const struct refusal *refusal;
-/* Answers the question about the id; NULL: there is none. */
-static void (*tell)(struct fake *f);
-
-/* The program does not send to a node that follows again. */
-FAKE_SCRIPT(tell_that_it_follows, "status=role:follower");
-
-static void refuses_the_id(struct fake *f)
-{
-	struct refd_result one = { .name = "refs/heads/a",
-		.status = refusal->status };
-	struct refd_answer no = { .kind = refusal->kind,
-		.status = refusal->status,
-		.results = &one,
-		.nr_results = 1,
-		.nr_updates = 1,
-		.outcome = REFD_REJECTED,
-		.lsn = refusal->lsn };
-	struct refd_request req;
-
-	fake_serve(f);
-	update_take(f, REFD_VERB_TRANSACTION, &req);
-	no.request_id = req.request_id;
-	no.txid = req.txid;
-	fake_answer(f, &no);
-	refd_request_done(&req);
-	if (refusal->status == REFD_BUSY)
-		tell_that_it_follows(f);
-	if (tell)
-		tell(f);
-}
-
-static void tell_results(struct fake *f)
-{
-	update_take_query(f, REFD_ANSWER_RESULTS);
-}
-
-FAKE_SCRIPT(tell_pending, "query=pending");
-
-FAKE_SCRIPT(tell_expired, "query=expired");
-
-FAKE_SCRIPT(tell_never_seen, "query=never-seen");
-
-FAKE_SCRIPT(tell_busy, "query=busy");
-
-FAKE_SCRIPT(tell_error, "query=io");
-
-/* After three answers that don't fit, librefd gives up. */
-FAKE_SCRIPT(tell_nonsense, "query=pong serve query=pong serve query=pong");
-
-static void (*const tells[])(struct fake *f) = { tell_results, tell_pending,
-	tell_expired, tell_busy, tell_error, tell_nonsense };
+/* The answers to the question about the id. After three answers that don't fit,
+ * librefd gives up. */
+static const char *const tells[] = { "query=done", "query=pending",
+	"query=expired", "query=busy", "query=io",
+	"query=pong serve query=pong serve query=pong" };
 
 #define NR_TELLS (int)(sizeof(tells) / sizeof(tells[0]))
 
-static void check_refusal(const struct refusal *r, const char *said, int rc)
+/* The program does not send to a node that follows again. */
+static void check_refusal(const struct refusal *r, const char *tell,
+    const char *said, int rc)
 {
 	char *argv[] = { "update", "--txid", txid, "refs/heads/a", A, NULL };
+	bool is_busy = strstr(r->answer, "busy") != NULL;
+	char *steps = xasprintf("serve transaction=%s %s %s", r->answer,
+	    is_busy ? "status=role:follower" : "", tell);
 
-	refusal = r;
-	update_start(refuses_the_id, argv);
+	update_start(steps, argv);
 	update_expect_start(said);
 	update_end(rc);
+	free(steps);
 }
 
 #define OUTCOME_UNKNOWN "fatal: outcome unknown (transaction " ID "): ask with"
@@ -265,70 +162,43 @@ static void check_refusal(const struct refusal *r, const char *said, int rc)
  * this: a query has only the id, so its results may be of other updates. */
 TEST(test_no_refusal_hides_an_outcome, .times = NR_TELLS)
 {
-	tell = tells[_i];
-	check_refusal(&early[0], OUTCOME_UNKNOWN, 128);
+	check_refusal(&early[0], tells[_i], OUTCOME_UNKNOWN, 128);
 }
 
 TEST(test_no_refusal_of_any_kind, .times = NR_EARLY)
 {
-	tell = tell_results;
-	check_refusal(&early[_i], OUTCOME_UNKNOWN, 128);
+	check_refusal(&early[_i], "query=done", OUTCOME_UNKNOWN, 128);
 }
 
 TEST(test_refusal_of_a_new_id, .times = NR_EARLY)
 {
-	tell = tell_never_seen;
-	check_refusal(&early[_i], early[_i].said, early[_i].rc);
+	check_refusal(&early[_i], "query=never-seen", early[_i].said,
+	    early[_i].rc);
 }
 
 /* "outcome unknown" would make somebody ask, and the answer would be that of
  * the other updates. */
 TEST(test_refusal_after_the_look, .times = NR_LATE)
 {
-	tell = NULL;
-	check_refusal(&late[_i], late[_i].said, late[_i].rc);
+	check_refusal(&late[_i], "", late[_i].said, late[_i].rc);
 }
 
-static enum refd_status of_session;
-
-/* The results of an earlier call, and no lock. */
-static void knows_the_session(struct fake *f)
-{
-	struct refd_result one = { .name = "refs/heads/a",
-		.status = of_session };
-	struct refd_answer ans = { .kind = REFD_ANSWER_RESULTS,
-		.results = &one,
-		.nr_results = 1,
-		.nr_updates = 1,
-		.outcome = of_session == REFD_OK ? REFD_COMMITTED :
-						   REFD_OUTCOME_UNKNOWN };
-	struct refd_request req;
-
-	fake_serve(f);
-	update_take(f, REFD_VERB_SESSION, &req);
-	ans.request_id = req.request_id;
-	ans.txid = req.txid;
-	fake_answer(f, &ans);
-	refd_request_done(&req);
-}
-
-static void prepare_again(enum refd_status status, bool batch)
+/* A server has the results of an earlier call, and no lock. */
+static void prepare_again(const char *steps, bool batch)
 {
 	char *argv[] = { "update", "--txid", txid, "--stdin",
 		batch ? "--batch-updates" : NULL, NULL };
 
-	of_session = status;
-	update_start(knows_the_session, argv);
+	update_start(steps, argv);
 	update_put("create refs/heads/a " A "\nprepare\n");
 }
 
 /* Nothing is prepared, because it is done. */
 TEST(test_id_of_an_earlier_session, .times = 2)
 {
-	prepare_again(REFD_OK, _i);
+	prepare_again("serve session=ok", _i);
 	update_expect("prepare: ok");
-	update_put("commit\n");
-	update_expect("commit: ok");
+	update_ask("commit\n", "commit: ok");
 	update_end(0);
 }
 
@@ -337,16 +207,15 @@ TEST(test_id_of_an_earlier_session, .times = 2)
 
 TEST(test_abort_of_what_is_done, .times = 2)
 {
-	prepare_again(REFD_OK, _i);
+	prepare_again("serve session=ok", _i);
 	update_expect("prepare: ok");
-	update_put("abort\n");
-	update_expect(CANNOT_ABORT);
+	update_ask("abort\n", CANNOT_ABORT);
 	update_end(128);
 }
 
 TEST(test_end_when_done, .times = 2)
 {
-	prepare_again(REFD_OK, _i);
+	prepare_again("serve session=ok", _i);
 	update_expect("prepare: ok");
 	update_end_input();
 	update_expect(CANNOT_ABORT);
@@ -355,28 +224,17 @@ TEST(test_end_when_done, .times = 2)
 
 TEST(test_session_of_an_unknown_outcome, .times = 2)
 {
-	prepare_again(REFD_UNKNOWN, _i);
+	prepare_again("serve session=[unknown]", _i);
 	update_expect_start(OUTCOME_UNKNOWN);
 	update_end(128);
-}
-
-static void is_committed_by_another(struct fake *f)
-{
-	fake_serve(f);
-	update_take_session(f, false);
-	update_take_late_abort(f);
 }
 
 /* Both calls had the locks, and the other one was faster. */
 TEST(test_abort_beside_a_commit)
 {
-	char *argv[] = { "update", "--txid", txid, "--stdin", NULL };
-
-	update_start(is_committed_by_another, argv);
-	update_put("create refs/heads/a " A "\nprepare\n");
+	prepare_again("serve session=prepared abort=done", false);
 	update_expect("prepare: ok");
-	update_put("abort\n");
-	update_expect(CANNOT_ABORT);
+	update_ask("abort\n", CANNOT_ABORT);
 	update_end(128);
 }
 
@@ -387,7 +245,8 @@ static void reads_settings(struct fake *f)
 	struct refd_request req;
 
 	fake_serve(f);
-	update_take(f, REFD_VERB_TRANSACTION, &req);
+	fake_read(f, &req);
+	fake_expect(f, req.verb == REFD_VERB_TRANSACTION, "no transaction");
 	fake_expect(f,
 	    req.log_all_ref_updates &&
 		!strcmp(req.log_all_ref_updates, "always"),
@@ -429,21 +288,13 @@ TEST(test_settings)
 		snprintf(name, sizeof(name), "GIT_CONFIG_VALUE_%d", i);
 		setenv(name, values[i], 1);
 	}
-	update_start(reads_settings, argv);
+	update_start_script(reads_settings, argv);
 	update_end(0);
 }
 
 /* ---- git in refd's place ---- */
 
-static void knows_no_sessions(struct fake *f)
-{
-	struct refd_request req;
-
-	fake_serve(f);
-	update_take(f, REFD_VERB_SESSION, &req);
-	fake_refuse(f, &req, REFD_UNSUPPORTED, "no");
-	refd_request_done(&req);
-}
+#define NO_SESSIONS "serve session=unsupported"
 
 static bool exists(const char *path)
 {
@@ -452,60 +303,52 @@ static bool exists(const char *path)
 
 TEST(test_left_to_git)
 {
-	update_start_stdin(knows_no_sessions);
-	update_put("start\noption no-deref\nupdate refs/heads/a HEAD\n");
-	update_expect("start: ok");
+	update_start_stdin(NO_SESSIONS);
+	update_ask("start\noption no-deref\nupdate refs/heads/a HEAD\n",
+	    "start: ok");
 	ck_assert(!exists(".git/refs/heads/a.lock"));
-	update_put("prepare\n");
-	update_expect("prepare: ok");
+	update_ask("prepare\n", "prepare: ok");
 	ck_assert(exists(".git/refs/heads/a.lock"));
-	update_put("commit\n");
-	update_expect("commit: ok");
+	update_ask("commit\n", "commit: ok");
 	ck_assert(exists(".git/refs/heads/a"));
-	update_put("start\ncreate refs/heads/b HEAD\n");
-	update_expect("start: ok");
+	update_ask("start\ncreate refs/heads/b HEAD\n", "start: ok");
 	update_end(0);
 	ck_assert(!exists(".git/refs/heads/b"));
-}
-
-static void is_not_called(struct fake *f)
-{
-	(void)f;
 }
 
 TEST(test_symbolic_links_are_gits)
 {
 	tmp_run("git -C repo config core.preferSymlinkRefs yes");
-	update_start_stdin(is_not_called);
-	update_put("start\nupdate refs/heads/a HEAD\ncommit\n");
-	update_expect("start: ok");
+	update_start_stdin("");
+	update_ask("start\nupdate refs/heads/a HEAD\ncommit\n", "start: ok");
 	update_expect("commit: ok");
 	update_end(0);
 	ck_assert(exists(".git/refs/heads/a"));
 }
 
-FAKE_SCRIPT(cannot_start, "away=io");
+/* refd makes no symbolic links, and some daemon has served the repository. */
+static void want_links_when_served(void)
+{
+	tmp_run("git -C repo config core.preferSymlinkRefs yes && "
+		"mkdir repo/.git/refd && echo x >repo/.git/refd/id");
+}
 
 /* Git would compare with values that are not redone yet. */
 TEST(test_nothing_is_gits_before_recovery)
 {
-	tmp_run("git -C repo config core.preferSymlinkRefs yes && "
-		"mkdir repo/.git/refd && echo x >repo/.git/refd/id");
-	update_start_stdin(cannot_start);
+	want_links_when_served();
+	update_start_stdin("away=io");
 	update_expect_start("error: only git can do this, and not while refs "
 			    "may await recovery: refd makes no symbolic links");
 	update_end(75);
 	ck_assert(!exists(".git/refs/heads/a"));
 }
 
-FAKE_SCRIPT(denies, "away=denied");
-
 /* A caller that tries again after status 75 would do so for ever. */
 TEST(test_denial_is_no_wait_for_recovery)
 {
-	tmp_run("git -C repo config core.preferSymlinkRefs yes && "
-		"mkdir repo/.git/refd && echo x >repo/.git/refd/id");
-	update_start_stdin(denies);
+	want_links_when_served();
+	update_start_stdin("away=denied");
 	update_expect_start(
 	    "fatal: only git can do this: refd makes no symbolic links");
 	update_end(128);
@@ -517,18 +360,15 @@ TEST(test_no_wait_for_what_git_cannot_do)
 {
 	char *argv[] = { "update", "--stdin", "--json", NULL };
 
-	tmp_run("git -C repo config core.preferSymlinkRefs yes && "
-		"mkdir repo/.git/refd && echo x >repo/.git/refd/id");
-	update_start(is_not_called, argv);
+	want_links_when_served();
+	update_start("", argv);
 	update_expect_start("fatal: refd makes no symbolic links");
 	update_end(128);
 }
 
-FAKE_SCRIPT(can_not_link, "serve transaction=[aborted,unsupported]");
-
 TEST(test_left_to_git_by_a_ref)
 {
-	update_start_stdin(can_not_link);
+	update_start_stdin("serve transaction=[aborted,unsupported]");
 	update_put("create refs/heads/a HEAD\ncreate refs/heads/b HEAD\n");
 	update_end(0);
 	ck_assert(exists(".git/refs/heads/a"));
@@ -546,22 +386,19 @@ TEST(test_long_names_are_gits)
 	for (i = strlen(name); i + 1 < sizeof(name); i++)
 		name[i] = i % 100 == 10 ? '/' : 'x';
 	name[i] = '\0';
-	update_start_stdin(update_only_greets);
-	update_put("start\ncreate refs/heads/a HEAD\n");
-	update_expect("start: ok");
+	update_start_stdin("serve");
+	update_ask("start\ncreate refs/heads/a HEAD\n", "start: ok");
 	snprintf(line, sizeof(line), "create %s HEAD\nprepare\n", name);
 	update_put(line);
 	update_expect_start(
 	    "refd: refname is too long for refd: 'refs/heads/xxx");
 	update_expect("prepare: ok");
 	ck_assert(exists(".git/refs/heads/a.lock"));
-	update_put("commit\n");
-	update_expect("commit: ok");
+	update_ask("commit\n", "commit: ok");
 	ck_assert(exists(".git/refs/heads/a"));
 	snprintf(path, sizeof(path), ".git/%s", name);
 	ck_assert(exists(path));
-	update_put("start\ncreate refs/heads/b HEAD\ncommit\n");
-	update_expect("start: ok");
+	update_ask("start\ncreate refs/heads/b HEAD\ncommit\n", "start: ok");
 	update_expect("commit: ok");
 	update_end(0);
 	ck_assert(exists(".git/refs/heads/b"));
@@ -574,7 +411,7 @@ TEST(test_long_target_is_gits)
 	snprintf(target, sizeof(target), "refs/heads/%0*d",
 	    REFD_COMPONENT_MAX + 1, 0);
 	setenv("REFD_GIT_DEPTH", "4", 1);
-	update_start_stdin(update_only_greets);
+	update_start_stdin("serve");
 	snprintf(line, sizeof(line), "symref-create refs/heads/s %s\nprepare\n",
 	    target);
 	update_put(line);
@@ -592,7 +429,7 @@ static void refuses_with_escapes(struct fake *f)
 	struct refd_request req;
 
 	fake_serve(f);
-	update_take(f, REFD_VERB_TRANSACTION, &req);
+	fake_read(f, &req);
 	fake_refuse(f, &req, REFD_DENIED, "not '/srv/\033[31m\302\2331m'");
 	refd_request_done(&req);
 }
@@ -601,7 +438,7 @@ TEST(test_refusal_steers_no_terminal)
 {
 	char *argv[] = { "update", "refs/heads/a", "HEAD", NULL };
 
-	update_start(refuses_with_escapes, argv);
+	update_start_script(refuses_with_escapes, argv);
 	update_expect("fatal: refd: denied: not '/srv/?[31m?1m'");
 	update_end(128);
 }
@@ -610,9 +447,8 @@ TEST(test_refusal_steers_no_terminal)
 TEST(test_left_to_nobody)
 {
 	setenv("REFD_GIT_DEPTH", "4", 1);
-	update_start_stdin(knows_no_sessions);
-	update_put("update refs/heads/a HEAD\nprepare\n");
-	update_expect(
+	update_start_stdin(NO_SESSIONS);
+	update_ask("update refs/heads/a HEAD\nprepare\n",
 	    "fatal: git would do it, but \"git update-ref\" is refd here: "
 	    "REFD_SHIM_REAL can name the real git");
 	unsetenv("REFD_GIT_DEPTH");
@@ -623,8 +459,9 @@ TEST(test_git_has_no_porcelain)
 {
 	char *argv[] = { "update", "--stdin", "--porcelain", NULL };
 
-	update_start(knows_no_sessions, argv);
+	update_start(NO_SESSIONS, argv);
 	update_put("update refs/heads/a HEAD\nprepare\n");
-	update_expect("fatal: no; git has no --porcelain, --json or --txid");
+	update_expect(
+	    "fatal: " FAKE_WHY "; git has no --porcelain, --json or --txid");
 	update_end(128);
 }

@@ -7,12 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "daemon/config_keys.h"
 #include "daemon/options.h"
 #include "tests/lib/suite.h"
+#include "tests/lib/tmp.h"
 
 /* Tests are run from the root of the source tree. */
 #define MANUAL "daemon/refd.conf.5"
@@ -113,41 +112,28 @@ TEST(nothing_else_is_in_the_manual)
 
 /* ---- sections ---- */
 
-static char dir[] = "/tmp/test_config_keys.XXXXXX";
-
 static char *in_dir(const char *name)
 {
-	static char paths[8][64];
+	static char paths[8][600];
 	static unsigned next;
 	char *path = paths[next++ % 8];
 
-	snprintf(path, sizeof(paths[0]), "%s/%s", dir, name);
+	snprintf(path, sizeof(paths[0]), "%s/%s", tmp_root, name);
 	return path;
 }
 
-static void make_dirs(void)
+static void setup(void)
 {
+	tmp_setup();
 	unsetenv("REFD_SOCKET");
 	unsetenv("REFD_STATE");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
-	ck_assert_int_eq(mkdir(in_dir("a"), 0777), 0);
-	ck_assert_int_eq(mkdir(in_dir("a/in"), 0777), 0);
-	ck_assert_int_eq(mkdir(in_dir("b"), 0777), 0);
+	tmp_mkdir("a/in");
+	tmp_mkdir("b");
 }
 
-static void remove_dirs(void)
-{
-	unlink(in_dir("config"));
-	rmdir(in_dir("a/in"));
-	rmdir(in_dir("a"));
-	rmdir(in_dir("b"));
-	rmdir(dir);
-	memcpy(dir + sizeof(dir) - 7, "XXXXXX", 6);
-}
+CASE(.setup = setup, .teardown = tmp_teardown);
 
-CASE(.setup = make_dirs, .teardown = remove_dirs);
-
-/* FORMAT has up to four %s, all for DIR. */
+/* FORMAT has up to four %s, all for tmp_root. */
 static enum options_result load(struct config *cfg, char **why,
     const char *format, char *root)
 {
@@ -156,7 +142,7 @@ static enum options_result load(struct config *cfg, char **why,
 	FILE *f = fopen(argv[2], "w");
 
 	ck_assert_ptr_nonnull(f);
-	fprintf(f, format, dir, dir, dir, dir);
+	fprintf(f, format, tmp_root, tmp_root, tmp_root, tmp_root);
 	fclose(f);
 	return options_load(&options_daemon, cfg, &sys_kernel,
 	    root != NULL ? 9 : 7, argv, NULL, why);
@@ -254,7 +240,7 @@ static void expect_origin(const struct config *cfg, const char *words,
 
 TEST(the_origin_is_known)
 {
-	char origin[96], *why;
+	char origin[700], *why;
 	struct config cfg;
 
 	setenv("REFD_STATE", "/env", 1);

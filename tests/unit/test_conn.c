@@ -19,7 +19,6 @@ CASE(.setup = conn_rig_setup, .teardown = conn_rig_teardown);
 
 TEST(hello_comes_first_and_unasked)
 {
-	conn_rig_greet();
 	ck_assert_uint_eq(conn_rig.nr_asked, 0);
 }
 
@@ -27,7 +26,6 @@ TEST(a_request_is_asked_and_answered)
 {
 	uint32_t id;
 
-	conn_rig_greet();
 	conn_rig_ping(42);
 	ck_assert(conn_rig_turn());
 	ck_assert_uint_eq(conn_rig.nr_asked, 1);
@@ -45,15 +43,12 @@ TEST(bytes_may_be_cut_anywhere)
 {
 	size_t len = conn_rig_transaction_len, cut, step;
 
-	conn_rig_greet();
 	/* In two pieces, cut everywhere; then byte by byte. */
 	for (cut = 1; cut <= len; cut++) {
-		conn_rig_say(conn_rig_transaction, cut);
-		ck_assert(conn_rig_turn());
+		conn_rig_tell(conn_rig_transaction, cut);
 		ck_assert_uint_eq(conn_rig.nr_asked, cut == len);
 		if (cut < len)
-			conn_rig_say(conn_rig_transaction + cut, len - cut);
-		ck_assert(conn_rig_turn());
+			conn_rig_tell(conn_rig_transaction + cut, len - cut);
 		ck_assert_uint_eq(conn_rig.nr_asked, 1);
 		ck_assert_uint_eq(conn_rig.asked[0].nr_updates, 2);
 		ck_assert_str_eq(conn_rig.asked[0].updates[1].name,
@@ -62,8 +57,7 @@ TEST(bytes_may_be_cut_anywhere)
 		conn_rig_pong(1);
 	}
 	for (step = 0; step < len; step++) {
-		conn_rig_say(conn_rig_transaction + step, 1);
-		ck_assert(conn_rig_turn());
+		conn_rig_tell(conn_rig_transaction + step, 1);
 		ck_assert_uint_eq(conn_rig.nr_asked, step == len - 1);
 	}
 	ck_assert_uint_eq(conn_rig.host.decoding_bytes, 0);
@@ -73,7 +67,6 @@ TEST(answers_come_whole_in_any_order)
 {
 	uint32_t ids[3], id;
 
-	conn_rig_greet();
 	for (id = 1; id <= 3; id++)
 		conn_rig_ping(id);
 	ck_assert(conn_rig_turn());
@@ -105,7 +98,6 @@ TEST(an_answer_in_parts_stays_whole)
 	struct refd_answer got;
 	uint32_t ids[3];
 
-	conn_rig_greet();
 	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len);
 	conn_rig_ping(2);
 	conn_rig_ping(3);
@@ -148,7 +140,6 @@ TEST(parts_of_two_answers_do_not_mix)
 	struct refd_answer two = one, got;
 	uint32_t ids[2];
 
-	conn_rig_greet();
 	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len);
 	conn_rig_ping(2);
 	ck_assert(conn_rig_turn());
@@ -192,7 +183,6 @@ TEST(what_waits_behind_an_answer_counts)
 
 	for (i = 0; i < 60000; i++)
 		many[i] = res;
-	conn_rig_greet();
 	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len);
 	conn_rig_ping(2);
 	ck_assert(conn_rig_turn());
@@ -226,11 +216,9 @@ static void prepare_session(void)
 		.nr_results = 2,
 		.rewrites_packed = true };
 
-	conn_rig_greet();
 	conn_rig_say(head, sizeof(head) - 1);
-	conn_rig_say(conn_rig_transaction + skipped,
+	conn_rig_tell(conn_rig_transaction + skipped,
 	    conn_rig_transaction_len - skipped);
-	ck_assert(conn_rig_turn());
 	ck_assert_uint_eq(conn_rig.nr_asked, 1);
 	ck_assert_int_eq(conn_rig.asked[0].verb, REFD_VERB_SESSION);
 	ans.txid = conn_rig.asked[0].txid;
@@ -256,8 +244,7 @@ TEST(a_session_is_prepared_and_ended_in_its_own_time)
 	/* A client with a prepared session may be idle. */
 	conn_rig_wait(10 * CONN_STALL_NS);
 	ck_assert(conn_rig_turn());
-	conn_rig_say(commit, sizeof(commit) - 1);
-	ck_assert(conn_rig_turn());
+	conn_rig_tell(commit, sizeof(commit) - 1);
 	ck_assert_uint_eq(conn_rig.nr_asked, 2);
 	ck_assert_int_eq(conn_rig.asked[1].verb, REFD_VERB_COMMIT);
 	ck_assert(
@@ -278,9 +265,7 @@ TEST(a_half_closed_client_keeps_no_session)
 /* A request is open that may never be answered. */
 TEST(a_half_closed_client_that_waits_has_said_all)
 {
-	conn_rig_greet();
-	conn_rig_say("000bwatch 70000", 15);
-	ck_assert(conn_rig_turn());
+	conn_rig_tell("000bwatch 70000", 15);
 	ck_assert(!conn_rig.has_said_all);
 	shutdown(conn_rig.client, SHUT_WR);
 	ck_assert(conn_rig_turn());
@@ -318,7 +303,6 @@ TEST(garbage_is_refused_and_hung_up_on,
 {
 	struct refd_answer ans = { 0 };
 
-	conn_rig_greet();
 	conn_rig_say(garbage[_i].bytes, garbage[_i].len);
 	if (garbage[_i].len == 18 && garbage[_i].bytes[0] == '0') {
 		/* Earlier requests are still answered. */
@@ -343,7 +327,6 @@ TEST(an_unknown_verb_is_refused_and_the_next_is_taken)
 	static const char unknown[] = "0010frobnicate 50000";
 	struct refd_answer ans = { 0 };
 
-	conn_rig_greet();
 	conn_rig_say(unknown, sizeof(unknown) - 1);
 	conn_rig_ping(6);
 	ck_assert(conn_rig_turn());
@@ -369,7 +352,6 @@ TEST(an_answer_that_cannot_be_said_ends_the_connection)
 	ans.kind = REFD_ANSWER_PAIRS;
 	ans.pairs = &pair;
 	ans.nr_pairs = 1;
-	conn_rig_greet();
 	conn_rig_ping(1);
 	ck_assert(conn_rig_turn());
 	conn_answer(conn_rig.conn, &ans);
@@ -386,7 +368,6 @@ TEST(a_half_closed_client_gets_its_answers)
 {
 	uint32_t ids[2];
 
-	conn_rig_greet();
 	conn_rig_ping(1);
 	conn_rig_ping(2);
 	shutdown(conn_rig.client, SHUT_WR);
@@ -403,7 +384,6 @@ TEST(a_half_closed_client_gets_its_answers)
 
 TEST(a_client_that_leaves_is_forgotten)
 {
-	conn_rig_greet();
 	close(conn_rig.client);
 	conn_rig.client = -1;
 	ck_assert(!conn_rig_turn());
@@ -413,9 +393,7 @@ TEST(a_client_that_leaves_is_forgotten)
  * clients. */
 TEST(a_client_that_vanished_in_flight_is_forgotten)
 {
-	conn_rig_greet();
-	conn_rig_say("000bwatch 10000", 15);
-	ck_assert(conn_rig_turn());
+	conn_rig_tell("000bwatch 10000", 15);
 	ck_assert_uint_eq(conn_rig.conn->in_flight, 1);
 	close(conn_rig.client);
 	conn_rig.client = -1;
@@ -424,7 +402,6 @@ TEST(a_client_that_vanished_in_flight_is_forgotten)
 
 TEST(a_half_closed_client_may_vanish_later)
 {
-	conn_rig_greet();
 	conn_rig_say("000bwatch 10000", 15);
 	shutdown(conn_rig.client, SHUT_WR);
 	ck_assert(conn_rig_turn());

@@ -23,7 +23,6 @@ TEST(a_client_that_does_not_read_is_not_read_from)
 	uint32_t *ids = malloc(CONN_RIG_CLIENT_MAX);
 	size_t nr, i;
 
-	conn_rig_greet();
 	conn_rig.answers_at_once = true;
 	conn_rig_flood();
 	/* The socket is full, and so is the connection's share of our
@@ -45,7 +44,6 @@ TEST(reading_goes_on_when_few_answers_wait)
 {
 	size_t before;
 
-	conn_rig_greet();
 	conn_rig.answers_at_once = true;
 	conn_rig_flood();
 	do {
@@ -62,7 +60,6 @@ TEST(a_slow_reader_makes_no_buffer_grow)
 {
 	int i;
 
-	conn_rig_greet();
 	conn_rig.answers_at_once = true;
 	for (i = 0; i < 25; i++) {
 		conn_rig_flood();
@@ -74,17 +71,30 @@ TEST(a_slow_reader_makes_no_buffer_grow)
 	}
 }
 
+#define PINGS_MAX 600
+
+/* Numbered from 101 on. */
+static void say_pings(size_t nr)
+{
+	static char text[PINGS_MAX * 16 + 1];
+	size_t len = 0, i;
+
+	for (i = 0; i < nr; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+		    "000cping %zu0000", 101 + i);
+	conn_rig_say(text, len);
+}
+
+static void take_turn(void)
+{
+	event_base_loop(conn_rig.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
 TEST(too_many_in_flight_wait)
 {
-	static char text[600 * 16 + 1];
-	size_t len = 0;
 	uint32_t id;
 
-	conn_rig_greet();
-	for (id = 1; id <= 600; id++)
-		len += (size_t)snprintf(text + len, sizeof(text) - len,
-		    "000cping %u0000", 100 + id);
-	conn_rig_say(text, len);
+	say_pings(600);
 	ck_assert(conn_rig_turn());
 	ck_assert_uint_eq(conn_rig.nr_asked, REFD_REQUESTS_MAX);
 	ck_assert(!conn_rig.conn->reads);
@@ -105,17 +115,11 @@ TEST(too_many_in_flight_wait)
  * of them. */
 TEST(many_requests_take_turns)
 {
-	static char text[400 * 16 + 1];
-	size_t len = 0, turns = 0, before;
-	uint32_t id;
+	size_t turns = 0, before;
 
-	conn_rig_greet();
 	conn_rig.answers_at_once = true;
-	for (id = 1; id <= 400; id++)
-		len += (size_t)snprintf(text + len, sizeof(text) - len,
-		    "000cping %u0000", 100 + id);
-	conn_rig_say(text, len);
-	event_base_loop(conn_rig.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	say_pings(400);
+	take_turn();
 	ck_assert_uint_eq(conn_rig.conn->nr_requests, CONN_TURN_REQUESTS);
 	for (; conn_rig.conn->is_touched; turns++) {
 		before = conn_rig.conn->nr_requests;
@@ -129,18 +133,6 @@ TEST(many_requests_take_turns)
 	ck_assert_uint_eq(conn_rig_answers(NULL, NULL), 400);
 }
 
-static void say_pings(size_t nr)
-{
-	char text[16 * 16 + 1];
-	size_t len = 0;
-
-	while (nr-- > 0)
-		len += (size_t)snprintf(text + len, sizeof(text) - len,
-		    "000cping 1000000");
-	conn_rig_say(text, len);
-	event_base_loop(conn_rig.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
-}
-
 /* Otherwise a user with many connections and requests that take long keeps the
  * loop from others. Root has no limit. */
 TEST(a_user_has_a_share_of_a_turn, .times = 2)
@@ -149,24 +141,25 @@ TEST(a_user_has_a_share_of_a_turn, .times = 2)
 	const size_t share = _i == 0 ? 3 : 16;
 	size_t nr;
 
-	conn_rig_greet();
 	conn_rig.answers_at_once = true;
 	conn_rig.request_ns = CONN_USER_NS / 3 + 1;
 	if (_i == 0)
 		conn_rig.conn->user = &user;
 	conn_rig.host.turns++;
 	say_pings(share);
+	take_turn();
 	ck_assert_uint_eq(conn_rig.conn->nr_requests, share);
 	ck_assert(conn_service(conn_rig.conn));
 	/* The connection asks for a turn, since nothing else would. */
 	say_pings(16);
+	take_turn();
 	ck_assert(conn_rig.conn->is_touched);
 	for (nr = share; nr < share + 16; nr += share) {
 		ck_assert(conn_service(conn_rig.conn));
 		if (_i == 0)
 			ck_assert_uint_eq(conn_rig.conn->nr_requests, nr);
 		conn_rig.host.turns++;
-		say_pings(0);
+		take_turn();
 		ck_assert(conn_service(conn_rig.conn));
 	}
 	ck_assert_uint_eq(conn_rig.conn->nr_requests, share + 16);
@@ -181,10 +174,8 @@ TEST(large_requests_share_a_limit)
 	struct refd_answer ans = { 0 };
 	char *big = malloc(REFD_PACKET_MAX);
 
-	conn_rig_greet();
 	conn_rig.host.decoding_bytes = DECODING_MAX;
-	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len);
-	ck_assert(conn_rig_turn());
+	conn_rig_tell(conn_rig_transaction, conn_rig_transaction_len);
 	ck_assert_uint_eq(conn_rig.nr_asked, 1);
 	conn_rig_pong(1);
 	ck_assert_uint_eq(conn_rig.host.decoding_bytes, DECODING_MAX);
@@ -216,7 +207,6 @@ TEST(answers_that_nobody_takes_are_bounded, .times = 2)
 
 	for (i = 0; i < 60000; i++)
 		many[i].name = "refs/heads/topic";
-	conn_rig_greet();
 	ck_assert_uint_eq(conn_rig.host.out_bytes, 0);
 	for (i = 1; i <= 3; i++)
 		conn_rig_ping((uint32_t)i);
@@ -253,15 +243,12 @@ TEST(large_requests_of_one_user_leave_room, .times = 2)
 
 	memset(big, 'x', REFD_PACKET_MAX);
 	memcpy(big, "8000", 4);
-	conn_rig_greet();
 	conn_rig.conn->user = &user;
 	conn_rig.host.decoding_bytes = DECODING_MAX - DECODING_MAX / 8;
-	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len);
-	ck_assert(conn_rig_turn());
+	conn_rig_tell(conn_rig_transaction, conn_rig_transaction_len);
 	ck_assert_uint_eq(conn_rig.nr_asked, 1);
 	conn_rig_pong(1);
-	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len - 4);
-	ck_assert(conn_rig_turn());
+	conn_rig_tell(conn_rig_transaction, conn_rig_transaction_len - 4);
 	ck_assert_uint_eq(user.decoding_bytes, DECODING_MAX / 2);
 	conn_rig_say(big, 0x8000 - 1);
 	if (_i == 0) {
@@ -292,12 +279,9 @@ TEST(large_requests_of_one_user_leave_room, .times = 2)
 /* Other clients have taken all room. This request needs no more room. */
 TEST(who_needs_no_more_is_not_refused)
 {
-	conn_rig_greet();
 	conn_rig.host.decoding_bytes = DECODING_MAX + 1;
-	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len - 4);
-	ck_assert(conn_rig_turn());
-	conn_rig_say(conn_rig_transaction + conn_rig_transaction_len - 4, 4);
-	ck_assert(conn_rig_turn());
+	conn_rig_tell(conn_rig_transaction, conn_rig_transaction_len - 4);
+	conn_rig_tell(conn_rig_transaction + conn_rig_transaction_len - 4, 4);
 	ck_assert_uint_eq(conn_rig.nr_asked, 1);
 	conn_rig_pong(1);
 }
@@ -314,10 +298,8 @@ static void expect_stall(void)
 /* The connection is older than the silence. */
 TEST(silence_counts_from_the_last_byte)
 {
-	conn_rig_greet();
 	conn_rig_wait(10 * CONN_RIG_SECOND_NS);
-	conn_rig_say(conn_rig_transaction, 30);
-	ck_assert(conn_rig_turn());
+	conn_rig_tell(conn_rig_transaction, 30);
 	expect_stall();
 }
 
@@ -326,9 +308,7 @@ TEST(half_a_request_and_silence_is_refused,
 {
 	struct refd_answer ans = { 0 };
 
-	conn_rig_greet();
-	conn_rig_say(conn_rig_transaction, 1 + (size_t)_i * 13);
-	ck_assert(conn_rig_turn());
+	conn_rig_tell(conn_rig_transaction, 1 + (size_t)_i * 13);
 	expect_stall();
 	conn_rig_read();
 	ck_assert(conn_rig.at_end);
@@ -342,17 +322,14 @@ TEST(progress_is_no_stall)
 {
 	size_t i;
 
-	conn_rig_greet();
 	for (i = 0; i < conn_rig_transaction_len; i++) {
-		conn_rig_say(conn_rig_transaction + i, 1);
-		ck_assert(conn_rig_turn());
+		conn_rig_tell(conn_rig_transaction + i, 1);
 		conn_rig_wait(CONN_STALL_NS - CONN_RIG_SECOND_NS);
 		ck_assert(conn_rig_turn());
 	}
 	ck_assert_uint_eq(conn_rig.nr_asked, 1);
 	/* Half of the next request, while the first request is in flight. */
-	conn_rig_say(conn_rig_transaction, 30);
-	ck_assert(conn_rig_turn());
+	conn_rig_tell(conn_rig_transaction, 30);
 	conn_rig_wait(10 * CONN_STALL_NS);
 	ck_assert(conn_rig_turn());
 	conn_rig_pong(1);
@@ -363,7 +340,6 @@ TEST(progress_is_no_stall)
 
 TEST(idling_is_allowed_for_ever)
 {
-	conn_rig_greet();
 	conn_rig_wait(1000 * CONN_STALL_NS);
 	ck_assert(conn_rig_turn());
 	conn_rig_ping(1);
@@ -378,7 +354,6 @@ TEST(idling_is_allowed_for_ever)
 
 TEST(who_takes_no_answers_is_hung_up_on)
 {
-	conn_rig_greet();
 	conn_rig.answers_at_once = true;
 	conn_rig_flood();
 	ck_assert(conn_rig_turn());
@@ -394,9 +369,7 @@ TEST(who_takes_no_answers_is_hung_up_on)
 
 TEST(an_idle_connection_holds_no_buffers)
 {
-	conn_rig_greet();
-	conn_rig_say(conn_rig_transaction, conn_rig_transaction_len);
-	ck_assert(conn_rig_turn());
+	conn_rig_tell(conn_rig_transaction, conn_rig_transaction_len);
 	conn_rig_pong(1);
 	ck_assert(conn_rig_turn());
 	ck_assert_ptr_null(conn_rig.conn->in);

@@ -105,13 +105,11 @@ static size_t begin_counted(void)
 
 	/* The even share of the memory is zero. */
 	conn_rig.host.connections_max = SIZE_MAX;
-	conn_rig_greet();
 	before = allocated;
 	/* Up to the delimiter. */
-	conn_rig_say(conn_rig_transaction,
+	conn_rig_tell(conn_rig_transaction,
 	    (size_t)(strstr(conn_rig_transaction, "0044create") -
 		conn_rig_transaction));
-	ck_assert(conn_rig_turn());
 	return before;
 }
 
@@ -133,8 +131,7 @@ static void half_send(size_t nr, const char *update, size_t len)
 		memcpy(many + i * len, update, len);
 	expect_counted(before);
 	for (i = 0; i < nr; i += per_turn) {
-		conn_rig_say(many, per_turn * len);
-		ck_assert(conn_rig_turn());
+		conn_rig_tell(many, per_turn * len);
 		expect_counted(before);
 	}
 	free(many);
@@ -172,8 +169,7 @@ TEST(half_a_packet_is_counted_as_allocated)
 
 	memset(large, 'x', REFD_PACKET_MAX);
 	memcpy(large, "fff0", 4);
-	conn_rig_say(large, REFD_PACKET_MAX - 1);
-	ck_assert(conn_rig_turn());
+	conn_rig_tell(large, REFD_PACKET_MAX - 1);
 	ck_assert_uint_gt(allocated - before, REFD_PACKET_MAX);
 	expect_counted(before);
 	free(large);
@@ -190,10 +186,8 @@ TEST(requests_that_wait_are_counted_as_allocated)
 		len += (size_t)snprintf(pings + len, sizeof(pings) - len,
 		    "000dping %u0000", 1000 + id);
 	conn_rig.host.connections_max = SIZE_MAX;
-	conn_rig_greet();
 	before = allocated;
-	conn_rig_say(pings, len);
-	ck_assert(conn_rig_turn());
+	conn_rig_tell(pings, len);
 	ck_assert_uint_eq(conn_rig.nr_asked, REFD_REQUESTS_MAX);
 	ck_assert_uint_gt(conn_rig.conn->in_len, len / 2);
 	ck_assert_uint_le(conn_rig.conn->in_len, conn_rig.host.decoding_bytes);

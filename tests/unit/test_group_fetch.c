@@ -46,10 +46,6 @@ static void make_source(const char *object_format)
 static void setup(void)
 {
 	tmp_setup();
-	setenv("GIT_AUTHOR_NAME", "a", 1);
-	setenv("GIT_AUTHOR_EMAIL", "a@x", 1);
-	setenv("GIT_COMMITTER_NAME", "a", 1);
-	setenv("GIT_COMMITTER_EMAIL", "a@x", 1);
 	roots[0] = xasprintf("%s/other", tmp_root);
 	roots[1] = xasprintf("%s/dst", tmp_root);
 	dir = xasprintf("%s/git", tmp_root);

@@ -77,66 +77,73 @@ struct dirent *readdir(DIR *dir)
 	return entry;
 }
 
-CASE(.setup = tmp_setup, .teardown = tmp_teardown);
+static const uint8_t uuid[16] = { 0, 1, 2, 3, 4, 5, 0x86, 7, 8, 9, 10, 11, 12,
+	13, 14, 15 };
+static char *roots[1], refd[] = "true";
+static const struct fetch_site site = { roots, 1, tmp_root, { refd, NULL } };
+static struct text why;
+static struct fetch_repo repo;
+
+static void setup(void)
+{
+	tmp_setup();
+	roots[0] = xasprintf("%s/root", tmp_root);
+}
+
+static void teardown(void)
+{
+	free(roots[0]);
+	text_done(&why);
+	tmp_teardown();
+}
+
+static bool open_repo(bool is_new)
+{
+	const struct fetch_wish wish = { "/none", PLACE, PLACE, uuid, is_new,
+		false, REFD_FORMAT_SHA1, NULL, 0, NULL, 0, -1 };
+
+	return fetch_repo_open(&repo, &site, &wish, &why);
+}
+
+/* A repository with the uuid, below the root. */
+static void make_repo(const char *path)
+{
+	tmp_run("git init -q --bare root/%s && cd root/%s && mkdir refd && "
+		"printf 'uuid " UUID "\njournal %032d\npath /x\n' >refd/id && "
+		"chmod 644 refd/id",
+	    path, path, 0);
+}
+
+CASE(.setup = setup, .teardown = teardown);
 
 TEST(bad_blocks_hide_one_directory, .times = 2)
 {
-	static const uint8_t uuid[16] = { 0, 1, 2, 3, 4, 5, 0x86, 7, 8, 9, 10,
-		11, 12, 13, 14, 15 };
-	char *roots[] = { xasprintf("%s/root", tmp_root) };
-	const struct fetch_site site = { roots, 1, tmp_root,
-		{ (char[]){ "true" }, NULL } };
-	const struct fetch_wish wish = { "/none", PLACE, PLACE, uuid, false,
-		false, REFD_FORMAT_SHA1, NULL, 0, NULL, 0, -1 };
-	struct text why = { 0 };
-	struct fetch_repo repo;
-
-	tmp_run("git init -q --bare root/m/former.git && "
-		"cd root/m/former.git && mkdir refd && printf 'uuid " UUID
-		"\njournal %032d\npath /x\n' >refd/id && "
-		"chmod 644 refd/id && cd .. && "
-		"for i in 1 2 3 4 5 6 7 8; do mkdir " BAD "$i ../" BAD
-		"$i || exit 1; done",
-	    0);
+	make_repo("m/former.git");
+	tmp_run("cd root/m && for i in 1 2 3 4 5 6 7 8; do mkdir " BAD
+		"$i ../" BAD "$i || exit 1; done");
 	has_bad_blocks = _i == 0;
 	is_root_bad = _i == 1;
-	ck_assert_msg(fetch_repo_open(&repo, &site, &wish, &why), "%s",
-	    why.data);
+	ck_assert_msg(open_repo(false), "%s", why.data);
 	fetch_repo_close(&repo);
 	/* Then nobody knows where it is. */
 	tmp_run("mv root/m/former.git former.git");
-	ck_assert(!fetch_repo_open(&repo, &site, &wish, &why));
+	ck_assert(!open_repo(false));
 	ck_assert_msg(strstr(why.data, "cannot look for") != NULL, "%s",
 	    why.data);
 	has_bad_blocks = is_root_bad = false;
-	free(roots[0]);
-	text_done(&why);
 }
 
 TEST(a_row_moves_the_repository)
 {
-	static const uint8_t uuid[16] = { 0, 1, 2, 3, 4, 5, 0x86, 7, 8, 9, 10,
-		11, 12, 13, 14, 15 };
-	char *roots[] = { xasprintf("%s/root", tmp_root) };
-	const struct fetch_site site = { roots, 1, tmp_root,
-		{ (char[]){ "true" }, NULL } };
-	const struct fetch_wish wish = { "/none", PLACE, PLACE, uuid, true,
-		false, REFD_FORMAT_SHA1, NULL, 0, NULL, 0, -1 };
-	struct text why = { 0 };
-	struct fetch_repo repo;
 	bool has_moved = true;
 	long n;
 
-	tmp_run("git init -q --bare root/" ASIDE " && cd root/" ASIDE
-		" && mkdir refd && printf 'uuid " UUID
-		"\njournal %032d\npath /x\n' >refd/id && chmod 644 refd/id",
-	    0);
+	make_repo(ASIDE);
 	root_fd = open(roots[0], O_RDONLY | O_DIRECTORY);
 	ck_assert_int_ge(root_fd, 0);
 	for (n = 0; has_moved; n++) {
 		calls_left = n;
-		ck_assert_msg(fetch_repo_open(&repo, &site, &wish, &why), "%s",
-		    why.data);
+		ck_assert_msg(open_repo(true), "%s", why.data);
 		has_moved = calls_left < 0;
 		calls_left = -1;
 		fetch_repo_close(&repo);
@@ -148,6 +155,4 @@ TEST(a_row_moves_the_repository)
 	/* The looks, and the calls that open the repository. */
 	ck_assert_int_gt(n, 4);
 	close(root_fd);
-	free(roots[0]);
-	text_done(&why);
 }

@@ -45,10 +45,6 @@ static void setup(void)
 {
 	tmp_setup();
 	ck_assert_int_eq(chdir(tmp_root), 0);
-	setenv("GIT_AUTHOR_NAME", "a", 1);
-	setenv("GIT_AUTHOR_EMAIL", "a@x", 1);
-	setenv("GIT_COMMITTER_NAME", "a", 1);
-	setenv("GIT_COMMITTER_EMAIL", "a@x", 1);
 }
 
 static void teardown(void)

@@ -136,6 +136,14 @@ static void apply_a(void)
 	ck_assert_int_eq(attempt_try(&flw, &a), RESULT_DONE);
 }
 
+/* Begins with row 1, which is of all foreign refs. */
+static void begin_with_all(struct attempt *a)
+{
+	write_beside("refs/heads/m");
+	make_row_of_all();
+	attempt_init(&flw, a, &row);
+}
+
 CASE(.setup = setup, .teardown = teardown, .seconds = 60);
 
 TEST(a_row_with_many_foreign_refs_is_mended_in_parts)
@@ -187,9 +195,7 @@ TEST(the_next_attempt_goes_on_where_the_last_one_has_ended)
 	slow.openat = openat_slowly;
 	host.sys = &slow;
 	flw.host = &host;
-	write_beside("refs/heads/m");
-	make_row_of_all();
-	attempt_init(&flw, &a, &row);
+	begin_with_all(&a);
 	while ((result = attempt_try(&flw, &a)) == RESULT_AGAIN) {
 		rounds++;
 		before = nr;
@@ -206,9 +212,7 @@ TEST(a_slow_attempt_mends_for_as_long)
 	struct attempt a;
 
 	flw_row_ns = NS_PER_S;
-	write_beside("refs/heads/m");
-	make_row_of_all();
-	attempt_init(&flw, &a, &row);
+	begin_with_all(&a);
 	ck_assert_int_eq(attempt_try(&flw, &a), RESULT_AGAIN);
 	ck_assert_uint_eq(nr_kept(1), NR);
 	ck_assert_int_eq(attempt_try(&flw, &a), RESULT_DONE);
@@ -224,9 +228,7 @@ TEST(a_slow_search_gives_no_time_to_mend)
 {
 	struct attempt a;
 
-	write_beside("refs/heads/m");
-	make_row_of_all();
-	attempt_init(&flw, &a, &row);
+	begin_with_all(&a);
 	memfs_between(w->fs, 0, let_a_second_pass, NULL);
 	ck_assert_int_eq(attempt_try(&flw, &a), RESULT_AGAIN);
 	expect_some_kept(1);
@@ -251,9 +253,7 @@ TEST(the_log_tells_that_a_row_is_mended_in_parts)
 
 	nr_reports = 0;
 	w->store.cfg.event = note_report;
-	write_beside("refs/heads/m");
-	make_row_of_all();
-	attempt_init(&flw, &a, &row);
+	begin_with_all(&a);
 	ck_assert_int_eq(attempt_try(&flw, &a), RESULT_AGAIN);
 	ck_assert_uint_eq(nr_reports, 1);
 }
@@ -265,9 +265,7 @@ TEST(the_next_part_of_a_row_that_waits_comes_soon)
 	struct attempt a;
 	unsigned nr;
 
-	write_beside("refs/heads/m");
-	make_row_of_all();
-	attempt_init(&flw, &a, &row);
+	begin_with_all(&a);
 	ck_assert(waiting_put(&flw, &row, &a));
 	ck_assert_int_eq(group_flush_postponed(flw_group), 0);
 	began_ns = SYS(w->sys, now_mono);

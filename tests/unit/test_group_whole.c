@@ -71,10 +71,6 @@ static void make(const char *format)
 static void setup(void)
 {
 	tmp_setup();
-	setenv("GIT_AUTHOR_NAME", "a", 1);
-	setenv("GIT_AUTHOR_EMAIL", "a@x", 1);
-	setenv("GIT_COMMITTER_NAME", "a", 1);
-	setenv("GIT_COMMITTER_EMAIL", "a@x", 1);
 	root = xasprintf("%s/dst", tmp_root);
 	source = xasprintf("%s/src", tmp_root);
 	dir = xasprintf("%s/git", tmp_root);
@@ -229,7 +225,7 @@ TEST(strange_objects_are_whole)
 {
 	make("sha1");
 	tmp_run("git -C dst/r.git cat-file commit main | "
-		"sed 's/a@x> .*/a@x/' | git -C dst/r.git hash-object -w "
+		"sed 's/com> .*/com/' | git -C dst/r.git hash-object -w "
 		"--literally -t commit --stdin");
 	ck_assert_int_ne(tmp_status("git -C dst/r.git fsck"), 0);
 	assert_state(WHOLE);

@@ -16,13 +16,32 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
+static struct journal *j;
+
+static void setup(void)
+{
+	tmp_setup();
+	j = help_open_here();
+}
+
+static void teardown(void)
+{
+	help_close(j);
+	tmp_teardown();
+}
+
+static void restart(void)
+{
+	help_close(j);
+	j = help_open_here();
+}
+
 /* ---- rows ---- */
 
-CASE(.setup = tmp_setup, .teardown = tmp_teardown);
+CASE(.setup = setup, .teardown = teardown);
 
 TEST(what_is_committed_is_scanned)
 {
-	struct journal *j = help_open_here();
 	bool seen[12];
 
 	ck_assert_uint_eq(journal_last_lsn(j), 0);
@@ -32,11 +51,9 @@ TEST(what_is_committed_is_scanned)
 	ck_assert_uint_eq(journal_last_lsn(j), 10);
 	ck_assert_uint_eq(help_scan(j, seen, 12), 10);
 	ck_assert(seen[1] && seen[10] && !seen[0] && !seen[11]);
-	help_close(j);
-	j = help_open_here();
+	restart();
 	ck_assert_uint_eq(help_scan(j, seen, 12), 10);
 	ck_assert_uint_eq(journal_last_lsn(j), 10);
-	help_close(j);
 }
 
 /* More rows than a slice of the scan. */
@@ -51,7 +68,6 @@ static int count_after(void *arg, const struct journal_row *row)
 
 TEST(a_scan_starts_and_stops_where_it_is_told)
 {
-	struct journal *j = help_open_here();
 	uint64_t last = 0;
 
 	ck_assert_int_eq(help_commit(j, 1, 1000, 16), 0);
@@ -62,7 +78,6 @@ TEST(a_scan_starts_and_stops_where_it_is_told)
 	ck_assert_int_eq(journal_scan(j, 1000, count_after, &last), 0);
 	ck_assert_int_eq(journal_scan(j, UINT64_MAX, count_after, &last), 0);
 	ck_assert_uint_eq(last, 1000);
-	help_close(j);
 }
 
 struct found {
@@ -89,7 +104,6 @@ static unsigned look_up(struct journal_reader *reader, int64_t uid,
 
 TEST(a_transaction_is_looked_up_with_its_aborts)
 {
-	struct journal *j = help_open_here();
 	struct journal_row row = help_row(5, 100), stranger = help_row(5, 50),
 			   taken_back = help_row(5, 20);
 	struct journal_reader *reader;
@@ -120,7 +134,6 @@ TEST(a_transaction_is_looked_up_with_its_aborts)
 	ck_assert_uint_eq(look_up(reader, JOURNAL_ANY_UID, &row.txid, &found),
 	    3);
 	journal_reader_close(reader);
-	help_close(j);
 	help_row_done(&row);
 	help_row_done(&stranger);
 	help_row_done(&taken_back);
@@ -128,7 +141,6 @@ TEST(a_transaction_is_looked_up_with_its_aborts)
 
 TEST(a_body_may_be_empty_or_large)
 {
-	struct journal *j = help_open_here();
 	struct journal_row empty = { .kind = JOURNAL_DEFERRED };
 	struct journal_row large = help_row(2, 20 * 1000 * 1000);
 	struct journal_reader *reader;
@@ -142,15 +154,13 @@ TEST(a_body_may_be_empty_or_large)
 	ck_assert_uint_eq(look_up(reader, HELP_UID, &large.txid, &found), 1);
 	ck_assert_uint_eq(found.rows[0].len, large.len);
 	journal_reader_close(reader);
-	help_close(j);
 	help_row_done(&large);
 }
 
 /* Recovery commits abort records from within its scan. */
 static int commit_within(void *arg, const struct journal_row *row)
 {
-	struct journal *j = arg;
-
+	(void)arg;
 	if (row->lsn <= 3)
 		ck_assert_int_eq(help_commit(j, 10 + (unsigned)row->lsn, 1, 16),
 		    0);
@@ -160,18 +170,17 @@ static int commit_within(void *arg, const struct journal_row *row)
 
 TEST(a_callback_may_use_the_journal)
 {
-	struct journal *j = help_open_here();
 	struct journal_row row = help_row(3, 16);
 	struct journal_reader *reader;
 
 	ck_assert_int_eq(help_commit(j, 1, 3, 16), 0);
-	ck_assert_int_eq(journal_scan(j, 0, commit_within, j), 0);
+	ck_assert_int_eq(journal_scan(j, 0, commit_within, NULL), 0);
 	ck_assert_uint_eq(help_scan(j, NULL, 0), 6);
 	ck_assert_int_eq(journal_reader_open(j, &reader), 0);
-	ck_assert_int_eq(
-	    journal_lookup(reader, HELP_UID, &row.txid, commit_within, j), 0);
+	ck_assert_int_eq(journal_lookup(reader, HELP_UID, &row.txid,
+			     commit_within, NULL),
+	    0);
 	journal_reader_close(reader);
-	help_close(j);
 	help_row_done(&row);
 }
 
@@ -179,7 +188,6 @@ TEST(a_callback_may_use_the_journal)
 
 TEST(what_is_forgotten_rides_along_or_goes_at_once)
 {
-	struct journal *j = help_open_here();
 	struct journal_stats before, after;
 
 	ck_assert_int_eq(help_commit(j, 1, 5, 16), 0);
@@ -203,16 +211,12 @@ TEST(what_is_forgotten_rides_along_or_goes_at_once)
 	/* Future rows are not forgotten before they are written. */
 	ck_assert_int_eq(journal_forget(j, 1000, false), 0);
 	ck_assert_uint_eq(journal_forgotten(j), 6);
-	help_close(j);
-	j = help_open_here();
+	restart();
 	ck_assert_uint_eq(journal_forgotten(j), 6);
-	help_close(j);
 }
 
 TEST(an_lsn_is_never_used_twice)
 {
-	struct journal *j = help_open_here();
-
 	ck_assert_int_eq(help_commit(j, 1, 50, 16), 0);
 	ck_assert_int_eq(journal_forget(j, 50, true), 0);
 	help_close(j);
@@ -221,10 +225,119 @@ TEST(an_lsn_is_never_used_twice)
 	ck_assert_uint_eq(journal_last_lsn(j), 50);
 	ck_assert_int_eq(help_commit(j, 51, 1, 16), 0);
 	ck_assert_uint_eq(journal_last_lsn(j), 51);
-	help_close(j);
 }
 
-/* ---- starts, repositories ---- */
+/* ---- repositories ---- */
+
+static int see_repo(void *arg, const struct journal_repo *repo)
+{
+	struct journal_repo *seen = arg;
+
+	if (repo->id != seen->id)
+		return 0;
+	ck_assert_str_eq(repo->path, seen->path);
+	ck_assert_mem_eq(repo->uuid, seen->uuid, sizeof(repo->uuid));
+	ck_assert_uint_eq(repo->dev, seen->dev);
+	ck_assert_uint_eq(repo->ino, seen->ino);
+	return 99;
+}
+
+TEST(a_repository_keeps_its_id_when_it_moves)
+{
+	struct journal_repo a = { .uuid = { 1 },
+		.path = "/srv/a.git",
+		.dev = UINT64_MAX,
+		.ino = 5 };
+	struct journal_repo b = { .uuid = { 2 }, .path = "/srv/b.git" };
+	struct journal_stats before, after;
+	uint64_t id;
+
+	ck_assert_int_eq(journal_register_repo(j, &a), 0);
+	ck_assert_int_eq(journal_register_repo(j, &b), 0);
+	id = a.id;
+	ck_assert_uint_ge(id, 1);
+	ck_assert_uint_ne(id, b.id);
+	ck_assert_int_eq(journal_each_repo(j, see_repo, &a), 99);
+	restart();
+	journal_stats(j, &before);
+	a.id = 0;
+	ck_assert_int_eq(journal_register_repo(j, &a), 0);
+	ck_assert_uint_eq(a.id, id);
+	journal_stats(j, &after);
+	ck_assert_uint_eq(after.commits, before.commits);
+	a.path = "/srv/new.git";
+	ck_assert_int_eq(journal_register_repo(j, &a), 0);
+	ck_assert_uint_eq(a.id, id);
+	journal_stats(j, &after);
+	ck_assert_uint_eq(after.commits, before.commits + 1);
+	ck_assert_int_eq(journal_each_repo(j, see_repo, &a), 99);
+	ck_assert_int_eq(journal_each_repo(j, see_repo, &b), 99);
+}
+
+/* One flush makes all earlier registrations durable. */
+TEST(repositories_last_with_the_next_flush)
+{
+	struct journal_repo a = { .uuid = { 1 }, .path = "/srv/a.git" };
+	struct journal_repo b = { .uuid = { 2 }, .path = "/srv/b.git" };
+	struct journal_stats before, after;
+
+	ck_assert_int_eq(journal_flush(j), 0);
+	journal_stats(j, &before);
+	ck_assert_int_eq(journal_register_repo(j, &a), 0);
+	ck_assert_int_eq(journal_register_repo(j, &b), 0);
+	ck_assert(!journal_repos_are_durable(j, a.epoch));
+	ck_assert_int_eq(journal_flush_repos(j, a.epoch), 0);
+	ck_assert(journal_repos_are_durable(j, b.epoch));
+	ck_assert_int_eq(journal_flush_repos(j, b.epoch), 0);
+	journal_stats(j, &after);
+	ck_assert_uint_eq(after.flushes, before.flushes + 1);
+
+	b.path = "/srv/new.git";
+	ck_assert_int_eq(journal_register_repo(j, &b), 0);
+	ck_assert(!journal_repos_are_durable(j, a.epoch));
+	help_reopen(j);
+	ck_assert(!journal_repos_are_durable(j, b.epoch));
+	ck_assert_int_eq(journal_flush_repos(j, b.epoch), -ESTALE);
+	ck_assert_int_eq(journal_register_repo(j, &b), 0);
+	ck_assert(journal_repos_are_durable(j, b.epoch));
+}
+
+/* A failed reopening can be tried again, and a reader survives it. */
+TEST(it_is_opened_again)
+{
+	struct journal_row row = help_row(1, 16);
+	struct journal_reader *reader;
+	struct found found;
+	char *why = NULL;
+
+	ck_assert_int_eq(help_commit(j, 1, 2, 16), 0);
+	ck_assert_int_eq(journal_reader_open(j, &reader), 0);
+	help_reopen(j);
+	ck_assert_uint_eq(look_up(reader, HELP_UID, &row.txid, &found), 1);
+	ck_assert_uint_eq(journal_this_start(j), 1);
+	ck_assert_int_eq(help_commit(j, 3, 1, 16), 0);
+
+	tmp_run("mv journal.db away");
+	ck_assert_int_lt(journal_reopen(j, &why), 0);
+	ck_assert_ptr_nonnull(why);
+	free(why);
+	ck_assert_int_eq(help_commit(j, 4, 1, 16), JOURNAL_UNKNOWN);
+	ck_assert_int_eq(journal_lookup(reader, HELP_UID, &row.txid, collect,
+			     &found),
+	    JOURNAL_UNKNOWN);
+	ck_assert_int_eq(journal_forget(j, 1, true), JOURNAL_UNKNOWN);
+	ck_assert_int_eq(journal_checkpoint(j, 0), JOURNAL_UNKNOWN);
+	tmp_run("mv away journal.db");
+	help_reopen(j);
+	ck_assert_int_eq(help_commit(j, 4, 1, 16), 0);
+	ck_assert_uint_eq(help_scan(j, NULL, 0), 4);
+	journal_reader_close(reader);
+	help_row_done(&row);
+}
+
+/* ---- starts and ends ---- */
+
+CASE(.setup = tmp_setup, .teardown = tmp_teardown);
 
 static int count_starts(void *arg, const struct journal_start *start)
 {
@@ -237,7 +350,6 @@ static int count_starts(void *arg, const struct journal_start *start)
 
 TEST(every_start_is_registered)
 {
-	struct journal *j;
 	uint8_t uuid[16];
 	uint64_t nr;
 	unsigned i;
@@ -255,93 +367,11 @@ TEST(every_start_is_registered)
 	}
 }
 
-static int see_repo(void *arg, const struct journal_repo *repo)
-{
-	struct journal_repo *seen = arg;
-
-	if (repo->id != seen->id)
-		return 0;
-	ck_assert_str_eq(repo->path, seen->path);
-	ck_assert_mem_eq(repo->uuid, seen->uuid, sizeof(repo->uuid));
-	ck_assert_uint_eq(repo->dev, seen->dev);
-	ck_assert_uint_eq(repo->ino, seen->ino);
-	return 99;
-}
-
-TEST(a_repository_keeps_its_id_when_it_moves)
-{
-	struct journal *j = help_open_here();
-	struct journal_repo a = { .uuid = { 1 },
-		.path = "/srv/a.git",
-		.dev = UINT64_MAX,
-		.ino = 5 };
-	struct journal_repo b = { .uuid = { 2 }, .path = "/srv/b.git" };
-	struct journal_stats before, after;
-	uint64_t id;
-
-	ck_assert_int_eq(journal_register_repo(j, &a), 0);
-	ck_assert_int_eq(journal_register_repo(j, &b), 0);
-	id = a.id;
-	ck_assert_uint_ge(id, 1);
-	ck_assert_uint_ne(id, b.id);
-	ck_assert_int_eq(journal_each_repo(j, see_repo, &a), 99);
-	help_close(j);
-
-	j = help_open_here();
-	journal_stats(j, &before);
-	a.id = 0;
-	ck_assert_int_eq(journal_register_repo(j, &a), 0);
-	ck_assert_uint_eq(a.id, id);
-	journal_stats(j, &after);
-	ck_assert_uint_eq(after.commits, before.commits);
-	a.path = "/srv/new.git";
-	ck_assert_int_eq(journal_register_repo(j, &a), 0);
-	ck_assert_uint_eq(a.id, id);
-	journal_stats(j, &after);
-	ck_assert_uint_eq(after.commits, before.commits + 1);
-	ck_assert_int_eq(journal_each_repo(j, see_repo, &a), 99);
-	ck_assert_int_eq(journal_each_repo(j, see_repo, &b), 99);
-	help_close(j);
-}
-
-/* One flush makes all earlier registrations durable. */
-TEST(repositories_last_with_the_next_flush)
-{
-	struct journal *j = help_open_here();
-	struct journal_repo a = { .uuid = { 1 }, .path = "/srv/a.git" };
-	struct journal_repo b = { .uuid = { 2 }, .path = "/srv/b.git" };
-	struct journal_stats before, after;
-	char *why;
-
-	ck_assert_int_eq(journal_flush(j), 0);
-	journal_stats(j, &before);
-	ck_assert_int_eq(journal_register_repo(j, &a), 0);
-	ck_assert_int_eq(journal_register_repo(j, &b), 0);
-	ck_assert(!journal_repos_are_durable(j, a.epoch));
-	ck_assert_int_eq(journal_flush_repos(j, a.epoch), 0);
-	ck_assert(journal_repos_are_durable(j, b.epoch));
-	ck_assert_int_eq(journal_flush_repos(j, b.epoch), 0);
-	journal_stats(j, &after);
-	ck_assert_uint_eq(after.flushes, before.flushes + 1);
-
-	b.path = "/srv/new.git";
-	ck_assert_int_eq(journal_register_repo(j, &b), 0);
-	ck_assert(!journal_repos_are_durable(j, a.epoch));
-	ck_assert_int_eq(journal_reopen(j, &why), 0);
-	ck_assert(!journal_repos_are_durable(j, b.epoch));
-	ck_assert_int_eq(journal_flush_repos(j, b.epoch), -ESTALE);
-	ck_assert_int_eq(journal_register_repo(j, &b), 0);
-	ck_assert(journal_repos_are_durable(j, b.epoch));
-	help_close(j);
-}
-
-/* ---- ends ---- */
-
 TEST(after_a_clean_end_the_wal_is_empty)
 {
-	struct journal *j = help_open_here();
 	char *wal;
 
+	j = help_open_here();
 	ck_assert_int_eq(help_commit(j, 1, 10, 16), 0);
 	ck_assert(tmp_exists("journal.db-wal"));
 	help_close(j);
@@ -356,9 +386,9 @@ TEST(after_a_clean_end_the_wal_is_empty)
 
 static void commit_and_die(void)
 {
-	struct journal *j = help_open_here();
 	unsigned i;
 
+	j = help_open_here();
 	for (i = 0; i < 20; i++)
 		ck_assert_int_eq(help_commit(j, i, 1, 300), 0);
 	raise(SIGKILL);
@@ -366,7 +396,6 @@ static void commit_and_die(void)
 
 TEST(after_a_crash_everything_committed_is_there)
 {
-	struct journal *j;
 	struct journal_stats stats;
 	char *wal;
 	int status;
@@ -389,41 +418,3 @@ TEST(after_a_crash_everything_committed_is_there)
 	free(wal);
 	help_close(j);
 }
-
-/* A failed reopening can be tried again, and a reader survives it. */
-TEST(it_is_opened_again)
-{
-	struct journal *j = help_open_here();
-	struct journal_row row = help_row(1, 16);
-	struct journal_reader *reader;
-	struct found found;
-	char *why = NULL;
-
-	ck_assert_int_eq(help_commit(j, 1, 2, 16), 0);
-	ck_assert_int_eq(journal_reader_open(j, &reader), 0);
-	ck_assert_int_eq(journal_reopen(j, &why), 0);
-	ck_assert_ptr_null(why);
-	ck_assert_uint_eq(look_up(reader, HELP_UID, &row.txid, &found), 1);
-	ck_assert_uint_eq(journal_this_start(j), 1);
-	ck_assert_int_eq(help_commit(j, 3, 1, 16), 0);
-
-	tmp_run("mv journal.db away");
-	ck_assert_int_lt(journal_reopen(j, &why), 0);
-	ck_assert_ptr_nonnull(why);
-	free(why);
-	ck_assert_int_eq(help_commit(j, 4, 1, 16), JOURNAL_UNKNOWN);
-	ck_assert_int_eq(journal_lookup(reader, HELP_UID, &row.txid, collect,
-			     &found),
-	    JOURNAL_UNKNOWN);
-	ck_assert_int_eq(journal_forget(j, 1, true), JOURNAL_UNKNOWN);
-	ck_assert_int_eq(journal_checkpoint(j, 0), JOURNAL_UNKNOWN);
-	tmp_run("mv away journal.db");
-	ck_assert_int_eq(journal_reopen(j, &why), 0);
-	ck_assert_int_eq(help_commit(j, 4, 1, 16), 0);
-	ck_assert_uint_eq(help_scan(j, NULL, 0), 4);
-	journal_reader_close(reader);
-	help_close(j);
-	help_row_done(&row);
-}
-
-/* ---- */

@@ -96,7 +96,7 @@ TEST(a_failed_write_is_told_from_a_failed_sync)
 	ck_assert_int_eq(world_add(w, 1, bytes), JOURNAL_UNKNOWN);
 	world_disarm(w);
 	ck_assert_int_eq(world_add(w, 1, bytes), JOURNAL_UNKNOWN);
-	world_reopen(w);
+	help_reopen(w->j);
 	ck_assert_int_eq(world_add(w, 1, bytes), 0);
 	journal_world_free(w);
 }

@@ -32,7 +32,6 @@ CASE(.setup = tmp_setup, .teardown = tmp_teardown, .seconds = 120);
 TEST(the_wal_has_room)
 {
 	struct journal *j = help_open_here();
-	char *why;
 
 	ck_assert_int_eq(wal_size(), HELP_WAL_ROOM);
 	ck_assert_int_eq(help_commit(j, 0, 1, 16), 0);
@@ -40,7 +39,7 @@ TEST(the_wal_has_room)
 	ck_assert_int_eq(help_commit(j, 1, 1, 2 * HELP_WAL_ROOM), 0);
 	ck_assert_int_gt(wal_size(), HELP_WAL_ROOM);
 	/* A new WAL. */
-	ck_assert_int_eq(journal_reopen(j, &why), 0);
+	help_reopen(j);
 	ck_assert_int_eq(wal_size(), HELP_WAL_ROOM);
 	help_close(j);
 	ck_assert_int_eq(wal_size(), 0);
@@ -90,13 +89,18 @@ TEST(a_full_disk_gives_no_room, .times = 2)
 #define ROOM (INT64_C(1) << 20)
 #define ROWS 30
 
-static void open_with_room(struct journal_world *w)
+static struct journal_config with_room(struct journal_world *w)
 {
-	const struct journal_config cfg = { .sys = &w->sys,
+	return (struct journal_config){ .sys = &w->sys,
 		.dir = WORLD_DIR,
 		.vfs = WORLD_VFS,
 		.boot_id = HELP_BOOT,
 		.wal_room = ROOM };
+}
+
+static void open_with_room(struct journal_world *w)
+{
+	const struct journal_config cfg = with_room(w);
 	char *why = NULL;
 	int r = help_start(&cfg, &w->j, &why);
 
@@ -114,7 +118,7 @@ TEST(a_full_disk_when_it_is_opened, .times = 3)
 	for (i = 0; i < ROWS; i++)
 		ck_assert_int_eq(world_add(w, 1, 3000), 0);
 	if (_i == 0)
-		world_reopen(w);
+		help_reopen(w->j);
 	else if (_i == 1)
 		world_power_loss(w, MEMFS_DATA_NONE);
 	else
@@ -155,11 +159,7 @@ static void cut_wal(struct journal_world *w, size_t left)
 
 static int try_open_with_room(struct journal_world *w, char **why)
 {
-	const struct journal_config cfg = { .sys = &w->sys,
-		.dir = WORLD_DIR,
-		.vfs = WORLD_VFS,
-		.boot_id = HELP_BOOT,
-		.wal_room = ROOM };
+	const struct journal_config cfg = with_room(w);
 	struct journal *j;
 	char *why_not = NULL;
 	int r = help_start(&cfg, &j, why);
@@ -308,25 +308,23 @@ static struct journal *open_with_asking(void)
 TEST(the_file_system_stops_as_the_wal_grows)
 {
 	struct journal *j = open_with_asking();
-	char *why;
 
 	refused_from = nr_asked + 2;
 	ck_assert_int_eq(help_commit(j, 0, 1, 2 * ROOM), JOURNAL_UNKNOWN);
 	refused_from = UINT_MAX;
-	ck_assert_int_eq(journal_reopen(j, &why), 0);
+	help_reopen(j);
 	help_close(j);
 }
 
 TEST(the_file_system_stops_in_a_checkpoint)
 {
 	struct journal *j = open_with_asking();
-	char *why;
 
 	ck_assert_int_eq(help_commit(j, 0, 1, 16), 0);
 	refused_from = nr_asked + 2;
 	ck_assert_int_eq(journal_checkpoint(j, 0), JOURNAL_UNKNOWN);
 	refused_from = UINT_MAX;
-	ck_assert_int_eq(journal_reopen(j, &why), 0);
+	help_reopen(j);
 	ck_assert_uint_eq(help_scan(j, NULL, 0), 1);
 	help_close(j);
 }

@@ -20,7 +20,27 @@
 
 static const uint8_t none[16], ours[16] = "a group", others[16] = "another";
 
-static int commit(struct journal *j, unsigned number, uint64_t shared_lsn)
+static struct journal *j;
+
+static void setup(void)
+{
+	tmp_setup();
+	j = help_open_here();
+}
+
+static void teardown(void)
+{
+	help_close(j);
+	tmp_teardown();
+}
+
+static void restart(void)
+{
+	help_close(j);
+	j = help_open_here();
+}
+
+static int commit(unsigned number, uint64_t shared_lsn)
 {
 	struct journal_row row = help_row(number, 16);
 	int r;
@@ -31,7 +51,7 @@ static int commit(struct journal *j, unsigned number, uint64_t shared_lsn)
 	return r;
 }
 
-static void assert_group(struct journal *j, uint64_t lsn, const uint8_t *uuid)
+static void assert_group(uint64_t lsn, const uint8_t *uuid)
 {
 	uint8_t found[16];
 
@@ -40,86 +60,69 @@ static void assert_group(struct journal *j, uint64_t lsn, const uint8_t *uuid)
 	ck_assert_mem_eq(found, uuid, sizeof(found));
 }
 
-static void reopen(struct journal *j)
+/* The new journal gets the rows up to LSN. */
+static void start_with(uint64_t lsn)
 {
-	char *why;
-
-	ck_assert_int_eq(journal_reopen(j, &why), 0);
-}
-
-/* A new journal, with the rows up to LSN. */
-static struct journal *start_with(uint64_t lsn)
-{
-	struct journal *j = help_open_here();
-
 	ck_assert_int_eq(journal_join(j, lsn, 0, NULL, NULL), 0);
-	return j;
 }
 
 /* ---- rows ---- */
 
-CASE(.setup = tmp_setup, .teardown = tmp_teardown);
+CASE(.setup = setup, .teardown = teardown);
 
 TEST(the_group_outlives_its_rows)
 {
 	const struct journal_chain upto = { .lsn = 3 };
 	static const struct refd_txid nobody;
-	struct journal *j;
 
-	j = start_with(69);
-	assert_group(j, 69, none);
+	start_with(69);
+	assert_group(69, none);
 	journal_set_shared(j, ours);
-	ck_assert_int_eq(commit(j, 1, 70), 0);
-	ck_assert_int_eq(commit(j, 2, 71), 0);
-	ck_assert_int_eq(commit(j, 3, 0), 0);
-	assert_group(j, 71, ours);
+	ck_assert_int_eq(commit(1, 70), 0);
+	ck_assert_int_eq(commit(2, 71), 0);
+	ck_assert_int_eq(commit(3, 0), 0);
+	assert_group(71, ours);
 	ck_assert_int_eq(help_ask("SELECT group_lsn FROM record WHERE lsn = 2"),
 	    71);
-	reopen(j);
-	assert_group(j, 71, ours);
+	help_reopen(j);
+	assert_group(71, ours);
 
 	ck_assert_int_eq(journal_forget(j, 3, true), 0);
 	ck_assert_int_eq(journal_trim(j, &upto, NULL, 0, &nobody), 0);
 	help_close(j);
 	ck_assert_int_eq(help_ask("SELECT count(*) FROM record"), 0);
 	j = help_open_here();
-	assert_group(j, 71, ours);
-	help_close(j);
+	assert_group(71, ours);
 }
 
 TEST(nothing_is_bound_before_the_first_row)
 {
-	struct journal *j = help_open_here();
-
 	journal_set_shared(j, others);
-	ck_assert_int_eq(commit(j, 1, 0), 0);
-	assert_group(j, 0, none);
-	help_close(j);
-	j = help_open_here();
-	assert_group(j, 0, none);
+	ck_assert_int_eq(commit(1, 0), 0);
+	assert_group(0, none);
+	restart();
+	assert_group(0, none);
 	journal_set_shared(j, ours);
 	/* The wish survives. */
-	reopen(j);
-	assert_group(j, 0, none);
-	ck_assert_int_eq(commit(j, 2, 1), 0);
-	assert_group(j, 1, ours);
-	help_close(j);
+	help_reopen(j);
+	assert_group(0, none);
+	ck_assert_int_eq(commit(2, 1), 0);
+	assert_group(1, ours);
 }
 
 TEST(wrong_rows_are_refused)
 {
 	struct journal_row rows[] = { help_row(8, 16), help_row(9, 16) };
-	struct journal *j;
 
-	j = start_with(4);
+	start_with(4);
 	/* Of no group. */
-	ck_assert_int_eq(commit(j, 1, 5), -EINVAL);
+	ck_assert_int_eq(commit(1, 5), -EINVAL);
 	journal_set_shared(j, ours);
-	ck_assert_int_eq(commit(j, 1, 5), 0);
-	ck_assert_int_eq(commit(j, 2, 5), -EINVAL);
-	ck_assert_int_eq(commit(j, 2, 4), -EINVAL);
+	ck_assert_int_eq(commit(1, 5), 0);
+	ck_assert_int_eq(commit(2, 5), -EINVAL);
+	ck_assert_int_eq(commit(2, 4), -EINVAL);
 	/* A gap. */
-	ck_assert_int_eq(commit(j, 2, 7), -EINVAL);
+	ck_assert_int_eq(commit(2, 7), -EINVAL);
 	/* All rows of a call, or none. */
 	rows[0].shared_lsn = rows[1].shared_lsn = 6;
 	ck_assert_int_eq(journal_commit(j, rows, 2, true), -EINVAL);
@@ -127,23 +130,21 @@ TEST(wrong_rows_are_refused)
 	rows[1].kind = JOURNAL_ABORT;
 	ck_assert_int_eq(journal_commit(j, rows, 2, true), -EINVAL);
 	journal_set_shared(j, others);
-	ck_assert_int_eq(commit(j, 2, 6), -EINVAL);
-	assert_group(j, 5, ours);
+	ck_assert_int_eq(commit(2, 6), -EINVAL);
+	assert_group(5, ours);
 	ck_assert_uint_eq(journal_last_lsn(j), 1);
 	/* The journal goes on. */
-	ck_assert_int_eq(commit(j, 2, 0), 0);
+	ck_assert_int_eq(commit(2, 0), 0);
 	journal_set_shared(j, ours);
-	ck_assert_int_eq(commit(j, 3, 6), 0);
-	assert_group(j, 6, ours);
-	help_close(j);
+	ck_assert_int_eq(commit(3, 6), 0);
+	assert_group(6, ours);
 	help_row_done(&rows[0]);
 	help_row_done(&rows[1]);
 }
 
 /* ---- rows that wait ---- */
 
-static int put_off(struct journal *j, uint64_t shared_lsn, uint8_t repo,
-    const char *path)
+static int put_off(uint64_t shared_lsn, uint8_t repo, const char *path)
 {
 	const uint8_t uuid[16] = { repo };
 	struct journal_row row = { .kind = JOURNAL_WAITING,
@@ -157,8 +158,8 @@ static int put_off(struct journal *j, uint64_t shared_lsn, uint8_t repo,
 	return journal_commit(j, &row, 1, true);
 }
 
-static void assert_waits(struct journal *j, uint8_t repo, uint64_t lsn,
-    const char *path, bool has_place)
+static void assert_waits(uint8_t repo, uint64_t lsn, const char *path,
+    bool has_place)
 {
 	const uint8_t uuid[16] = { repo };
 	struct journal_waiting row;
@@ -172,7 +173,7 @@ static void assert_waits(struct journal *j, uint8_t repo, uint64_t lsn,
 	free(row.bytes);
 }
 
-static void assert_waits_not(struct journal *j, uint8_t repo)
+static void assert_waits_not(uint8_t repo)
 {
 	const uint8_t uuid[16] = { repo };
 	struct journal_waiting row;
@@ -188,7 +189,7 @@ static int add_first(void *arg, const struct journal_waiting *row)
 	return 0;
 }
 
-static void assert_first(struct journal *j, uint64_t wanted)
+static void assert_first(uint64_t wanted)
 {
 	uint64_t sum = 0;
 
@@ -198,36 +199,32 @@ static void assert_first(struct journal *j, uint64_t wanted)
 
 TEST(rows_wait)
 {
-	struct journal *j = help_open_here();
-
-	ck_assert_int_eq(put_off(j, 1, 1, "x"), -EINVAL); /* of no group */
+	ck_assert_int_eq(put_off(1, 1, "x"), -EINVAL); /* of no group */
 	journal_set_shared(j, ours);
-	ck_assert_int_eq(commit(j, 1, 1), 0);
-	ck_assert_int_eq(put_off(j, 3, 1, "x"), -EINVAL); /* a gap */
-	ck_assert_int_eq(put_off(j, 1, 1, "x"), -EINVAL); /* is there */
-	ck_assert_int_eq(put_off(j, 2, 7, "two"), 0);
-	ck_assert_int_eq(put_off(j, 3, 8, "three"), 0);
-	ck_assert_int_eq(put_off(j, 4, 7, "four"), 0);
-	assert_group(j, 4, ours);
+	ck_assert_int_eq(commit(1, 1), 0);
+	ck_assert_int_eq(put_off(3, 1, "x"), -EINVAL); /* a gap */
+	ck_assert_int_eq(put_off(1, 1, "x"), -EINVAL); /* is there */
+	ck_assert_int_eq(put_off(2, 7, "two"), 0);
+	ck_assert_int_eq(put_off(3, 8, "three"), 0);
+	ck_assert_int_eq(put_off(4, 7, "four"), 0);
+	assert_group(4, ours);
 	ck_assert_uint_eq(journal_last_lsn(j), 1);
-	assert_waits(j, 7, 2, "two", true);
-	assert_first(j, 7283);
-	reopen(j);
-	ck_assert_int_eq(commit(j, 2, 5), 0);
-	ck_assert_int_eq(commit(j, 3, 2), 0); /* comes late */
-	assert_group(j, 5, ours);
-	assert_waits(j, 7, 4, "four", true);
-	ck_assert_int_eq(commit(j, 4, 2), -EINVAL); /* and once */
-	ck_assert_int_eq(commit(j, 4, 5), -EINVAL);
-	help_close(j);
-	j = help_open_here();
-	assert_group(j, 5, ours);
-	assert_first(j, 8374);
+	assert_waits(7, 2, "two", true);
+	assert_first(7283);
+	help_reopen(j);
+	ck_assert_int_eq(commit(2, 5), 0);
+	ck_assert_int_eq(commit(3, 2), 0); /* comes late */
+	assert_group(5, ours);
+	assert_waits(7, 4, "four", true);
+	ck_assert_int_eq(commit(4, 2), -EINVAL); /* and once */
+	ck_assert_int_eq(commit(4, 5), -EINVAL);
+	restart();
+	assert_group(5, ours);
+	assert_first(8374);
 	journal_set_shared(j, ours);
-	ck_assert_int_eq(commit(j, 4, 4), 0);
-	assert_waits_not(j, 7);
-	assert_waits(j, 8, 3, "three", true);
-	help_close(j);
+	ck_assert_int_eq(commit(4, 4), 0);
+	assert_waits_not(7);
+	assert_waits(8, 3, "three", true);
 }
 
 TEST(rows_that_wait_leave_their_places)
@@ -236,27 +233,25 @@ TEST(rows_that_wait_leave_their_places)
 		"a/bc/d", "b" };
 	static const bool leave[] = { true, true, true, false, false, false,
 		false };
-	struct journal *j = help_open_here();
 	uint8_t i;
 
 	journal_set_shared(j, ours);
 	for (i = 0; i < 7; i++)
-		ck_assert_int_eq(put_off(j, i + 1u, i, paths[i]), 0);
-	ck_assert_int_eq(put_off(j, 8, 9, "a/b"), 0);
+		ck_assert_int_eq(put_off(i + 1u, i, paths[i]), 0);
+	ck_assert_int_eq(put_off(8, 9, "a/b"), 0);
 	ck_assert_int_eq(journal_take_place(j, (const uint8_t[16]){ 9 },
 			     (const uint8_t *)"a/b", 3),
 	    0);
 	for (i = 0; i < 7; i++)
-		assert_waits(j, i, i + 1u, paths[i], !leave[i]);
-	assert_waits(j, 9, 8, "a/b", true);
-	help_close(j);
+		assert_waits(i, i + 1u, paths[i], !leave[i]);
+	assert_waits(9, 8, "a/b", true);
 }
 
 /* ---- the values of refs ---- */
 
 /* Row LSN of the group gives REF of repository 1 a value, TARGET, or nothing
  * (0 and NULL). */
-static int give(struct journal *j, uint64_t lsn, const char *ref, uint8_t value,
+static int give(uint64_t lsn, const char *ref, uint8_t value,
     const char *target)
 {
 	struct record_member m = { .status = REFD_OK,
@@ -280,8 +275,8 @@ static int give(struct journal *j, uint64_t lsn, const char *ref, uint8_t value,
 }
 
 /* LSN 0: the group has not changed the ref. */
-static void assert_value(struct journal *j, uint64_t repo, const char *ref,
-    uint64_t lsn, uint8_t value, const char *target)
+static void assert_value(uint64_t repo, const char *ref, uint64_t lsn,
+    uint8_t value, const char *target)
 {
 	const struct refd_oid oid = { .bytes = { value } };
 	struct journal_value v;
@@ -299,32 +294,28 @@ static void assert_value(struct journal *j, uint64_t repo, const char *ref,
 
 TEST(rows_give_values_to_refs)
 {
-	struct journal *j = help_open_here();
-
 	journal_set_shared(j, ours);
-	ck_assert_int_eq(give(j, 1, "refs/heads/x", 1, NULL), 0);
-	ck_assert_int_eq(give(j, 2, "refs/heads/y", 2, NULL), 0);
-	ck_assert_int_eq(give(j, 3, "refs/heads/y", 0, NULL), 0);
-	ck_assert_int_eq(give(j, 4, "refs/s", 0, "refs/heads/x"), 0);
-	ck_assert_int_eq(give(j, 5, "HEAD", 0, "refs/heads/x"), 0);
+	ck_assert_int_eq(give(1, "refs/heads/x", 1, NULL), 0);
+	ck_assert_int_eq(give(2, "refs/heads/y", 2, NULL), 0);
+	ck_assert_int_eq(give(3, "refs/heads/y", 0, NULL), 0);
+	ck_assert_int_eq(give(4, "refs/s", 0, "refs/heads/x"), 0);
+	ck_assert_int_eq(give(5, "HEAD", 0, "refs/heads/x"), 0);
 	/* A refused row, and a row of this machine alone, give nothing. */
-	ck_assert_int_eq(give(j, 5, "refs/heads/x", 9, NULL), -EINVAL);
-	ck_assert_int_eq(give(j, 0, "refs/heads/x", 9, NULL), 0);
-	reopen(j);
-	help_close(j);
-	j = help_open_here();
-	assert_value(j, 1, "refs/heads/x", 1, 1, NULL);
-	assert_value(j, 1, "refs/heads/y", 3, 0, NULL);
-	assert_value(j, 1, "refs/s", 4, 0, "refs/heads/x");
-	assert_value(j, 1, "HEAD", 0, 0, NULL);
-	assert_value(j, 1, "refs/heads/z", 0, 0, NULL);
-	assert_value(j, 2, "refs/heads/x", 0, 0, NULL);
+	ck_assert_int_eq(give(5, "refs/heads/x", 9, NULL), -EINVAL);
+	ck_assert_int_eq(give(0, "refs/heads/x", 9, NULL), 0);
+	help_reopen(j);
+	restart();
+	assert_value(1, "refs/heads/x", 1, 1, NULL);
+	assert_value(1, "refs/heads/y", 3, 0, NULL);
+	assert_value(1, "refs/s", 4, 0, "refs/heads/x");
+	assert_value(1, "HEAD", 0, 0, NULL);
+	assert_value(1, "refs/heads/z", 0, 0, NULL);
+	assert_value(2, "refs/heads/x", 0, 0, NULL);
 	journal_set_shared(j, ours);
-	ck_assert_int_eq(give(j, 6, "refs/s", 3, NULL), 0);
-	assert_value(j, 1, "refs/s", 6, 3, NULL);
+	ck_assert_int_eq(give(6, "refs/s", 3, NULL), 0);
+	assert_value(1, "refs/s", 6, 3, NULL);
 	ck_assert_int_eq(journal_leave(j), 0);
-	assert_value(j, 1, "refs/heads/x", 0, 0, NULL);
-	help_close(j);
+	assert_value(1, "refs/heads/x", 0, 0, NULL);
 }
 
 /* Only a ref that exists is alive. A failed journal has no answer, which must
@@ -332,15 +323,14 @@ TEST(rows_give_values_to_refs)
 TEST(a_failed_journal_gives_no_value)
 {
 	char found[REFD_REFNAME_MAX + 1], *why = NULL;
-	struct journal *j = help_open_here();
 	struct journal_place at = { .repo = 0 };
 	struct journal_value v;
 
 	journal_set_shared(j, ours);
 	ck_assert_int_eq(journal_has_living_value(j, 1), 0);
-	ck_assert_int_eq(give(j, 1, "refs/heads/x", 0, NULL), 0);
+	ck_assert_int_eq(give(1, "refs/heads/x", 0, NULL), 0);
 	ck_assert_int_eq(journal_has_living_value(j, 1), 0);
-	ck_assert_int_eq(give(j, 2, "refs/heads/y", 2, NULL), 0);
+	ck_assert_int_eq(give(2, "refs/heads/y", 2, NULL), 0);
 	ck_assert_int_eq(journal_has_living_value(j, 1), 1);
 	ck_assert_int_eq(journal_has_living_value(j, 2), 0);
 	tmp_run("mv journal.db away");
@@ -352,9 +342,8 @@ TEST(a_failed_journal_gives_no_value)
 	ck_assert_int_eq(journal_find_value_around(j, 1, "refs/heads", found),
 	    -EIO);
 	tmp_run("mv away journal.db");
-	reopen(j);
-	assert_value(j, 1, "refs/heads/y", 2, 2, NULL);
-	help_close(j);
+	help_reopen(j);
+	assert_value(1, "refs/heads/y", 2, 2, NULL);
 }
 
 /* ---- damage ---- */
@@ -373,10 +362,7 @@ static void assert_damaged(const char *change, const char *back)
 
 TEST(the_seal_covers_the_group)
 {
-	struct journal *j;
-
 	/* A new journal has a seal, too. */
-	j = help_open_here();
 	help_close(j);
 	assert_damaged("UPDATE meta SET group_lsn = 1",
 	    "UPDATE meta SET group_lsn = 0");
@@ -384,13 +370,13 @@ TEST(the_seal_covers_the_group)
 	    "UPDATE meta SET group_uuid = zeroblob(16)");
 	j = help_open_here();
 	journal_set_shared(j, ours);
-	ck_assert_int_eq(commit(j, 1, 1), 0);
+	ck_assert_int_eq(commit(1, 1), 0);
 	help_close(j);
 	assert_damaged("UPDATE meta SET group_lsn = 4",
 	    "UPDATE meta SET group_lsn = 1");
 	assert_damaged("UPDATE meta SET group_uuid = zeroblob(16)",
 	    "UPDATE meta SET group_uuid = x'612067726f7570000000000000000000'");
-	help_close(help_open_here());
+	j = help_open_here();
 }
 
 /* ---- joining ---- */
@@ -403,20 +389,17 @@ static uint64_t now_ms(void)
 /* The clock of this machine may be ahead, or behind. */
 TEST(a_journal_joins_at_the_time_of_the_others, .times = 2)
 {
-	struct journal *j = help_open_here();
 	const uint64_t at = now_ms() + (_i == 0 ? 3600000 : -3600000);
 
 	ck_assert_int_eq(journal_join(j, 70, at, NULL, NULL), 0);
 	ck_assert_uint_eq(journal_joined_ms(j), at);
-	reopen(j);
+	help_reopen(j);
 	ck_assert_uint_eq(journal_joined_ms(j), at);
-	help_close(j);
 }
 
 /* Of earlier ids, only other nodes know the outcomes. */
 TEST(a_journal_knows_when_it_has_joined)
 {
-	struct journal *j = help_open_here();
 	const uint64_t before = now_ms();
 	uint64_t joined;
 
@@ -425,12 +408,12 @@ TEST(a_journal_knows_when_it_has_joined)
 	joined = journal_joined_ms(j);
 	ck_assert_uint_ge(joined, before);
 	ck_assert_uint_le(joined, now_ms());
-	reopen(j);
+	help_reopen(j);
 	ck_assert_uint_eq(journal_joined_ms(j), joined);
 	journal_set_shared(j, ours);
-	ck_assert_int_eq(commit(j, 1, 71), 0);
+	ck_assert_int_eq(commit(1, 71), 0);
 	ck_assert_int_eq(journal_leave(j), 0);
-	ck_assert_int_eq(commit(j, 2, 0), 0);
+	ck_assert_int_eq(commit(2, 0), 0);
 	help_close(j);
 	assert_damaged("UPDATE joined SET time_ms = time_ms - 1",
 	    "UPDATE joined SET time_ms = time_ms + 1");
@@ -438,7 +421,6 @@ TEST(a_journal_knows_when_it_has_joined)
 	    "ALTER TABLE gone RENAME TO joined");
 	j = help_open_here();
 	ck_assert_uint_eq(journal_joined_ms(j), joined);
-	help_close(j);
 }
 
 /* Refs of two repositories, as copies have them. */
@@ -479,69 +461,60 @@ static int next_fails(void *nr, struct journal_given *to)
 
 TEST(a_new_journal_begins_with_an_lsn)
 {
-	struct journal *j = start_with(70);
+	start_with(70);
 
-	assert_group(j, 70, none);
+	assert_group(70, none);
 	/* One journal joins once. */
 	ck_assert_int_eq(journal_join(j, 71, 0, NULL, NULL), -EEXIST);
-	help_close(j);
-	j = help_open_here();
-	assert_group(j, 70, none);
+	restart();
+	assert_group(70, none);
 	journal_set_shared(j, ours);
-	ck_assert_int_eq(commit(j, 1, 70), -EINVAL);
-	ck_assert_int_eq(commit(j, 1, 71), 0);
-	reopen(j);
-	assert_group(j, 71, ours);
-	help_close(j);
+	ck_assert_int_eq(commit(1, 70), -EINVAL);
+	ck_assert_int_eq(commit(1, 71), 0);
+	help_reopen(j);
+	assert_group(71, ours);
 }
 
 TEST(a_journal_with_rows_does_not_begin_with_an_lsn)
 {
-	struct journal *j = help_open_here();
-
-	ck_assert_int_eq(commit(j, 1, 0), 0);
+	ck_assert_int_eq(commit(1, 0), 0);
 	ck_assert_int_eq(journal_join(j, 70, 0, NULL, NULL), -EEXIST);
-	assert_group(j, 0, none);
-	help_close(j);
+	assert_group(0, none);
 }
 
 /* The values survive a power loss together with the position. */
 TEST(a_journal_that_joins_has_the_values_of_the_copies)
 {
-	struct journal *j = help_open_here();
 	size_t nr = 0;
 
 	ck_assert_int_eq(journal_join(j, 70, 0, next_given, &nr), 0);
-	reopen(j);
-	assert_group(j, 70, none);
-	assert_value(j, 1, "refs/heads/x", 72, 4, NULL);
-	assert_value(j, 1, "refs/remotes/o/HEAD", 72, 0, "refs/heads/x");
-	assert_value(j, 2, "refs/heads/x", 72, 5, NULL);
+	help_reopen(j);
+	assert_group(70, none);
+	assert_value(1, "refs/heads/x", 72, 4, NULL);
+	assert_value(1, "refs/remotes/o/HEAD", 72, 0, "refs/heads/x");
+	assert_value(2, "refs/heads/x", 72, 5, NULL);
 	ck_assert_int_eq(help_ask("SELECT count(*) FROM repo"), 2);
 	/* A row has a later value, also one that the copy did not have yet. */
 	journal_set_shared(j, ours);
-	ck_assert_int_eq(give(j, 71, "refs/heads/x", 6, NULL), 0);
-	assert_value(j, 1, "refs/heads/x", 71, 6, NULL);
-	help_close(j);
+	ck_assert_int_eq(give(71, "refs/heads/x", 6, NULL), 0);
+	assert_value(1, "refs/heads/x", 71, 6, NULL);
 }
 
 TEST(a_value_that_cannot_be_read_leaves_nothing)
 {
-	struct journal *j = help_open_here();
 	size_t nr = 0;
 
 	ck_assert_int_lt(journal_join(j, 70, 0, next_fails, &nr), 0);
-	assert_group(j, 0, none);
+	assert_group(0, none);
 	ck_assert_int_eq(help_ask("SELECT count(*) FROM repo"), 0);
 	nr = 0;
 	ck_assert_int_eq(journal_join(j, 70, 0, next_given, &nr), 0);
-	assert_group(j, 70, none);
-	help_close(j);
+	assert_group(70, none);
 }
 
 /* ---- leaving ---- */
 
-static uint64_t left_at(struct journal *j)
+static uint64_t left_at(void)
 {
 	uint8_t uuid[16];
 	uint64_t lsn = 0;
@@ -554,79 +527,67 @@ static uint64_t left_at(struct journal *j)
 TEST(a_journal_leaves_its_group_and_goes_on_in_a_new_one)
 {
 	uint8_t uuid[16];
-	struct journal *j;
 
-	j = start_with(69);
+	start_with(69);
 	ck_assert(journal_shares_rows(j));
 	journal_set_shared(j, ours);
-	ck_assert_int_eq(commit(j, 1, 70), 0);
+	ck_assert_int_eq(commit(1, 70), 0);
 	ck_assert_int_eq(journal_leave(j), 0);
 	ck_assert(!journal_shares_rows(j));
-	ck_assert_uint_eq(left_at(j), 70);
+	ck_assert_uint_eq(left_at(), 70);
 	journal_shared_uuid(j, uuid);
-	assert_group(j, 70, uuid);
+	assert_group(70, uuid);
 	/* The former group, and any other one. */
-	ck_assert_int_eq(commit(j, 2, 71), -EINVAL);
+	ck_assert_int_eq(commit(2, 71), -EINVAL);
 	journal_set_shared(j, others);
-	ck_assert_int_eq(commit(j, 2, 71), -EINVAL);
-	ck_assert_int_eq(commit(j, 2, 0), 0);
-	reopen(j);
-	assert_group(j, 70, uuid);
-	help_close(j);
-	j = help_open_here();
+	ck_assert_int_eq(commit(2, 71), -EINVAL);
+	ck_assert_int_eq(commit(2, 0), 0);
+	help_reopen(j);
+	assert_group(70, uuid);
+	restart();
 	ck_assert(!journal_shares_rows(j));
 	ck_assert_int_eq(journal_leave(j), 0);
-	assert_group(j, 70, uuid);
+	assert_group(70, uuid);
 	journal_set_shared(j, uuid);
 	ck_assert(!journal_shares_rows(j));
-	ck_assert_int_eq(commit(j, 3, 71), 0);
+	ck_assert_int_eq(commit(3, 71), 0);
 	ck_assert(journal_shares_rows(j));
-	assert_group(j, 71, uuid);
+	assert_group(71, uuid);
 	ck_assert_int_eq(journal_leave(j), 0);
-	ck_assert_uint_eq(left_at(j), 71);
-	help_close(j);
+	ck_assert_uint_eq(left_at(), 71);
 }
 
 /* The repositories can have refs. So a new group begins with a row that an
  * empty node lacks. */
 TEST(a_journal_without_rows_of_a_group)
 {
-	struct journal *j = help_open_here();
-
 	ck_assert(!journal_shares_rows(j));
 	ck_assert_int_eq(journal_leave(j), 0);
-	ck_assert_uint_eq(left_at(j), 1);
+	ck_assert_uint_eq(left_at(), 1);
 	ck_assert_uint_eq(journal_shared_lsn(j), 1);
 	ck_assert(!journal_shares_rows(j));
-	help_close(j);
 }
 
 /* It is an acknowledged update that is in no ref. */
 TEST(a_row_that_waits_keeps_the_journal_in_its_group)
 {
-	struct journal *j;
-
-	j = start_with(69);
+	start_with(69);
 	journal_set_shared(j, ours);
-	ck_assert_int_eq(commit(j, 1, 70), 0);
-	ck_assert_int_eq(put_off(j, 71, 1, "one.git"), 0);
+	ck_assert_int_eq(commit(1, 70), 0);
+	ck_assert_int_eq(put_off(71, 1, "one.git"), 0);
 	ck_assert_int_eq(journal_leave(j), -EBUSY);
 	ck_assert(journal_shares_rows(j));
-	assert_group(j, 71, ours);
-	ck_assert_int_eq(commit(j, 2, 71), 0);
+	assert_group(71, ours);
+	ck_assert_int_eq(commit(2, 71), 0);
 	ck_assert_int_eq(journal_leave(j), 0);
-	ck_assert_uint_eq(left_at(j), 71);
-	help_close(j);
+	ck_assert_uint_eq(left_at(), 71);
 }
 
 TEST(an_lsn_that_is_too_high)
 {
-	struct journal *j;
-
-	j = start_with(LEFT_LOG_LSN_MAX + 1);
+	start_with(LEFT_LOG_LSN_MAX + 1);
 	ck_assert_int_eq(journal_leave(j), -ERANGE);
-	assert_group(j, LEFT_LOG_LSN_MAX + 1, none);
-	help_close(j);
+	assert_group(LEFT_LOG_LSN_MAX + 1, none);
 }
 
 TEST(the_text_of_an_origin)

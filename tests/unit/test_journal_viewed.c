@@ -21,9 +21,9 @@
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
 
-static struct journal *view_here(void)
+static struct journal *view_on(const struct sys *sys)
 {
-	const struct journal_config cfg = { .sys = &sys_kernel,
+	const struct journal_config cfg = { .sys = sys,
 		.dir = tmp_root,
 		.boot_id = "",
 		.adopt = true };
@@ -33,6 +33,11 @@ static struct journal *view_here(void)
 
 	ck_assert_msg(r == 0, "%d: %s", r, why != NULL ? why : "");
 	return view;
+}
+
+static struct journal *view_here(void)
+{
+	return view_on(&sys_kernel);
 }
 
 /* ---- beside a daemon ---- */
@@ -180,17 +185,12 @@ static ssize_t pread_and_commit(const struct sys *sys, int fd, void *buf,
 TEST(it_begins_anew_while_it_is_copied, .times = ROWS + 2)
 {
 	struct sys sys = sys_kernel;
-	const struct journal_config cfg = { .sys = &sys,
-		.dir = tmp_root,
-		.boot_id = "",
-		.adopt = true };
 	struct journal *view;
-	char *why;
 
 	fill_and_copy(16);
 	restart_at = UINT_MAX;
 	sys.pread = pread_and_commit;
-	ck_assert_int_eq(journal_view(&cfg, &view, &why), 0);
+	view = view_on(&sys);
 	reads = 0;
 	restart_at = (unsigned)_i;
 	ck_assert_uint_ge(help_scan(view, NULL, 0), ROWS);
@@ -360,11 +360,10 @@ TEST(a_view_changes_nothing, .times = 3)
 TEST(opened_again_while_it_is_viewed)
 {
 	struct journal *j = help_open_here(), *view;
-	char *why;
 
 	ck_assert_int_eq(help_commit(j, 0, 1, 16), 0);
 	view = view_here();
-	ck_assert_int_eq(journal_reopen(j, &why), 0);
+	help_reopen(j);
 	ck_assert_int_eq(help_commit(j, 1, 1, 16), 0);
 	ck_assert_uint_eq(help_scan(view, NULL, 0), 2);
 	journal_view_close(view);
@@ -409,20 +408,15 @@ static ssize_t count_preads(const struct sys *sys, int fd, void *buf,
 TEST(a_reader_keeps_its_connection)
 {
 	struct sys sys = sys_kernel;
-	const struct journal_config cfg = { .sys = &sys,
-		.dir = tmp_root,
-		.boot_id = "",
-		.adopt = true };
 	struct journal *j = help_open_here(), *view;
 	struct journal_reader *reader;
 	uint64_t before;
-	char *why;
 	unsigned i, copied = 0;
 
 	ck_assert_int_eq(help_commit(j, 0, 2, 16), 0);
 	usleep(100000);
 	sys.pread = count_preads;
-	ck_assert_int_eq(journal_view(&cfg, &view, &why), 0);
+	view = view_on(&sys);
 	ck_assert_int_eq(journal_reader_open(view, &reader), 0);
 	for (i = 0; i < 10; i++) {
 		before = 3;

@@ -319,7 +319,7 @@ TEST(a_daemon_that_is_slow)
 	uint64_t begin = clock_now_ms();
 	struct fake fake;
 
-	fake_start(&fake, is_slow);
+	fake_start_script(&fake, is_slow);
 	page_ask(&page, fake.path);
 	fake_stop(&fake);
 	ck_assert_uint_lt(clock_now_ms() - begin, LATE_MS + QUESTION_MS);

@@ -30,7 +30,8 @@ bool rule_is_value(const struct record_member *m,
 bool rule_is_replaced(const struct record_member *m,
     const struct loose_value *loose)
 {
-	if (!m->had_old || m->old_mtime_ns == 0 ||
+	/* The line of HEAD follows from another ref, and replaces no value. */
+	if (m->action == RECORD_LOG || !m->had_old || m->old_mtime_ns == 0 ||
 	    loose->mtime_ns != m->old_mtime_ns)
 		return false;
 	return loose->kind == LOOSE_SYMREF ?

@@ -361,8 +361,9 @@ void story_rules(struct acting *a)
 	}
 	if (a->w->deferred == 0 && !a->is_away)
 		check_refs(a, known);
-	/* A failed syncfs can cost the id of the repository. Its records then
-	 * wait, and nobody looks at its refs. */
+	/* The barrier of the rig (world_repo()) does not write the id of the
+	 * repository again after a failed syncfs, as the daemon's does. So a
+	 * power loss can take the id, and the records wait. */
 	else if (a->run->fault != NULL && !has_failed(a, "syncfs"))
 		story_fail(a, "%llu records wait",
 		    (unsigned long long)a->w->deferred);

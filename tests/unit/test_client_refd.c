@@ -1,10 +1,10 @@
 /*
  * Proves the work of librefd without lost transactions. Wrong greetings are
  * told apart. Several requests may be in flight and are answered in any order.
- * A ping is simply sent again. A call without an answer in time leaves no
- * request behind, and the next question gets its own answer. If a server writes
- * before it reads, the two sides do not wait for each other. An endless message
- * ends the connection before much memory is used.
+ * A ping is simply sent again, and a drain is not. A call without an answer in
+ * time leaves no request behind, and the next question gets its own answer. If
+ * a server writes before it reads, the two sides do not wait for each other. An
+ * endless message ends the connection before much memory is used.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -275,6 +275,9 @@ TEST(test_empty_old_target, .times = 4)
 /* ---- lost, and harmless to repeat ---- */
 
 TALK(test_ping_again, "serve ping serve ping=pong", "connect ping=pong");
+
+/* The next daemon was started to serve. */
+TALK(test_drain_not_again, "serve drain", "connect drain=refused:aborted");
 
 /* A caller may rely on the kind of an answer. */
 TALK(test_answer_of_another_kind,

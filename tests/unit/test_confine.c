@@ -421,17 +421,25 @@ static void everything(void)
 	EXPECT(c.without[0] == '\0');
 	EXPECT(prctl(PR_SET_NAME, "confined") == 0);
 	EXPECT_ERRNO(open(in_dir("outside/secret"), O_RDONLY), EACCES);
+	/* A daemon of another account may read /etc, as everybody may. */
+	if (geteuid() == 0)
+		EXPECT_ERRNO(open("/etc/shadow", O_RDONLY), EACCES);
 	EXPECT_ERRNO(fork(), ENOSYS);
 	EXPECT(open(in_dir("renewed/journal"), O_CREAT | O_RDWR, 0600) >= 0);
 }
 
 static void missing_place(void)
 {
-	const char *roots[] = { in_dir("kept"), in_dir("gone") };
+	const char *kept = in_dir("kept");
+	const char *roots[] = { kept, in_dir("gone"), kept };
 	struct confine_places p = places(roots, 2);
 	struct confined c;
 	char *why;
 
+	EXPECT(confine_process(&p, &c, &why) == -ENOENT);
+	EXPECT(strstr(why, "/gone: No such file") != NULL);
+	/* The first one is missing. */
+	p.roots++;
 	EXPECT(confine_process(&p, &c, &why) == -ENOENT);
 	EXPECT(strstr(why, "/gone: No such file") != NULL);
 }

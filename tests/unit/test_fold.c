@@ -2,8 +2,9 @@
  * Proves what the fold of the log knows of each ref (fold.h): the newest row
  * first, no member that was taken back, whether the abort record refers to the
  * row or to a deferred copy of the row, and nothing behind the row that ends
- * the reading. Rows that were written since then are read on their own. Without
- * memory the fold fails, and leaves no row out.
+ * the reading. Rows that were written since then are read on their own, and
+ * rows that were trimmed since then are left out. Without memory the fold
+ * fails, and leaves no row out.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -230,6 +231,36 @@ TEST(many_rows)
 	ck_assert_uint_eq(ref->nr, 599);
 	ck_assert_uint_eq(ref->lsns[0], 599);
 	ck_assert_uint_eq(ref->lsns[598], 1);
+	close_fold();
+}
+
+/* The newest ones are of a repository that nobody wants. */
+TEST(many_rows_of_another)
+{
+	unsigned i;
+
+	put(JOURNAL_SLICE, 1, 0, "a");
+	for (i = 0; i < 300; i++)
+		put(JOURNAL_SLICE, 2, 0, "a");
+	open_fold();
+	read_rows(0, UINT64_MAX);
+	ck_assert_uint_eq(nr_rows, 301);
+	ck_assert_str_eq(folded(), "1a ");
+	close_fold();
+}
+
+TEST(trimmed_since)
+{
+	const struct journal_chain upto = { .lsn = 1 };
+	static const struct refd_txid nobody;
+
+	put(JOURNAL_SLICE, 1, 0, "a");
+	put(JOURNAL_SLICE, 1, 0, "a");
+	open_fold();
+	read_rows(0, UINT64_MAX);
+	ck_assert_int_eq(journal_forget(journal, 1, true), 0);
+	ck_assert_int_eq(journal_trim(journal, &upto, NULL, 0, &nobody), 0);
+	ck_assert_str_eq(folded(), "2a ");
 	close_fold();
 }
 

@@ -179,6 +179,17 @@ TEST(rows_that_are_put_off_together_share_a_flush)
 	link_down();
 }
 
+/* The row of the second repository came later. */
+TEST(the_first_row_that_waits_counts)
+{
+	ck_assert(put_off(1));
+	ck_assert(put_off(2));
+	ck_assert_int_eq(group_flush_postponed(flw_group), 0);
+	group_applied(flw_group, 2);
+	ck_assert_uint_eq(last(), 2);
+	ck_assert_uint_eq(applied(), 0);
+}
+
 #define TOGETHER 4
 
 TEST(rows_that_are_put_off_together_count_after_their_flush)
@@ -427,6 +438,27 @@ TEST(no_ref_is_mended_before_its_redo)
 	deferred_note(w->store.deferred, &known, 1, 0);
 	deferred_note_lacking(w->store.deferred, known.id);
 	ck_assert(!waits_for_mending(repo));
+	repo_put(&w->store.repos, repo);
+}
+
+/* The values of these rows are newer. */
+TEST(no_ref_is_mended_before_rows_that_wait)
+{
+	struct repo *repo = world_repo(w, WORLD_REPO);
+	struct group_input in;
+	struct attempt a;
+
+	ck_assert_ptr_nonnull(repo);
+	make_row(&in, 1, 0);
+	memcpy(in.frame.row.row.repo, repo->uuid, sizeof(repo->uuid));
+	attempt_init(&flw, &a, &in);
+	ck_assert(waiting_put(&flw, &in, &a));
+	ck_assert_int_eq(group_flush_postponed(flw_group), 0);
+	give_value(repo);
+	memfs_write(w->fs, WORLD_REPO "/refs/heads/a", "damaged\n");
+	ck_assert(!waits_for_mending(repo));
+	apply_all();
+	ck_assert(waits_for_mending(repo));
 	repo_put(&w->store.repos, repo);
 }
 

@@ -165,13 +165,14 @@ TEST(who_is_found, .times = FIXTURE_WAYS)
 
 TEST(times_are_found_whatever_the_clock_did, .times = FIXTURE_WAYS)
 {
-	static const int64_t steps_ms[] = { 0, 1000, -5000, 2000, 90000 };
+	static const int64_t steps_ms[] = { 0, 1000, -5000, 2000, 90000,
+		-92000 };
 	struct store_question *ask;
 	int64_t start_ms = fixture.wall_ms;
 	size_t i;
 
 	fixture_a = fixture_repo("a.git", 0755);
-	for (i = 0; i < 5; i++) {
+	for (i = 0; i < 6; i++) {
 		fixture.wall_ms += steps_ms[i];
 		fixture_update(fixture_a, "refs/heads/main");
 	}
@@ -185,7 +186,7 @@ TEST(times_are_found_whatever_the_clock_did, .times = FIXTURE_WAYS)
 	ask->req.select.until_ms = (uint64_t)start_ms - 1;
 	ask->req.select.reverse = true;
 	ck_assert_str_eq(fixture_told(ask, NULL),
-	    " refs/heads/main@4 refs/heads/main@3");
+	    " refs/heads/main@6 refs/heads/main@4 refs/heads/main@3");
 	ask = fixture_ask(REFD_VERB_LOG);
 	ask->req.select.since_ms = (uint64_t)start_ms + 1001;
 	ck_assert_str_eq(fixture_told(ask, NULL), " refs/heads/main@5");

@@ -181,9 +181,11 @@ TEST(an_environment)
 	setenv("AWS_SECRET", "x", 1);
 	setenv("REFD_EVENT", "old", 1);
 	setenv("GIT_TRACE_SETUP", "0", 1);
+	setenv("GIT_CONFIG_NOSYSTEM", "0", 1);
 	ck_assert_int_eq(run(&l), 0);
 	ck_assert_ptr_nonnull(strstr(said, "PATH="));
 	ck_assert_ptr_nonnull(strstr(said, "GIT_TRACE_SETUP=0\n"));
+	ck_assert_ptr_nonnull(strstr(said, "GIT_CONFIG_NOSYSTEM=0\n"));
 	ck_assert_ptr_nonnull(strstr(said, "REFD_EVENT=new\n"));
 	ck_assert_ptr_null(strstr(said, "REFD_EVENT=old\n"));
 	ck_assert_ptr_null(strstr(said, "AWS_SECRET"));
@@ -195,6 +197,7 @@ TEST(an_environment)
 	unsetenv("AWS_SECRET");
 	unsetenv("REFD_EVENT");
 	unsetenv("GIT_TRACE_SETUP");
+	unsetenv("GIT_CONFIG_NOSYSTEM");
 }
 
 /* The user's programs must not wait for a program that is left. */
@@ -231,6 +234,18 @@ TEST(signals)
 	/* The user may have said so. */
 	ck_assert_int_eq(shell(LAUNCH_TERMINAL, "kill -INT $$"), 0);
 	signal(SIGINT, SIG_DFL);
+}
+
+/* Another thread may handle the signals of this process. */
+TEST(signals_that_are_blocked)
+{
+	sigset_t term;
+
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	sigprocmask(SIG_BLOCK, &term, NULL);
+	ck_assert_int_eq(shell(LAUNCH_ALONE, "kill -TERM $$"), 128 + SIGTERM);
+	sigprocmask(SIG_UNBLOCK, &term, NULL);
 }
 
 static int look_at_session(void *arg)
@@ -288,12 +303,13 @@ TEST(what_is_left_behind)
 	ck_assert_str_eq(said, "here\n");
 }
 
-/* Two readers of /dev/stdin, as two hooks. */
+/* Two readers of /dev/stdin, as two hooks. Nobody can write there, or cut the
+ * file short. */
 TEST(a_file_in_memory)
 {
 	static const char *const argv[] = { "sh", "-c",
 		"cat; cat /dev/stdin; cat /dev/stdin;"
-		" echo no 2>/dev/null >/dev/stdin",
+		" echo no 1<>/dev/stdin || echo no >/dev/stdin",
 		NULL };
 	struct launch l = { .argv = argv,
 		.in = launch_file("line\n", 5),

@@ -361,12 +361,13 @@ TEST(no_row_defers_or_aborts)
 	struct record_member m =
 	    scripted_member(RECORD_WRITE, "refs/heads/x", '0', '1');
 	bool no = false;
-	const struct replay_row row = { .rec = { .committer = "",
-					    .message = "",
-					    .nr_updates = 1,
-					    .object_format = world_format(),
-					    .members = &m,
-					    .nr_members = 1 },
+	const struct replay_row row = { .row = { .shared_lsn = 7 },
+		.rec = { .committer = "",
+		    .message = "",
+		    .nr_updates = 1,
+		    .object_format = world_format(),
+		    .members = &m,
+		    .nr_members = 1 },
 		.dropped = &no };
 	struct replay_member failed = { &row, &m, REFD_CONFLICT, "" };
 	const struct replay_members aborted = { &failed, 1, 1 };
@@ -379,6 +380,8 @@ TEST(no_row_defers_or_aborts)
 		r = i == 0 ? recover_notes_defer_row(&notes, &row, 0, &nr) :
 			     recover_notes_abort(&notes, &aborted);
 		ck_assert_int_eq(r, 0);
+		/* The other nodes know nothing of these rows. */
+		ck_assert_uint_eq(notes.rows[0].shared_lsn, 0);
 		ck_assert_int_eq(recover_notes_write(&notes, w->store.log),
 		    -ENOTRECOVERABLE);
 		recover_notes_done(&notes);

@@ -194,6 +194,25 @@ TEST(test_locks_of_a_repository)
 	ck_assert_uint_eq(go_to(102, 3, "refs/e", false)->nr_answers, 0);
 }
 
+/* A session that has ended holds no locks, also beside another one. */
+TEST(test_locks_of_an_ended_session)
+{
+	const char *two[] = { "refs/c", "refs/d" };
+	struct rig_txn more = { .uid = 102,
+		.repo = 3,
+		.session = true,
+		.names = two,
+		.nr = 2 };
+	struct rig_ask *first = go_to(100, 3, "refs/a", true);
+
+	go_to(101, 3, "refs/b", true);
+	rig_back_all();
+	rig_abort(100, first->id);
+	rig_run();
+	rig_back_all();
+	ck_assert_uint_eq(rig_go(&more)->nr_answers, 0);
+}
+
 static struct rig_ask *go_as(struct rig_client *client, uint32_t uid,
     unsigned repo, const char *name)
 {

@@ -263,6 +263,38 @@ TEST(works_take_long)
 	w.free_seconds = 0;
 	ck_assert_int_eq(account_find(&other, NAMELESS + 1, 5), 0);
 	ck_assert(is_in_time(&w, FOREVER - 100));
+	/* Quick works before give no more. */
+	ck_assert_int_eq(account_find(&other, NAMELESS + 2, 5), 0);
+	for (i = 0; i < 3; i++)
+		ck_assert(is_in_time(&w, 0));
+	ck_assert(!is_in_time(&w, FOREVER + 100));
+	*ahead_s = 0;
+}
+
+static int hear_slowly(void *arg, const char *data, size_t len)
+{
+	(void)arg;
+	(void)data;
+	*ahead_s += FOREVER;
+	return (int)len;
+}
+
+/* Root may ask a user, who may think for long. */
+TEST(hearing_takes_long)
+{
+	struct work w = { .run = takes,
+		.hear = hear_slowly,
+		.seconds = FOREVER,
+		.bytes = 9 };
+
+	if (!suite_is_root("hearing_takes_long"))
+		return;
+	ahead_s = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne((void *)ahead_s, MAP_FAILED);
+	ck_assert_int_eq(account_find(&other, NAMELESS, 5), 0);
+	ck_assert(is_in_time(&w, 0));
+	*ahead_s = 0;
 }
 
 /* PIECES of some seconds each. */

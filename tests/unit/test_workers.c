@@ -2,8 +2,9 @@
  * Proves the promises of the pool of workers. No work is overlooked. A source
  * gets no more threads than its limit. The reserved threads of every source
  * stay free while other sources hang. The pool tells how many threads a source
- * can get, serves the first source first, calls a source at the appointed time,
- * gives work to the thread that became idle last, and ends only after all work.
+ * can get, serves the first source first, calls each source at the appointed
+ * time, gives work to the thread that became idle last, and ends only after all
+ * work.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -114,6 +115,8 @@ TEST(test_limit)
 	ck_assert_int_eq(workers_start(w), 0);
 	gated_put(&g, 20);
 	wait_running(&g, 3);
+	/* Long enough for a fourth thread. */
+	nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
 	gated_open(&g);
 	workers_stop(w);
 	ck_assert_uint_eq(g.done, 20);
@@ -199,7 +202,30 @@ TEST(test_time)
 	wait_done(&g, 1);
 	ck_assert_int_ge(now_ns(), at_ns);
 	/* A future wake time does not delay the stop. */
-	workers_wake_at(w, &g.source, at_ns + INT64_C(3600) * 1000000000);
+	at_ns += INT64_C(30) * 1000000000;
+	workers_wake_at(w, &g.source, at_ns);
+	workers_stop(w);
+	ck_assert_int_lt(now_ns(), at_ns);
+	workers_free(w);
+}
+
+/* Two sources wait for their times. */
+TEST(test_earliest_time)
+{
+	struct workers *w = workers_new(2);
+	int64_t at_ns = now_ns() + 20 * 1000 * 1000;
+	int64_t late_ns = at_ns + INT64_C(10) * 1000000000;
+	struct gated soon, late;
+
+	gated_init(&soon, w, 1, 0);
+	gated_init(&late, w, 1, 0);
+	soon.waiting = 1;
+	soon.is_open = true;
+	ck_assert_int_eq(workers_start(w), 0);
+	workers_wake_at(w, &soon.source, at_ns);
+	workers_wake_at(w, &late.source, late_ns);
+	wait_done(&soon, 1);
+	ck_assert_int_lt(now_ns(), late_ns);
 	workers_stop(w);
 	workers_free(w);
 }
@@ -261,6 +287,38 @@ TEST(test_last_idle)
 	/* On a busy machine a thread may become idle too late. */
 	ck_assert_uint_gt(same, 20);
 	workers_stop(w);
+	workers_free(w);
+}
+
+struct woken {
+	struct work_source source;
+	struct workers *w;
+	size_t calls;
+};
+
+/* As if its queue had got work right after a look at it. */
+static bool woken_work(void *arg)
+{
+	struct woken *n = arg;
+
+	if (n->calls++ == 0)
+		workers_wake(n->w, &n->source);
+	return false;
+}
+
+TEST(test_wake_meanwhile)
+{
+	struct workers *w = workers_new(1);
+	struct woken n = {
+		.source = { .work = woken_work, .arg = &n, .most = 1 },
+		.w = w
+	};
+
+	workers_add(w, &n.source);
+	ck_assert_int_eq(workers_start(w), 0);
+	workers_wake(w, &n.source);
+	workers_stop(w);
+	ck_assert_uint_eq(n.calls, 2);
 	workers_free(w);
 }
 

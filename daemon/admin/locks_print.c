@@ -36,8 +36,9 @@ static const char *failure(int err)
 	case -EINVAL:
 		return "it is no regular file";
 	case -EAGAIN:
-		return "another process keeps a flock on the repository, "
-		       "which lslocks(8) names";
+		return "another process keeps a flock on the repository: run "
+		       "the command again, or look for the process by "
+		       "lslocks(8)";
 	default:
 		return strerror(-err);
 	}

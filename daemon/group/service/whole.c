@@ -17,10 +17,17 @@
 #define HEX_IN_PATH 2 /* digits of the directory of a loose object */
 
 /* Bits of fsck's exit status. CONTENT is an error in what an object says, and
- * git has taken this object all the same. REFS is an error in the refs of the
- * git-dir, which are not the refs of the repository. INDEX is an error in an
- * index of all packs. From DIED on, git has not read all objects. */
-enum { FSCK_CONTENT = 1, FSCK_REFS = 8, FSCK_INDEX = 32, FSCK_DIED = 128 };
+ * git has taken this object all the same. PACK is a damaged pack. REFS is an
+ * error in the refs of the git-dir, which are not the refs of the repository.
+ * INDEX is an error in an index of all packs. From DIED on, git has not read
+ * all objects. */
+enum {
+	FSCK_CONTENT = 1,
+	FSCK_PACK = 4,
+	FSCK_REFS = 8,
+	FSCK_INDEX = 32,
+	FSCK_DIED = 128
+};
 
 static void set_limit(struct whole *w)
 {
@@ -61,10 +68,15 @@ struct pack_search {
 };
 
 /* A fsck that came to its end has named each damaged pack. So the other packs
- * need no git, because a repository can have thousands of packs. */
-static bool is_suspect(const struct whole *w, const char *pack)
+ * need no git, because a repository can have thousands of packs. fsck passes
+ * over an index without a pack. */
+static bool is_suspect(const struct whole *w, int dir, const char *pack)
 {
-	return !w->has_all_said ||
+	char *file = xasprintf("%s.pack", pack);
+	const bool is_there = faccessat(dir, file, F_OK, 0) == 0;
+
+	free(file);
+	return !w->has_named_packs || !is_there ||
 	    (w->said.len > 0 && strstr(w->said.data, pack));
 }
 
@@ -75,10 +87,9 @@ static void look_at_pack(void *arg, int from, const char *name)
 	const char *const argv[] = { "git", "verify-pack", path, NULL };
 	char *pack = xstrdup(name), *dot = strrchr(pack, '.');
 
-	(void)from;
 	if (dot && !strcmp(dot, ".idx") && has_prefix(name, "pack-")) {
 		*dot = '\0';
-		if (is_suspect(p->w, pack) &&
+		if (is_suspect(p->w, from, pack) &&
 		    fetch_git_run(&p->git, argv, NULL, NULL) == 1)
 			p->fn(p->arg, pack);
 	}
@@ -173,17 +184,20 @@ static enum whole_state run_fsck(struct whole *w, struct text *why)
 		"--no-dangling", "--no-reflogs", "--no-progress", NULL };
 	struct text out = { 0 }, said = { 0 }, ids = { 0 };
 	struct fetch_git git = git_of(w);
-	bool is_full, has_faults, has_found, is_late;
+	bool is_full, is_whole, has_faults, has_found, is_late;
 	int status;
 
 	git.said = &said;
 	fetch_git_refs(&git, &w->heads);
 	status = fetch_git_run(&git, argv, NULL, &out);
 	is_full = said.len >= FETCH_SAID_MAX;
-	w->has_all_said = status >= 0 && status < FSCK_DIED && !is_full;
+	is_whole = status >= 0 && status < FSCK_DIED && !is_full;
 	text_clear(&w->said);
 	keep_complaints(&out, &w->said, &ids);
 	keep_complaints(&said, &w->said, &ids);
+	w->has_named_packs = is_whole &&
+	    (!(status & FSCK_PACK) ||
+		(w->said.len > 0 && strstr(w->said.data, "pack-")));
 	has_faults =
 	    w->said.len > 0 || (status & ~(FSCK_CONTENT | FSCK_REFS)) != 0;
 	has_found = has_faults && is_damaged(w, &git, &ids, status);
@@ -194,7 +208,7 @@ static enum whole_state run_fsck(struct whole *w, struct text *why)
 	text_done(&ids);
 	if (has_found)
 		return WHOLE_DAMAGED;
-	if (w->has_all_said && !is_late)
+	if (is_whole && !is_late)
 		return WHOLE;
 	text_adds(why,
 	    is_full ? "git fsck has said more than 1 MiB" :

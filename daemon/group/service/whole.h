@@ -40,7 +40,7 @@ struct whole {
 	struct text needed;
 	/* What git says against objects, even of WHOLE ones; owned. */
 	struct text said;
-	bool has_all_said; /* git has looked at all packs */
+	bool has_named_packs; /* SAID names each damaged pack */
 };
 
 enum whole_state { WHOLE, WHOLE_DAMAGED, WHOLE_UNKNOWN };

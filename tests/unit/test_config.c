@@ -3,7 +3,8 @@
  * unknown key names the nearest key. An invalid socket or state is refused. An
  * option beats the environment, then come the file and the default. A name that
  * was found once stays known while the service of names is away.
- * test_client_configfiles.c compares the syntax with git's.
+ * Random files are refused as git refuses them; test_client_configfiles.c
+ * compares what is read.
  */
 #include <errno.h>
 #include <limits.h>
@@ -17,8 +18,11 @@
 
 #include "daemon/config.h"
 #include "daemon/options.h"
+#include "proto/lib/config_file.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/tmp.h"
+
+#define RANDOM_FILES 150
 
 static char file[600], root_a[600], root_b[600];
 
@@ -37,6 +41,51 @@ static void setup(void)
 }
 
 CASE(.setup = setup, .teardown = tmp_teardown, .seconds = 60);
+
+/* ---- the syntax ---- */
+
+static int pass_over(void *arg, const char *key, const char *value,
+    unsigned line)
+{
+	(void)arg;
+	(void)key;
+	(void)value;
+	(void)line;
+	return 0;
+}
+
+/* Most files of these pieces are nearly correct. */
+static const char *const pieces[] = { "[a]", "[b.c]", "[a \"s\"]", "[", "]",
+	"\n", "\n", "\n", "\r\n", "\n\t", " ", "  ", "key", "k-2", "=", " = ",
+	"=", "value", "\"", "\"quoted # \"", "\\\\", "\\n", "\\\"", "\\\n",
+	"\\x", "#", "; c", "0", "_", "\x80" };
+
+/* A file that refd alone refuses would keep the daemon from starting. */
+TEST(what_git_takes_is_taken_and_nothing_else)
+{
+	const char *why = NULL;
+	char text[512];
+	unsigned seed, line = 0;
+	size_t nr, piece;
+	int r, gits;
+
+	for (seed = 1; seed <= RANDOM_FILES; seed++) {
+		srand(seed);
+		strcpy(text, "[s]\n");
+		for (nr = (size_t)rand() % 16; nr > 0; nr--) {
+			piece = (size_t)rand() %
+			    (sizeof(pieces) / sizeof(pieces[0]));
+			strcat(text, pieces[piece]);
+		}
+		tmp_put("config", text);
+		gits = tmp_status("git config -f config --list");
+		r = config_file_parse(text, strlen(text), pass_over, NULL,
+		    &line, &why);
+		ck_assert_msg((r == 0) == (gits == 0),
+		    "git ends with %d, we say %d %s:\n%s", gits, r,
+		    why != NULL ? why : "", text);
+	}
+}
 
 /* ---- keys ---- */
 

@@ -272,11 +272,13 @@ static void follow_txn(struct acting *a, struct rule *rule,
 	}
 }
 
-/* If a start cannot remove an empty directory, a line of an update that it
- * gives up stays in the log of HEAD (docs/known.md, 95). */
+/* If a call at the taken name of HEAD's branch fails, a line of an update that
+ * the start gives up stays in the log of HEAD (docs/known.md, 95). */
 static bool may_keep_line(const struct acting *a, const struct rule *rule)
 {
-	return strcmp(rule->name, "HEAD") == 0 && has_failed(a, "rmdirat");
+	return strcmp(rule->name, "HEAD") == 0 &&
+	    (has_failed(a, "rmdirat") || has_failed(a, "openat refs/heads/") ||
+		has_failed(a, "linkat refs/heads/"));
 }
 
 static void check_log(struct acting *a, struct rule *rule)

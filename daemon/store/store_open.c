@@ -310,8 +310,7 @@ int store_leave(struct store *s, uint8_t uuid[GROUP_UUID_BYTES])
 	struct claims claims = { .repos = &s->repos };
 	int r;
 
-	/* Alone, this machine would lose the updates, as it would lose rows
-	 * that wait. */
+	/* Alone, this machine would lose these updates, and rows that wait. */
 	if (deferred_lacking(s->deferred, NULL) > 0)
 		return -EBUSY;
 	r = journal_leave(s->journal);

@@ -134,7 +134,7 @@ static bool is_taken(const struct acting *a, const struct known *k,
 	return false;
 }
 
-/* The same for a whole transaction if it is atomic: all of it goes. */
+/* The same for an atomic transaction: all updates go. */
 static bool is_lost_to_name(const struct acting *a, const struct story_event *e,
     const struct known *k, size_t update)
 {
@@ -221,7 +221,7 @@ static void follow_value(struct rule *rule, char value, bool is_certain)
 	rule->may_be[(unsigned char)value] = true;
 }
 
-/* An update that was told to be ok, and whose name is RULE's. */
+/* An update of the ref of RULE, answered ok. */
 static bool is_asked(const struct rule *rule, const struct story_update *u)
 {
 	return u->told == TOLD_OK && u->is_direct &&

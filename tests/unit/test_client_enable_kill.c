@@ -123,8 +123,8 @@ static bool changes_something(uint64_t nr, const uint64_t *args)
 	return false;
 }
 
-/* Sends the signal BY to the child before its change N. True: the child ran to
- * its end; its status must be 0. */
+/* Sends the signal BY to the child before change N. True: the child ran to the
+ * end; the status must be 0. */
 static bool runs_to_end(pid_t pid, int n, int by)
 {
 	struct __ptrace_syscall_info info;

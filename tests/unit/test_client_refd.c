@@ -36,7 +36,7 @@ static void fill(struct refd_request *req, struct refd_update *updates,
 	"speaks version " version                                              \
 	" of refd's protocol, this program version 2: "
 
-/* Each has the rest of a valid greeting behind its first line. */
+/* First lines. The rest of each greeting is valid. */
 static const struct {
 	const char *line;
 	int err;

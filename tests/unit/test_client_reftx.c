@@ -189,7 +189,7 @@ static void decline(const char *steps, const char *said)
 		  "[aborted]\n" Z " " A " refs/heads/a\n");
 }
 
-/* The hook declines this call, and an earlier one may have done it. */
+/* The hook declines this call, but an earlier call may have succeeded. */
 TEST(test_hook_declines_what_may_be_done)
 {
 	decline("serve query=done", "fatal: outcome unknown (transaction ");

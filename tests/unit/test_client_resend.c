@@ -118,7 +118,7 @@ static struct refd_update malformed = { .action = REFD_SYMREF_DELETE,
 	.has_old = true,
 	.old_target = "" };
 
-/* The error of one request must not hide the outcome of another. */
+/* The error of a request must not hide the outcome of another request. */
 TEST(test_beside_a_malformed_one)
 {
 	struct refd_request bad = { .verb = REFD_VERB_TRANSACTION,

@@ -78,12 +78,13 @@ TALK(test_commit_without_updates, "serve session=prepared commit hang-up gone",
 TALK(test_commit_unknown_twice, "serve session=prepared commit hang-up gone",
     "connect session=prepared commit!unknown commit!unknown abort!unknown");
 
-/* The same session sent again must not look like one that did nothing. */
+/* A session sent again must not look like a session without effect. */
 TALK(test_session_again_after_unknown,
     "serve session=prepared commit hang-up gone",
     "connect session=prepared commit!unknown @60 session=unknown");
 
-/* The caller gave up the commit, and learns by its abort what became of it. */
+/* After a commit that timed out, the caller aborts, and the abort tells whether
+ * the commit was done. */
 TALK(test_abort_after_timeout,
     "serve session=prepared commit end serve query=done",
     "connect session=prepared @30 commit=ETIMEDOUT @100000 abort=ok");

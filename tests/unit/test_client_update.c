@@ -106,8 +106,7 @@ TEST(test_id_of_an_earlier_call)
 	update_end(0);
 }
 
-/* What the daemon answers to the transaction, and what the program says then if
- * it believes the answer. */
+/* The answer of the daemon, and what a program says that believes it. */
 struct refusal {
 	const char *answer, *said;
 	int rc;

@@ -35,7 +35,7 @@ static const char *shown_name(const struct config_key *key)
 	return key->in_root ? strchr(key->name, '.') + 1 : key->name;
 }
 
-/* The paragraph of KEY: its .It line and the text up to the next key. */
+/* The paragraph of KEY: the .It line and the text up to the next key. */
 static char *paragraph(const char *manual, const struct config_key *key)
 {
 	const char *name = shown_name(key), *at = manual, *end, *from;

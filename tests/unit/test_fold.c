@@ -107,7 +107,7 @@ static void read_rows(uint64_t after, uint64_t before)
 	ck_assert_int_eq(fold_rows(&fold, after, before), 0);
 }
 
-/* The rows of the refs of repository 1, each with its LSN and the ref. */
+/* The rows of the refs of repository 1, each with LSN and ref. */
 static const char *folded(void)
 {
 	struct fold_ref *ref, *next;
@@ -189,8 +189,8 @@ TEST(a_deferred_copy_taken_back)
 	close_fold();
 }
 
-/* A repository with the table of its refs, a ref, its name, and room for its
- * rows: each is counted. */
+/* The count has every allocation: the repository, the table of refs, a ref with
+ * its name, and the room for rows. */
 TEST(bytes)
 {
 	size_t empty, one, two;

@@ -112,7 +112,7 @@ struct seen {
 	uint64_t applied, last, stored;
 };
 
-/* A batch that changes nothing, as of a client that this node refuses. */
+/* A batch without a change, as of a client that this node refuses. */
 static void end_other_batch(struct memfs *fs, void *arg)
 {
 	static struct txn txn;

@@ -306,7 +306,7 @@ TEST(what_was_taken_back_at_once_is_no_change, .times = FIXTURE_WAYS)
 	    " refs/heads/a@1:conflict refs/heads/b@1");
 }
 
-/* By recovery: from the row itself, or from a copy that was deferred first. */
+/* By recovery: from the row, or from a deferred copy of the row. */
 TEST(what_was_taken_back_later_is_told_by_itself, .times = FIXTURE_WAYS)
 {
 	struct store_question *ask;

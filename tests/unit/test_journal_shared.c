@@ -494,7 +494,7 @@ TEST(a_journal_that_joins_has_the_values_of_the_copies)
 	assert_value(1, "refs/remotes/o/HEAD", 72, 0, "refs/heads/x");
 	assert_value(2, "refs/heads/x", 72, 5, NULL);
 	ck_assert_int_eq(help_ask("SELECT count(*) FROM repo"), 2);
-	/* A row has a later value, also one that the copy did not have yet. */
+	/* A row has a later value, also a value that the copy lacked. */
 	journal_set_shared(j, ours);
 	ck_assert_int_eq(give(71, "refs/heads/x", 6, NULL), 0);
 	assert_value(1, "refs/heads/x", 71, 6, NULL);

@@ -172,8 +172,7 @@ TEST(few_flushes_for_all_that_wait)
 	all_at_once(callers);
 	journal_stats(j, &after);
 	ck_assert_uint_le(after.commits, before.commits + 1 + OTHERS);
-	/* The held flush, the flushes beside it, and one flush for all other
-	 * callers. */
+	/* The held flush, the flushes beside, and one flush for all others. */
 	ck_assert_uint_ge(after.flushes, before.flushes + 2);
 	ck_assert_uint_le(after.flushes, before.flushes + FLUSHES + 1);
 	ck_assert_uint_eq(after.waiting, 0);

@@ -49,7 +49,7 @@ static struct journal *view_here(void)
 /* Some pages for each row, so that a commit overwrites many old frames. */
 #define ROW_BYTES 9000
 
-/* A process of its own, as a daemon is. Ends with its parent's pipe. */
+/* A separate process, as a daemon is. Ends with the pipe of the parent. */
 static void commit_for_ever(int ready, int end)
 {
 	struct journal *j = help_open_here();

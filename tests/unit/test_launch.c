@@ -1,5 +1,5 @@
 /*
- * Proves what a child gets from refd: its ids, session, descriptors,
+ * Proves what a child gets from refd: ids, session, descriptors,
  * environment, signals and limits.
  */
 #include <errno.h>

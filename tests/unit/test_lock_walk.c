@@ -206,7 +206,7 @@ TEST(a_name_that_cannot_be_looked_at)
 	has("[", 3);
 }
 
-/* Nobody's ref has such a long name, and each level costs a descriptor. */
+/* No ref has such a long name, and each level costs a descriptor. */
 TEST(a_bound_of_the_depth)
 {
 	const struct ref_place place = { tmp_fd, "" };

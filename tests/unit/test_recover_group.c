@@ -118,7 +118,7 @@ TEST(an_import_whose_name_was_taken)
 #define LOG       WORLD_REPO "/logs/refs/heads/x"
 #define HEAD_LOCK WORLD_REPO "/HEAD.lock"
 
-/* After the power loss, x has its value, and its log is lost. */
+/* After the power loss, x has the value, and the log is lost. */
 static void lose_log(void)
 {
 	wr_ok("x=1");
@@ -251,7 +251,7 @@ TEST(all_repositories, .times = 2)
 	ck_assert(memfs_exists(w->fs, OTHER "/refs/heads/x"));
 }
 
-/* The other nodes have the object. A node that waited for it would not
+/* The other nodes have the object. A node that waited for the object would not
  * lead. */
 TEST(a_damaged_object)
 {
@@ -277,7 +277,7 @@ TEST(an_object_pruned_since)
 	ck_assert_uint_eq(w->found[STORE_OBJECT_LACKING], 0);
 }
 
-/* The file stays, so that the next start meets it as well. */
+/* The next start meets the same file. */
 TEST(a_malformed_packed_refs)
 {
 	wr_ok("x=1");

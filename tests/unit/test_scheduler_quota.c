@@ -194,7 +194,8 @@ TEST(test_locks_of_a_repository)
 	ck_assert_uint_eq(go_to(102, 3, "refs/e", false)->nr_answers, 0);
 }
 
-/* A session that has ended holds no locks, also beside another one. */
+/* The locks of an ended session no longer count for the user, even while
+ * another session of the user goes on. */
 TEST(test_locks_of_an_ended_session)
 {
 	const char *two[] = { "refs/c", "refs/d" };

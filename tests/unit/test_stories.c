@@ -43,8 +43,9 @@ static bool run_plainly(const struct story *s, bool tables)
 	return !has_waited;
 }
 
-/* One round has one place. A failing call can cost something that only a kill
- * or only a power loss shows, so both follow it. Returns whether it was hit. */
+/* One round has a fault at place N. What a failing call has cost, a kill may
+ * show, or only a power loss, so the call is tried with both ends. Returns
+ * whether a round met its fault. */
 static bool run_at(const struct story *s, bool tables, enum sweep_kind kind,
     unsigned long n, bool all_errs)
 {

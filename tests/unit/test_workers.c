@@ -14,7 +14,7 @@
 #include "daemon/base/workers.h"
 #include "tests/lib/suite.h"
 
-/* A source whose pieces of work wait until the test opens its gate. */
+/* A source. Pieces of work wait until the test opens the gate. */
 struct gated {
 	struct work_source source;
 	struct workers *w;
@@ -296,7 +296,7 @@ struct woken {
 	size_t calls;
 };
 
-/* As if its queue had got work right after a look at it. */
+/* As if work had come to the queue right after a look there. */
 static bool woken_work(void *arg)
 {
 	struct woken *n = arg;

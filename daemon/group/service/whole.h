@@ -32,8 +32,8 @@ struct whole {
 	const struct fetch_wish *wish; /* path and format */
 	struct fetch_repo repo;
 	uint64_t until_ms; /* of clock_now_ms(): no git runs after it */
-	/* A line with an id for each ref, and for each value in packed-refs
-	 * that a loose ref has replaced; owned. */
+	/* A line with the id of each ref, and of each replaced value in
+	 * packed-refs; owned. */
 	struct text heads;
 	/* The same for refs that other nodes have, too: a missing object of a
 	 * replaced value is no damage. Owned. */

@@ -335,7 +335,7 @@ static void answer_next(struct historian *h)
 	ask = history_queue_take(&h->queue);
 	if (ask == NULL)
 		return;
-	/* A copy, because ASK may be freed as soon as it has its answer. */
+	/* A copy, because ASK may be freed right after the answer. */
 	if (ask->req.git_dir != NULL) {
 		snprintf(h->path, sizeof(h->path), "%s", ask->req.git_dir);
 		begin_work(h, h->path);

@@ -17,8 +17,8 @@
 #include "daemon/store/completions.h"
 #include "daemon/store/parts.h"
 
-/* One turn at a time, because struct history has no lock and its index has a
- * single writer; and one worker that other work leaves to history. */
+/* One turn at a time, because struct history has no lock, and the index has a
+ * single writer. Other work leaves one worker to history. */
 #define HISTORIAN_WORKERS  1
 #define HISTORIAN_RESERVED 1
 

@@ -351,8 +351,8 @@ int journal_read(struct journal_reader *reader, uint64_t after, uint64_t before,
  * there is none. */
 int journal_ends_between(struct journal_reader *reader, uint64_t after,
     uint64_t before, uint64_t *first, uint64_t *last);
-/* Calls CB for each row that refers to the row LSN, for example by an abort,
- * and for each row that refers to such a row. */
+/* Calls CB for each row about the row LSN, for example an abort, and then for
+ * each row about one of these rows. */
 int journal_read_about(struct journal_reader *reader, uint64_t lsn,
     int (*cb)(void *arg, const struct journal_row *row), void *arg);
 /* The repository UUID, or, if UUID is NULL, number ID, whose path the caller

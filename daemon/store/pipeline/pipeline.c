@@ -227,8 +227,7 @@ static void init_applier(struct pipeline *p)
 	ap->replica = p->cfg->replica;
 	ap->prepare_max_ns = p->cfg->config->prepare_max_ns;
 	ap->packed_least = PACKED_LEAST;
-	/* Without memory for a flusher, a batch syncs its files one after the
-	 * other. */
+	/* Without memory for a flusher, a batch syncs the files one by one. */
 	ap->flusher = flusher_new(p->cfg->sys, p->cfg->workers);
 	/* Unique for the journal's life, because each start has its own number
 	 * above the counter. */

@@ -30,8 +30,8 @@ bool rule_is_value(const struct record_member *m,
 bool rule_is_replaced(const struct record_member *m,
     const struct loose_value *loose)
 {
-	/* A line replaces no value: the value is that of another ref, or has a
-	 * record of its own, or is durable. */
+	/* A line replaces no value: the value belongs to another ref, has a
+	 * separate record, or is durable. */
 	if (m->action == RECORD_LOG || !m->had_old || m->old_mtime_ns == 0 ||
 	    loose->mtime_ns != m->old_mtime_ns)
 		return false;

@@ -55,7 +55,9 @@ static void make_transaction(void)
 		    .nr_updates = TALK_NR };
 }
 
-static void begin(void)
+/* The thread of the fake server reads the updates from its first step. So
+   they are made before it starts. */
+static void make_requests(void)
 {
 	static const char *const names[TALK_NR] = { "refs/heads/a",
 		"refs/heads/b", "refs/heads/c" };
@@ -73,6 +75,10 @@ static void begin(void)
 		    .atomic = true,
 		    .updates = talk.updates,
 		    .nr_updates = TALK_NR };
+}
+
+static void begin(void)
+{
 	talk.timeout_ms = TIMEOUT_MS;
 	talk.is_stopped = false;
 	talk.refd = refd_new(talk.fake.path);
@@ -81,12 +87,14 @@ static void begin(void)
 
 void talk_begin(const char *steps)
 {
+	make_requests();
 	fake_start(&talk.fake, steps);
 	begin();
 }
 
 void talk_begin_script(void (*script)(struct fake *f))
 {
+	make_requests();
 	fake_start_script(&talk.fake, script);
 	begin();
 }

@@ -125,19 +125,36 @@ static int kernel_flock_try(const struct sys *sys, int fd)
 	return result(r);
 }
 
+static int statfs_of(int fd, struct statfs *fs)
+{
+	int r;
+
+	do
+		r = fstatfs(fd, fs);
+	while (r < 0 && errno == EINTR);
+	return result(r);
+}
+
 static int kernel_fs_type(const struct sys *sys, int fd, uint64_t *type)
 {
 	struct statfs fs;
-	int r;
+	int r = statfs_of(fd, &fs);
 
 	(void)sys;
-	do
-		r = fstatfs(fd, &fs);
-	while (r < 0 && errno == EINTR);
-	if (r < 0)
-		return -errno;
-	*type = (unsigned long)fs.f_type;
-	return 0;
+	if (r == 0)
+		*type = (unsigned long)fs.f_type;
+	return r;
+}
+
+static int kernel_fs_id(const struct sys *sys, int fd, uint64_t *id)
+{
+	struct statfs fs;
+	int r = statfs_of(fd, &fs);
+
+	(void)sys;
+	if (r == 0)
+		memcpy(id, &fs.f_fsid, sizeof(*id));
+	return r;
 }
 
 /* ---- the flushes in progress ---- */
@@ -447,6 +464,7 @@ const struct sys sys_kernel = {
 	.lstatat = sys_path_lstatat,
 	.mount_id = sys_mount_id,
 	.fs_type = kernel_fs_type,
+	.fs_id = kernel_fs_id,
 	.fd_path = sys_path_of_fd,
 	.open_below = sys_path_open_below,
 	.stays_below = sys_path_stays_below,

@@ -90,6 +90,8 @@ struct sys {
 	int (*mount_id)(const struct sys *, int fd, uint64_t *id);
 	/* f_type of statfs(2). */
 	int (*fs_type)(const struct sys *, int fd, uint64_t *type);
+	/* f_fsid of statfs(2), which each subvolume of btrfs has for itself. */
+	int (*fs_id)(const struct sys *, int fd, uint64_t *id);
 	/* The absolute path of an open directory, with links resolved, by
 	 * /proc/self/fd. -ENOENT: the directory was removed. -ENAMETOOLONG. */
 	int (*fd_path)(const struct sys *, int fd, char *buf, size_t size);

@@ -16,7 +16,6 @@ struct store_parts {
 	const struct store_config *config;
 	const char *state_dir; /* may differ from the pointer in CONFIG */
 	int state_fd;
-	const char *boot_id;
 	struct workers *workers;
 	struct repos *repos;
 	struct sync_failures *sync_failures;

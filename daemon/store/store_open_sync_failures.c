@@ -53,11 +53,10 @@ int store_open_sync_failures(struct store *s, char **warning, char **why)
 	struct recover_starts starts;
 	int r;
 
-	r = recover_starts_read(&starts, s->journal, s->boot_id);
-	/* The present start counts as one. */
+	r = recover_starts_read(&starts, s->journal);
 	if (r == 0)
 		r = sync_failures_open(s->sys, s->state_fd, s->boot_id,
-		    starts.nr <= 1, &s->sync_failures);
+		    starts.nr_of_boot <= 1, &s->sync_failures);
 	recover_starts_done(&starts);
 	if (r != 0) {
 		*why = repo_why("can't write 'syncs' in the state directory "

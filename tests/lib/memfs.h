@@ -104,6 +104,7 @@ void memfs_shift_wall(struct memfs *fs, int64_t ns);
 	X(LSTATAT, lstatat)                                                    \
 	X(MOUNT_ID, mount_id)                                                  \
 	X(FS_TYPE, fs_type)                                                    \
+	X(FS_ID, fs_id)                                                        \
 	X(FD_PATH, fd_path)                                                    \
 	X(STAYS_BELOW, stays_below)                                            \
 	X(LINKAT, linkat)                                                      \
@@ -203,6 +204,12 @@ void memfs_power_loss(struct memfs *fs, const struct memfs_choice *choice);
 /* The same for one mount of a running machine. The mount comes back with a new
  * mount id, and its old descriptors return -EIO. */
 void memfs_remount(struct memfs *fs, unsigned mount,
+    const struct memfs_choice *choice);
+/* A snapshot of the mount, which has what CHOICE selects, takes its place in
+ * the same boot, after the process has ended. f_fsid is new. So is st_dev, but
+ * a second call brings the first number back, as the kernel does. The mount id
+ * is as before, because memory lives on. */
+void memfs_put_back(struct memfs *fs, unsigned mount,
     const struct memfs_choice *choice);
 /* In the format of /proc/sys/kernel/random/boot_id. */
 const char *memfs_boot_id(struct memfs *fs);

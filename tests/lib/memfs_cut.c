@@ -118,6 +118,20 @@ void memfs_remount(struct memfs *fs, unsigned mount,
 	pthread_mutex_unlock(&fs->lock);
 }
 
+void memfs_put_back(struct memfs *fs, unsigned mount,
+    const struct memfs_choice *choice)
+{
+	struct memfs_mount *mnt = fs->mounts[mount];
+
+	pthread_mutex_lock(&fs->lock);
+	memfs_drop_all_fds(fs, NULL);
+	cut_mount(mnt, choice);
+	mnt->dev ^= 0x100;
+	mnt->fs_id += 0x100;
+	start_again(fs);
+	pthread_mutex_unlock(&fs->lock);
+}
+
 const char *memfs_boot_id(struct memfs *fs)
 {
 	return fs->boot_id;

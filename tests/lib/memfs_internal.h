@@ -103,7 +103,7 @@ struct mem_change {
 struct memfs_mount {
 	struct memfs *fs;
 	unsigned index;
-	uint64_t dev, mount_id;
+	uint64_t dev, fs_id, mount_id;
 	struct inode *root, *point;
 	struct mem_change *log;
 	size_t nr_log, log_room;

@@ -16,7 +16,7 @@ struct memfs_mount *memfs_mount_new(struct memfs *fs, struct inode *point)
 		abort();
 	mnt->fs = fs;
 	mnt->index = fs->nr_mounts;
-	mnt->dev = 0x801 + fs->nr_mounts;
+	mnt->dev = mnt->fs_id = 0x801 + fs->nr_mounts;
 	mnt->mount_id = fs->next_mount_id++;
 	mnt->next_ino = 2;
 	TAILQ_INIT(&mnt->dirty);

@@ -162,7 +162,6 @@ static struct store_recovery recovery_of(struct world *w,
 	return (struct store_recovery){ .sys = w->sys,
 		.repos = &w->store.repos,
 		.log = w->store.log,
-		.boot_id = w->store.boot_id,
 		.this_boot = &w->this_boot,
 		.report = report,
 		.has_object = has_object,
@@ -267,12 +266,12 @@ static int open_sync_failures(struct store *s)
 	struct recover_starts starts;
 	int r, fd;
 
-	r = recover_starts_read(&starts, s->journal, s->boot_id);
+	r = recover_starts_read(&starts, s->journal);
 	fd = SYS(s->sys, openat, AT_FDCWD, state_dir, O_RDONLY, 0);
 	r = r == 0 && fd < 0 ? fd : r;
 	if (r == 0)
-		r = sync_failures_open(s->sys, fd, s->boot_id, starts.nr <= 1,
-		    &s->sync_failures);
+		r = sync_failures_open(s->sys, fd, s->boot_id,
+		    starts.nr_of_boot <= 1, &s->sync_failures);
 	SYS(s->sys, close, fd);
 	recover_starts_done(&starts);
 	return r;

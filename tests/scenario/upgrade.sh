@@ -38,7 +38,7 @@ for by in 'daemon --socket refused.sock' recover; do
 		>"$T/said" 2>&1
 	check "refd ${by%% *} refuses it" test $? -ne 0
 	check 'and says what to do' grep -q "written by an older refd (format \
-2, this one knows 8): a node of a group stops its units, and runs 'refd group \
+2, this one knows 9): a node of a group stops its units, and runs 'refd group \
 join'; otherwise, with that refd, run 'refd checkpoint' and stop the \
 daemon; then move the journal aside by 'refd recover --discard', and run \
 'refd disown' for each repository" "$T/said"

@@ -344,7 +344,8 @@ static int count_starts(void *arg, const struct journal_start *start)
 	uint64_t *nr = arg;
 
 	ck_assert_uint_eq(start->id, ++*nr);
-	ck_assert_str_eq(start->boot_id, HELP_BOOT);
+	ck_assert(start->is_of_boot);
+	ck_assert(start->is_of_memory);
 	return 0;
 }
 
@@ -365,6 +366,28 @@ TEST(every_start_is_registered)
 		ck_assert_uint_eq(nr, i);
 		help_close(j);
 	}
+}
+
+static int count_starts_of_a_copy(void *arg, const struct journal_start *start)
+{
+	uint64_t *nr = arg;
+
+	++*nr;
+	ck_assert(start->is_of_boot);
+	ck_assert_int_eq(start->is_of_memory, *nr > 1);
+	return 0;
+}
+
+TEST(a_copy_was_written_by_no_start)
+{
+	uint64_t nr = 0;
+
+	help_close(help_open_here());
+	tmp_run("cp journal.db copy && mv copy journal.db");
+	j = help_open_here();
+	ck_assert_int_eq(journal_each_start(j, count_starts_of_a_copy, &nr), 0);
+	ck_assert_uint_eq(nr, 2);
+	help_close(j);
 }
 
 TEST(after_a_clean_end_the_wal_is_empty)

@@ -58,10 +58,10 @@ TEST(somebody_elses_database_is_refused)
 TEST(another_format_is_refused)
 {
 	help_close(help_open_here());
-	help_ask("PRAGMA user_version=9");
+	help_ask("PRAGMA user_version=10");
 	assert_refused(-EPROTO, "newer");
-	help_ask("PRAGMA user_version=7");
-	assert_refused(-EPROTO, "by an older refd (format 7, this one knows 8");
+	help_ask("PRAGMA user_version=8");
+	assert_refused(-EPROTO, "by an older refd (format 8, this one knows 9");
 	help_ask("PRAGMA user_version=1");
 	assert_refused(-EPROTO, "'refd recover --discard'");
 	help_ask("PRAGMA user_version=0");

@@ -100,6 +100,35 @@ TEST(a_crash_right_after_it_forgets_no_failure)
 	assert_all_is_synced();
 }
 
+static void put_back(unsigned mount)
+{
+	const struct memfs_choice nothing = { .data = MEMFS_DATA_NONE };
+
+	memfs_put_back(w->fs, mount, &nothing);
+}
+
+TEST(a_snapshot_of_a_repository_lacks_what_was_in_memory)
+{
+	prepare();
+	world_crash(w);
+	put_back(wr_home);
+	wr_start();
+	assert_all_is_there();
+}
+
+/* The device of the repository has the number of the former one, so only the
+ * journal tells. */
+TEST(a_snapshot_of_the_journal_lacks_what_was_in_memory)
+{
+	prepare();
+	world_crash(w);
+	put_back(wr_home);
+	put_back(wr_home);
+	put_back(wr_home + 1); /* of the journal */
+	wr_start();
+	assert_all_is_there();
+}
+
 static int (*memfs_syncfs)(const struct sys *sys, int fd);
 static unsigned long crash_after;
 

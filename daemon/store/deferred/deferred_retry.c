@@ -302,7 +302,6 @@ int deferred_retry(struct deferred *d, struct repo *repo, struct txn *txn)
 	struct store_recovery rec = { .sys = d->cfg->sys,
 		.repos = d->cfg->repos,
 		.log = d->cfg->log,
-		.boot_id = d->cfg->boot_id,
 		.report = &report,
 		.has_object = has_object,
 		.next_token = next_token,

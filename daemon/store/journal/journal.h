@@ -61,7 +61,11 @@ struct journal_repo {
 
 struct journal_start {
 	uint64_t id;
-	char boot_id[40];
+	bool is_of_boot;
+	/* Of this boot, and it wrote the same file. A snapshot, or a copy, that
+	 * took the place of the journal is another file. It was made of what
+	 * was on disk, so memory does not have all that its rows say. */
+	bool is_of_memory;
 };
 
 /* Checks a journal that was read and not yet changed, with _each_repo,
@@ -95,7 +99,8 @@ struct journal_config {
  */
 int journal_open(const struct journal_config *cfg, struct journal **journal,
     char **why);
-/* Registers this start of the daemon, durably and only once. Returns 0, or a
+/* Registers this start of the daemon, durably and only once, before
+ * journal_each_start(). Returns 0, or a
  * negative errno and *WHY, to be freed. */
 int journal_claim(struct journal *j, char **why);
 /* Opens the journal for reading beside a daemon in another process: changes no

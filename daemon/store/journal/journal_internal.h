@@ -40,7 +40,7 @@
 #include "daemon/store/journal/journal.h"
 
 /* PRAGMA user_version. Every other format is refused. */
-#define JOURNAL_FORMAT 8
+#define JOURNAL_FORMAT 9
 
 #define JOURNAL_WHAT_HELPS                                                     \
 	"restore it with its repositories, or move it aside "                  \
@@ -169,6 +169,12 @@ struct journal_opened {
 	void *check_arg;
 };
 
+/* What tells the journal's file from a copy of it, also from a copy in another
+ * subvolume: f_fsid of statfs(2), and the inode. */
+struct journal_identity {
+	uint64_t fs, ino;
+};
+
 /* The WAL at the last opening: where the frames ended, and whether a frame of
  * the same WAL followed. */
 struct journal_found {
@@ -236,6 +242,7 @@ struct journal {
 	struct journal_opened cfg;
 	uint8_t uuid[16]; /* constant after opening, as START */
 	uint64_t start;
+	struct journal_identity file; /* set by journal_register_start() */
 	struct journal_found found;
 	struct journal_view view;
 	/* As in the journal, and guarded by commit_lock after opening. */

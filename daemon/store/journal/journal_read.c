@@ -248,15 +248,17 @@ int journal_is_elsewhere(struct journal *j, uint64_t repo, uint64_t mount,
 	return scan_close(&scan, more < 0 ? more : r);
 }
 
-static int start_of(sqlite3_stmt *s, struct journal_start *start)
+static int start_of(const struct journal *j, sqlite3_stmt *s,
+    struct journal_start *start)
 {
 	const unsigned char *boot_id = sqlite3_column_text(s, 1);
 
 	if (boot_id == NULL)
 		return -EBADMSG;
 	start->id = column_u64(s, 0);
-	snprintf(start->boot_id, sizeof(start->boot_id), "%s",
-	    (const char *)boot_id);
+	start->is_of_boot = strcmp((const char *)boot_id, j->cfg.boot_id) == 0;
+	start->is_of_memory = start->is_of_boot &&
+	    column_u64(s, 2) == j->file.fs && column_u64(s, 3) == j->file.ino;
 	return 0;
 }
 
@@ -267,9 +269,10 @@ int journal_each_start(struct journal *j,
 	struct row_scan scan;
 	int r, more = 1;
 
-	r = scan_open(&scan, j, "SELECT id, boot_id FROM start ORDER BY id");
+	r = scan_open(&scan, j,
+	    "SELECT id, boot_id, fs, ino FROM start ORDER BY id");
 	while (r == 0 && (more = scan_next(&scan)) > 0)
-		if ((r = start_of(scan.stmt, &start)) == 0)
+		if ((r = start_of(j, scan.stmt, &start)) == 0)
 			r = cb(arg, &start);
 	return scan_close(&scan, r == 0 && more < 0 ? more : r);
 }

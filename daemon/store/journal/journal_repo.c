@@ -10,18 +10,43 @@
  */
 #include "daemon/store/journal/journal_internal.h"
 
+static int identify(struct journal *j)
+{
+	struct sys_stat st;
+	int dir, r;
+
+	dir = SYS(j->sys, openat, SYS_TRUSTED, j->cfg.dir,
+	    O_RDONLY | O_DIRECTORY, 0);
+	if (dir < 0)
+		return dir;
+	r = SYS(j->sys, fs_id, dir, &j->file.fs);
+	if (r == 0)
+		r = SYS(j->sys, lstatat, dir, JOURNAL_NAME, &st);
+	if (r == 0)
+		j->file.ino = st.ino;
+	SYS(j->sys, close, dir);
+	return r;
+}
+
 int journal_register_start(struct journal *j)
 {
 	struct journal_mark mark;
 	sqlite3_stmt *s = NULL;
 	int r, rc;
 
+	r = identify(j);
+	if (r < 0)
+		return r;
 	rc = journal_prepare(j->db,
-	    "INSERT INTO start(boot_id, time_us) VALUES(?, ?)", &s);
+	    "INSERT INTO start(boot_id, fs, ino, time_us)"
+	    " VALUES(?, ?, ?, ?)",
+	    &s);
 	if (rc != SQLITE_OK)
 		return journal_errno(rc);
 	sqlite3_bind_text(s, 1, j->cfg.boot_id, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(s, 2, SYS(j->sys, now_wall) / 1000);
+	sqlite3_bind_int64(s, 2, (sqlite3_int64)j->file.fs);
+	sqlite3_bind_int64(s, 3, (sqlite3_int64)j->file.ino);
+	sqlite3_bind_int64(s, 4, SYS(j->sys, now_wall) / 1000);
 	mutex_lock(&j->commit_lock);
 	if ((r = journal_txn_begin(j)) == 0)
 		r = journal_txn_end(j, journal_run(s));

@@ -119,6 +119,13 @@ static int end_replay(struct recovery_run *run, struct repo_visit *v,
 	return r;
 }
 
+/* A repository that came by a join is known without a directory. */
+static bool is_copy(const struct journal_repo *known, const struct repo *repo)
+{
+	return known->ino != 0 &&
+	    (known->ino != repo->ino || known->dev != repo->dev);
+}
+
 /* *FAILED: the repository failed, and not the journal. */
 static int replay_visited(struct recovery_run *run, struct repo_visit *v,
     struct repo *repo, int *failed)
@@ -134,6 +141,7 @@ static int replay_visited(struct recovery_run *run, struct repo_visit *v,
 		.report = &run->report,
 		.has_object = rec->has_object,
 		.is_strict = run->findings.is_strict,
+		.is_copy = is_copy(&v->known, repo),
 		.stepped = stepped,
 		.step_arg = run,
 		.arg = rec->arg };
@@ -403,7 +411,7 @@ int recover_all(struct store_recovery *rec, uint64_t *deferred)
 	r = old_copy_look(rec->repos, journal, rec->report, 0, forgotten,
 	    &skipped, &run.why);
 	if (r == 0)
-		r = recover_starts_read(&run.starts, journal, rec->boot_id);
+		r = recover_starts_read(&run.starts, journal);
 	if (r == 0)
 		r = recover_rows_read(rec->log, &run.rows, &run.last_lsn);
 	if (r == 0)
@@ -509,7 +517,7 @@ int recover_deferred(struct store_recovery *rec, struct repo *repo,
 
 	*deferred = 0;
 	memset(&rows, 0, sizeof(rows));
-	r = recover_starts_read(&starts, journal, rec->boot_id);
+	r = recover_starts_read(&starts, journal);
 	mutex_lock(rec->rows_mutex);
 	if (r == 0)
 		r = recover_rows_read_deferred(journal, repo->id, &rows);

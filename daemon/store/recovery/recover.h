@@ -14,7 +14,6 @@ struct store_recovery {
 	const struct sys *sys;
 	struct repos *repos;
 	struct commit_log *log;
-	const char *boot_id;
 	/* recover_all: removes locks of other programs that are older; NULL:
 	 * none. */
 	const struct this_boot *this_boot;

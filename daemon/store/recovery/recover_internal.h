@@ -18,19 +18,17 @@
 
 /* ---- recover_read.c: reads the journal ---- */
 
-/* The starts of the present boot. */
 struct recover_starts {
-	const char *boot_id;
-	uint64_t *same;
+	uint64_t *same; /* is_of_memory */
 	size_t nr;
+	size_t nr_of_boot; /* this start, too */
 };
 
-int recover_starts_read(struct recover_starts *starts, struct journal *journal,
-    const char *boot_id);
+int recover_starts_read(struct recover_starts *starts, struct journal *journal);
 void recover_starts_done(struct recover_starts *starts);
 /* How the run that took the locks of ROW ended. */
 enum evidence recover_starts_evidence(const struct recover_starts *starts,
-    const struct replay_row *row, const struct repo *repo);
+    const struct replay_row *row, const struct replay *rp);
 
 /* The rows by repository, and those of one repository in the order of
  * recording, linked by `next`. Call _done() also after a failed read. */

@@ -23,7 +23,8 @@ static int add_start(void *arg, const struct journal_start *start)
 	struct recover_starts *s = arg;
 	uint64_t *grown;
 
-	if (strcmp(start->boot_id, s->boot_id) != 0)
+	s->nr_of_boot += start->is_of_boot;
+	if (!start->is_of_memory)
 		return 0;
 	grown = realloc(s->same, (s->nr + 1) * sizeof(*grown));
 	if (grown == NULL)
@@ -33,11 +34,9 @@ static int add_start(void *arg, const struct journal_start *start)
 	return 0;
 }
 
-int recover_starts_read(struct recover_starts *starts, struct journal *journal,
-    const char *boot_id)
+int recover_starts_read(struct recover_starts *starts, struct journal *journal)
 {
 	memset(starts, 0, sizeof(*starts));
-	starts->boot_id = boot_id;
 	return journal_each_start(journal, add_start, starts);
 }
 
@@ -49,14 +48,14 @@ void recover_starts_done(struct recover_starts *starts)
 /* A different start may have written a deferred copy, so the number of the
  * batch tells which start took the locks. */
 enum evidence recover_starts_evidence(const struct recover_starts *starts,
-    const struct replay_row *row, const struct repo *repo)
+    const struct replay_row *row, const struct replay *rp)
 {
 	uint64_t start = row->row.token >> JOURNAL_TOKEN_BITS;
 	uint64_t mount = row->row.mount & ~JOURNAL_MOUNT_FAILED;
 	size_t i;
 
 	if (mount == 0 || row->row.mount == JOURNAL_MOUNT_LOST ||
-	    mount != repo->fs->mount)
+	    mount != rp->repo->fs->mount || rp->is_copy)
 		return EVIDENCE_POWER_LOSS;
 	for (i = 0; i < starts->nr; i++)
 		if (starts->same[i] == start)

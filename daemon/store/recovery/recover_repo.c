@@ -160,7 +160,7 @@ int recover_replay(struct store_recovery *rec, struct replay *rp,
 	if (rp->has_stacks && !rp->is_other_format)
 		has_settings = read_settings(rp);
 	for (row = rows; row != NULL; row = row->next) {
-		row->evidence = recover_starts_evidence(starts, row, rp->repo);
+		row->evidence = recover_starts_evidence(starts, row, rp);
 		/* Only at a start no batch of this run has locks. */
 		orphans = orphans ||
 		    (rp->this_boot != NULL &&

@@ -67,9 +67,12 @@ struct replay_members {
 struct replay {
 	const struct sys *sys;
 	struct repo *repo;
-	bool has_stacks;         /* the refs are in reftables */
-	bool git_syncs;          /* struct repo_config: git_syncs_refs */
-	bool is_strict;          /* recover.h: nothing may be given up */
+	bool has_stacks; /* the refs are in reftables */
+	bool git_syncs;  /* struct repo_config: git_syncs_refs */
+	bool is_strict;  /* recover.h: nothing may be given up */
+	/* The journal knows another directory, so this one is a snapshot or a
+	 * copy, which may lack what was in memory alone. */
+	bool is_copy;
 	struct journal *journal; /* of the rows: has their objects */
 	struct leftover_locks *leftover;
 	const struct replay_row *older; /* forgotten rows; never redone */

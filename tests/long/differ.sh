@@ -8,11 +8,11 @@
 # shellcheck source=tests/lib/differ.sh
 . "$ROOT/tests/lib/differ.sh"
 
-differ "the machine's git" --seeds 31-900
-differ_newest 'the newest git' --seeds 31-900
-REFD_TEST_FORMAT=sha256 differ "the machine's git, SHA-256" --seeds 901-1200
+differ "the machine's git" --seeds 31-330
+differ_newest 'the newest git' --seeds 31-330
+REFD_TEST_FORMAT=sha256 differ "the machine's git, SHA-256" --seeds 901-1000
 REFD_TEST_FORMAT=sha256 differ_newest 'the newest git, SHA-256' \
-	--seeds 901-1200
+	--seeds 901-1000
 REFD_TEST_REFS=reftable differ_newest 'the newest git, reftables' \
-	--seeds 1201-1500
+	--seeds 1201-1400
 finish

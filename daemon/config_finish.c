@@ -375,8 +375,8 @@ static int finish_roots(struct config *cfg, const struct sys *sys, char **why)
 	return r;
 }
 
-/* A missing value may be a wrong one, which *WHY has already, so it is not
- * reported twice. */
+/* If *WHY has an error already, a value may be missing because it was wrong.
+ * Then the missing value is not reported once more. */
 int config_finish(struct config *cfg, const struct sys *sys, char **why)
 {
 	const bool is_complete = *why == NULL;

@@ -296,10 +296,10 @@ static bool is_number(const char *text, uint32_t *id)
 }
 
 /*
- * The names that were found. Because a confined daemon reaches no directory
- * service, and root's daemon no new /etc/passwd, a reload takes the number that
- * the start found. Otherwise a single such name would refuse every reload, also
- * one that takes rights away.
+ * The users and groups that were found by name. A confined daemon reaches no
+ * directory service, and a daemon of root reads no new /etc/passwd. So a reload
+ * takes the number that the start found. Otherwise a single such name would
+ * refuse every reload, also a reload that takes rights away.
  */
 static struct {
 	struct found_name {

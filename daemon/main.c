@@ -42,8 +42,9 @@ static void prepare_process(void)
 	umask(0);
 	hash_begin();
 	notify_connect();
-	/* All threads inherit this. By default a wait with a time ends up to
-	 * 50 us late, and the wait before a flush can be shorter than that. */
+	/* By default a wait with a time ends up to 50 us late, but the wait
+	 * before a flush can be shorter than 50 us. All threads inherit the
+	 * setting. */
 	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
@@ -79,8 +80,8 @@ struct passed {
 	int admin, metrics, clients;
 };
 
-/* The clients' socket comes last, because a single socket may have any name.
- */
+/* If only one socket was passed, the clients' socket may have any name. So
+ * "admin" and "metrics" are taken before. */
 static void take_sockets(struct passed *p)
 {
 	p->admin = activation_take("admin", false);

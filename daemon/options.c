@@ -194,8 +194,8 @@ static enum options_result load(const struct options *o, struct config *cfg,
 	if (r < 0)
 		return OPTIONS_USAGE;
 	r = read_sources(cfg, sys, o->file, why);
-	/* Without the whole file, further errors could be wrong ones, so none
-	 * is looked for. */
+	/* If the file was not read to its end, a further error may only come
+	 * from the missing part, so none is looked for. */
 	if (r < 0 && cfg->file == NULL)
 		return OPTIONS_BAD;
 	if (apply(o, cfg, why) < 0 || config_finish(cfg, sys, why) < 0)

@@ -22,8 +22,8 @@ void admin_parse(const struct command *c, void *values, int *argc,
 /* Ends the program with WHY and the usage. */
 void admin_usage(const struct command *c, const char *why)
     __attribute__((noreturn));
-/* Writes "refd: " and a line to standard error (PRINT_AS_LINES), after the
- * standard output. */
+/* Flushes standard output, and writes "refd: " and a line to standard error
+ * (PRINT_AS_LINES). */
 void admin_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The state directory without --state, from the environment or else by
  * default. */
@@ -31,11 +31,11 @@ const char *admin_state(void);
 /*
  * Does WORK as the owner of the directory *PATH, or in this process if the
  * owner is its account. If root runs a command on the state or a repository of
- * another account, a worker does the work as this account, so that one owner's
- * files cost no other owner and nothing of root. HEAR may set *PATH to another
- * directory of this owner, which a message then names. A limit of 0 seconds is
- * a week. Call before threads exist, because a worker is a fork. Returns the
- * result of the work, or FAILED after a message was printed.
+ * another account, a worker does the work as this account. So the files of one
+ * owner can harm neither another owner nor root. work.hear() may set *PATH to
+ * another directory of this owner, which a message then names. A limit of 0
+ * seconds means a week. Call before threads exist, because a worker is a fork.
+ * Returns the result of the work, or FAILED after a message was printed.
  */
 int admin_as_owner(const char *const *path, int failed, struct work work);
 /* Would work in OTHER have the same rights as in PATH? */

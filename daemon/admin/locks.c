@@ -43,8 +43,8 @@
 #define FLOCK_LOOKS 20
 /* Longer than a push waits for a lock. */
 #define WAIT_S 10
-/* Without the time of --wait. An owner can hold the work up, for example by a
- * file system of their own, so the work has a limit. */
+/* The limit of the work, to which the time of --wait is added. An owner can
+ * hold the work up, for example by a file system of their own. */
 #define CLEAR_SECONDS 3600
 
 struct locks_options {
@@ -216,8 +216,8 @@ static bool decide(struct found_locks *all, const struct processes *running)
 	return left;
 }
 
-/* RUNNING is listed after the locks were opened, and holds the processes of
- * this list that still run. */
+/* RUNNING becomes the list of the processes, made after the locks were opened.
+ * At the end it has only the processes that still run. */
 static int prove(struct found_locks *all, struct processes *running,
     int64_t wait_ns)
 {
@@ -261,8 +261,9 @@ static bool may_remove(const struct locks_options *opt, size_t nr)
 	return consent == CONSENT_YES;
 }
 
-/* Recovery, and this command elsewhere, hold the flock for a moment. But
- * everybody who may read the repository can keep it, so the wait has an end. */
+/* Recovery holds the flock for a moment, and so does this command in another
+ * process. But everybody who may read the repository can hold the flock for any
+ * time, so the wait has an end. */
 static int take_flock(const struct found_locks *all)
 {
 	int i, r = -EAGAIN;

@@ -83,8 +83,8 @@ void admin_parse(const struct command *c, void *values, int *argc, char ***argv)
 	exit(EXIT_USAGE);
 }
 
-/* Nobody but root needs the account, and the command itself then tells why PATH
- * cannot be opened. */
+/* Finds the account that owns PATH. Only root needs this account. For another
+ * user, the command itself says why PATH cannot be opened. */
 static int find_owner(struct account *owner, const char *path)
 {
 	char *why = NULL;

@@ -569,8 +569,8 @@ static bool may_leave(const struct recover_options *opt, uint64_t lsn)
 	return may(opt, question, "leaves the group");
 }
 
-/* An interrupted call is repeated without a question, because the journal
- * shares no rows any more. */
+/* Asks for consent only if the journal shares rows. After an interrupted call
+ * the journal shares none any more, so the repetition asks no question. */
 static int leave(struct store *store, const struct recover_options *opt)
 {
 	uint8_t uuid[GROUP_UUID_BYTES];

@@ -85,7 +85,7 @@ static const struct command command = {
 
 /* ---- repositories of one owner, as this owner ---- */
 
-/* The first byte of a message of a worker, but messages of findings begin with
+/* The first byte of a message of a worker. Messages of findings begin with
  * other bytes. */
 #define TOLD_RESTORED 'r'
 #define TOLD_BEGIN    'b' /* of the next repository */
@@ -238,8 +238,8 @@ struct known {
 	char *path; /* where the daemon last opened it, with UUID, on DEV */
 	uint8_t uuid[16];
 	uint64_t dev;
-	/* 0: its row is too old; TOLD_LISTED: to be checked, on DEV; TOLD_LEFT:
-	 * it is not there */
+	/* 0: the row of the repository is too old. TOLD_LISTED: to be checked,
+	 * on DEV. TOLD_LEFT: the repository is not there. */
 	char state;
 };
 
@@ -253,8 +253,8 @@ struct list {
 	size_t nr_left;
 };
 
-/* A look at the disk would keep the daemon from its checkpoints, so the rows
- * are only copied. */
+/* While the rows are read, the daemon makes no checkpoint. So the rows are only
+ * copied, and the disk is looked at later. */
 static int add_known(void *arg, const struct journal_repo *repo)
 {
 	struct list *list = arg;

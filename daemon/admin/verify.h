@@ -7,11 +7,11 @@
  * checked again after PATIENCE_NS, and is a finding only if the second check
  * fails, too. Only a repair writes.
  *
- * One thread; blocks. Memory: that of packed-refs in the daemon, the findings,
- * and the fold of the journal (fold.h), some 250 MB: a million refs with short
- * names. If the refs need more, the journal is read several times for some
- * repositories each. The refs of one repository stay together, whatever they
- * need.
+ * One thread; blocks. Memory: as much as the daemon needs for packed-refs, the
+ * findings, and the fold of the journal (fold.h). The fold has some 250 MB,
+ * which is enough for a million refs with short names. If the refs need more,
+ * the journal is read several times for some repositories each. The refs of one
+ * repository stay together, whatever they need.
  */
 #ifndef ADMIN_VERIFY_H
 #define ADMIN_VERIFY_H

@@ -86,8 +86,8 @@ struct verify {
 	uint64_t last_start; /* of a daemon */
 	bool is_daemon_up;   /* with this journal */
 	bool awaits;         /* recovery comes before any repair */
-	bool is_unread;      /* it may: a journal has the repository, and its
-			      * rows were not read */
+	bool is_unread;      /* recovery may have to come first: a journal has
+			      * the repository, but its rows were not read */
 	char **deferred;     /* worktree, "/", name: no repair */
 	size_t nr_deferred;
 

@@ -55,8 +55,8 @@ static int log_line(void *arg, char *line, size_t len, bool ends)
 
 /* ---- its ref ---- */
 
-/* An existing ref above NAME, whose log cannot be written, because the log
- * needs the directory as a file. */
+/* Returns an existing ref above NAME, or NULL. The log of such a ref cannot be
+ * written, because it would be a file in the place of the directory. */
 static const char *ref_above(struct verify *v, const struct ref_place *place,
     const char *name, char above[REFD_PATH_MAX])
 {
@@ -80,9 +80,9 @@ static bool is_there(struct verify *v, int dirfd, const char *path)
 	return SYS(v->sys, lstatat, dirfd, path, &st) == 0;
 }
 
-/* A writer that creates or deletes the ref holds its lock while either ref or
- * log is missing. The log is checked before and after, because such a writer
- * may begin between two checks. */
+/* A writer that creates or deletes the ref holds its lock while the ref or the
+ * log is missing. Such a writer may begin between two checks, so the log is
+ * checked before and after the others. */
 static bool is_orphan(struct verify *v, const struct ref_place *place,
     const char *name, const char *path)
 {

@@ -74,8 +74,9 @@ static void check_peeled(struct packed_check *look, const struct refd_oid *said)
 	if (type == OBJECT_ABSENT || type == OBJECT_ERROR)
 		return;
 	refd_oid_hex(said, v->repo.object_format, hex);
-	/* A tag too large to read cannot be compared, nor one that states a
-	 * wrong type, which git before 2.53 peels. */
+	/* A tag that is too large to read cannot be compared. The same holds
+	 * for a tag that states a wrong type, because git before 2.53 peels
+	 * such a tag. */
 	if (type != OBJECT_TAG)
 		verify_found(v, FOUND_PACKED_PEELED, look->last, PACKED,
 		    "line %lu says that it is a tag of %s, and it is no tag",

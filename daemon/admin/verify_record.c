@@ -125,9 +125,9 @@ static bool is_to_be_had(struct verify *v, const struct plan *plan)
 	    verify_object_fits(v, plan->name, &plan->m->new_oid);
 }
 
-/* Only the record before the last one proves a loss, because all other indices
- * may be those of a newer stack, which counts from 1: of a repository that was
- * migrated, or of a worktree that was made again. */
+/* Only the record before the last one proves a loss. All other indices may be
+ * of a newer stack, which counts from 1, because the repository was migrated,
+ * or the worktree was made again. */
 static void check_in_stack(struct verify *v, const struct ref_place *place,
     const struct plan *plan)
 {

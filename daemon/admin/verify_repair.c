@@ -30,7 +30,7 @@
 
 /* ---- locks ---- */
 
-/* Git's lock and no token, because refd may never have served the
+/* Takes git's lock, without a token, because refd may never have served the
  * repository. */
 static int lock_take(struct verify *v, const struct ref_place *place,
     const char *name, struct edit *e)

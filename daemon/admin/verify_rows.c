@@ -6,7 +6,7 @@
  * one reading costs as much for one repository as for all. Each ref gets the
  * LSNs of its rows, and a row is read again by its LSN when somebody asks for
  * the ref. Before each repository, and before each second check, only the rows
- * since then are read, so a daemon may write meanwhile.
+ * that came since the last reading are read, so a daemon may write meanwhile.
  *
  * Memory: see verify.h. If the refs need more, about half of the repositories
  * are dropped, by their numbers in the journal, and the journal is read again
@@ -78,9 +78,10 @@ static void fail(struct verify_rows *rows, int err)
 	rows->last = 0;
 }
 
-/* The row before in the shared log has SHARED_LSN. Rows that came after the
- * opening of the journal may have a higher LSN than the journal had, so these
- * are not compared with it. */
+/* Checks the LSN of rows->shared in the shared log; the row before has
+ * SHARED_LSN. A row that came after the opening of the journal may have a
+ * higher LSN than the journal had at the opening, so such a row is not compared
+ * with that LSN. */
 static void check_shared(struct verify_rows *rows, uint64_t shared_lsn)
 {
 	const uint64_t highest = journal_shared_lsn(rows->journal);

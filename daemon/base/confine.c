@@ -114,8 +114,9 @@ static bool is_mount_point(const char *path)
 }
 
 /* A newly mounted file system has another root directory than the allowed
- * directory, so the directory around the mount point must be allowed too.
- * Exception "/": a new mount there waits for a restart. */
+ * directory, so the directory around the mount point must be allowed too. The
+ * exception is "/", so a new file system directly below "/" waits for a restart
+ * of the daemon. */
 static int allow_kept(struct landlock *l, const char *path, char **why)
 {
 	int r = allow(l, path, LANDLOCK_KEEP, why);

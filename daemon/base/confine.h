@@ -5,14 +5,15 @@
  *
  *	no new privileges	PR_SET_NO_NEW_PRIVS
  *	not dumpable		no other process of its account may trace it or
- *				read its memory; only without a limit for core
- *				dumps (RLIMIT_CORE 0), which need the opposite
+ *				read its memory. Left out if core dumps are
+ *				allowed (RLIMIT_CORE is not 0), because only a
+ *				dumpable process leaves one
  *	Landlock		files below the roots and the state directory
  *	seccomp			the system calls of sys_seccomp.c
  *
- * A kernel without a part is no error: the daemon serves without the part, and
- * log and status name it. No step can be undone, so a new root in the
- * configuration waits for a restart.
+ * If the kernel lacks one of these parts, it is no error: the daemon serves
+ * without the part, and log and status name it. No step can be undone, so a new
+ * root in the configuration waits for a restart.
  */
 #ifndef BASE_CONFINE_H
 #define BASE_CONFINE_H
@@ -35,8 +36,8 @@ struct confined {
 
 /* Only the calling thread and its later threads are confined, so call it on the
  * main thread before a second thread exists, and before a repository is opened.
- * Negative errno and *WHY, to be freed (NULL: out of memory), if a place cannot
- * be allowed, because the daemon could not work. */
+ * The daemon could not work if one of PLACES were not allowed. Then the call
+ * fails with a negative errno, and *WHY, to be freed (NULL: out of memory). */
 int confine_process(const struct confine_places *places,
     struct confined *confined, char **why);
 

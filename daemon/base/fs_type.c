@@ -45,9 +45,9 @@ bool fs_type_has_our_clock(uint64_t type)
 	return fs_type_network(type) == NULL && type != 0x65735546 /* FUSE */;
 }
 
-/* ext2 to ext4, XFS, btrfs, F2FS, tmpfs: ext4_rename(), xfs_rename(),
- * btrfs_rename(), f2fs_rename(), simple_rename_timestamp(), and the same for
- * link. */
+/* ext2 to ext4, XFS, btrfs, F2FS and tmpfs. The proofs in Linux are
+ * ext4_rename(), xfs_rename(), btrfs_rename(), f2fs_rename() and
+ * simple_rename_timestamp(), and their functions for link. */
 bool fs_type_marks_new_names(uint64_t type)
 {
 	return type == 0xef53 || type == 0x58465342 || type == 0x9123683e ||

@@ -12,10 +12,10 @@
  * a file. */
 #define FS_SLACK_NS (100 * 1000 * 1000)
 
-/* Can a change after NOW_NS, by the clock of this machine, leave a file with
- * TIME_NS, the time that it has now? Some file systems have whole seconds, for
- * example ext4 with inodes of 128 bytes, so a time without a fraction may
- * repeat for a second more. */
+/* A file has the time TIME_NS now. Can a change after NOW_NS, by the clock of
+ * this machine, leave the file with the same time? Some file systems have whole
+ * seconds, for example ext4 with inodes of 128 bytes. So a time without a
+ * fraction may repeat for a second more. */
 static inline bool fs_time_may_repeat(int64_t time_ns, int64_t now_ns)
 {
 	const int64_t second_ns = 1000 * 1000 * 1000;
@@ -33,10 +33,11 @@ bool fs_type_has_our_clock(uint64_t type);
  * other file systems O_DIRECT may silently be a normal read. */
 bool fs_type_reads_directly(uint64_t type);
 /* Does a new name of a file, by link or rename, change the ctime of the file?
- * Only file systems where the source of Linux shows this. */
+ * True only for file systems where the source of Linux shows this. */
 bool fs_type_marks_new_names(uint64_t type);
 /* Does only the kernel which mounts the file system make its files, and set
- * every ctime by its own clock? Only the file systems of refd's power cuts. */
+ * every ctime by its own clock? True only for the file systems of refd's tests
+ * with power cuts. */
 bool fs_type_has_one_kernel(uint64_t type);
 /* Is all content lost at power-off? */
 bool fs_type_in_memory(uint64_t type);

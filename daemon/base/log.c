@@ -26,9 +26,9 @@ static const struct {
 
 static bool for_journal;
 
-/* systemd.exec(5): "DEV:INO" of the stream that journald reads. A process
- * inherits the variable even if its standard error leads elsewhere, so both are
- * compared. */
+/* JOURNAL_STREAM is "DEV:INO" of the stream that journald reads
+ * (systemd.exec(5)). A process inherits the variable even if its standard error
+ * leads elsewhere, so the variable is compared with standard error. */
 void log_init(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");

@@ -46,7 +46,7 @@ struct log_field {
 #define LOG_TEXT(s)    LOG_STR("text", s)
 
 /* A limit of BURST lines in SECONDS for events that clients can repeat. The
- * next line has the number of suppressed lines, and LIMIT may be NULL. */
+ * next line has the number of suppressed lines. */
 struct log_limit {
 	unsigned burst, seconds;
 	/* Private to log.c. */
@@ -55,7 +55,7 @@ struct log_limit {
 	uint64_t suppressed;
 };
 
-/* A field without a key ends FIELDS. */
+/* A field without a key ends FIELDS. LIMIT may be NULL. */
 void log_put(struct log_limit *limit, enum log_level level, const char *event,
     const struct log_field *fields);
 /* Needs at least one field. */

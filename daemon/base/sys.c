@@ -244,8 +244,8 @@ static int kernel_write_out_begin(const struct sys *sys, int fd)
 	return result(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE));
 }
 
-/* WRITE once more, because a page under write-back at the time of begin is
- * still dirty. */
+/* Begins the write-out once more (SYNC_FILE_RANGE_WRITE), because a page that
+ * was under write-back at kernel_write_out_begin() is still dirty. */
 static int kernel_write_out_wait(const struct sys *sys, int fd)
 {
 	int slot = flushing_begin(fd), r;
@@ -258,9 +258,10 @@ static int kernel_write_out_wait(const struct sys *sys, int fd)
 	return r;
 }
 
-/* ext2 has the same number, and ext4 can work without a journal, where an fsync
- * covers one file and nothing else. The kernel has a thread for each journal,
- * so the number of this thread proves a journal. */
+/* The f_type of ext4 proves no journal, because ext2 has the same f_type, and
+ * ext4 can work without a journal. There an fsync covers one file and nothing
+ * else. But the kernel has a thread for each journal, so the number of this
+ * thread proves a journal. */
 static bool ext4_has_journal(int fd)
 {
 	char link[64], target[PATH_MAX], path[PATH_MAX + 64], task[16] = "";

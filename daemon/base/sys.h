@@ -59,9 +59,9 @@ struct sys_dir;
 
 /*
  * SYS_TRUSTED takes the place of a descriptor, for a path that is resolved as
- * usual, without these rules. Only root and the daemon's account may be able to
- * change such a file: configuration, state directory, sockets, roots and /proc.
- * scripts/check-layers lists the permitted files.
+ * usual, without the rules above. Only root and the daemon's account may be
+ * able to change such a file: configuration, state directory, sockets, roots
+ * and /proc. scripts/check-layers lists the permitted files.
  */
 #define SYS_TRUSTED AT_FDCWD
 
@@ -144,8 +144,9 @@ struct sys {
 	    struct sys_dirent *entry);
 	void (*dir_close)(const struct sys *, struct sys_dir *dir);
 
-	/* Wall clock, monotonic clock, and a monotonic clock that goes on while
-	 * the machine is suspended, in nanoseconds; sleeping. */
+	/* The clocks, in nanoseconds: the wall clock, the monotonic clock, and
+	 * a monotonic clock that goes on while the machine is suspended.
+	 * sleep_ns() sleeps. */
 	int64_t (*now_wall)(const struct sys *);
 	int64_t (*now_mono)(const struct sys *);
 	int64_t (*now_boot)(const struct sys *);

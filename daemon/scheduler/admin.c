@@ -1,12 +1,12 @@
 /*
- * Requests of an administrator. None of them waits for the store, so the loop
- * goes on. The answer of a drain comes later.
+ * Requests of an administrator. No request waits for the store, so the loop is
+ * never held up. Only the answer of a drain comes later.
  *
  * Happy path:
  *	pause	no batch is begun; batches in work come back, and all other
  *		transactions wait
  *	drain	nothing new is accepted; the answer comes when nothing waits
- *	resume	ends both
+ *	resume	ends pause and drain
  *	locks	lists the locks that transactions wait for, with the time and
  *		the number of waiters, and the locks of prepared sessions
  *

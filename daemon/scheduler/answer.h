@@ -14,17 +14,17 @@
  * must not stand still for the results of a large transaction. */
 #define ANSWER_PART 500
 
-/* An answer, sent part by part while ANS goes on. TOLD is 0 before the first
- * part. */
+/* An answer, sent part by part as long as ans.is_continued is set. TOLD is 0
+ * before the first part. */
 struct answer {
 	struct refd_answer ans;
 	size_t told; /* results in this part and the parts before */
 	struct refd_result results[ANSWER_PART];
 };
 
-/* Fills A with the next part of the results of TXN, which is decided. TEXT,
- * which may be NULL, is for updates without a text. The token is of the log of
- * STORE. */
+/* Fills A with the next part of the results of TXN, which is decided. An update
+ * without a text of its own gets TEXT, which may be NULL. The answer also names
+ * the log that the LSN belongs to; STORE knows that log. */
 void answer_results(struct answer *a, const struct txn *txn,
     struct store *store, const char *text);
 /* KIND is PENDING, NEVER_SEEN or EXPIRED. */

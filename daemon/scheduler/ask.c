@@ -1,7 +1,7 @@
 /*
  * Happy path of a question about a transaction id:
- *	here		answered from the table; a cancel takes effect first
- *	not here	the journal is asked (store_ask), one question of
+ *	in the table	answered at once; a cancel takes effect first
+ *	else		the journal is asked (store_ask), one question of
  *			each user at a time. A large answer is sent in parts,
  *			and the user's next question waits, because each such
  *			answer holds memory
@@ -15,15 +15,18 @@
  * Failure modes:
  *	out of memory		refused, and nothing is done
  *	stopping, no transaction left	refused, because clients could otherwise
- *				keep the daemon from ending; watches come back
- *	the client of a watch ends	the store is told, and gives the
- *				question back
- *	the id arrives during the look-up	answered from the table; the
- *				journal may have said what is not durable. If
- *				the transaction is gone again, asked again
- *	very many questions	busy; a user with half of them,
- *				or of the memory of all requests, cannot use
- *				the last eighth
+ *				keep the daemon from ending; the store gives
+ *				the waiting watches back
+ *	the client of a watch ends	the store is told, and gives the watch
+ *				back
+ *	a transaction with the id arrives during the look-up	answered from
+ *				the table, because the journal may have found
+ *				rows that are not durable yet. If the
+ *				transaction has left the table meanwhile, the
+ *				journal is asked again
+ *	very many questions	busy. The last eighth of the questions is closed
+ *				to a user who has half of them. The memory of
+ *				all requests has the same rule
  *	a second commit, or a commit after an abort	joins the end under way
  *	... of a session that is not prepared	refused
  *	... of a session that is decided or unknown	answered as a query: the
@@ -104,8 +107,8 @@ static bool has_room(const struct scheduler *e, uint32_t uid, size_t bytes)
 		quota_questions(&e->quotas, uid) <= ASKS_MAX / 2);
 }
 
-/* A question that holds MORE bytes besides its struct, until end(). NULL: out
- * of memory, and FN has the answer to REQ. */
+/* Makes a question that holds MORE bytes besides its struct, until end(). NULL:
+ * memory is out, and FN has been called with the refusal. */
 static struct store_question *begin(struct scheduler *e,
     enum store_question_kind kind, const struct refd_request *req, uint32_t uid,
     size_t more, scheduler_answer_fn *fn, void *arg)
@@ -165,8 +168,9 @@ static void tell_here(struct scheduler *e, struct entry *ent, struct waiter *a)
 	waiter_answer(&e->waiters, a, &ans);
 }
 
-/* Call only if the table does not have the transaction: otherwise the journal
- * may have rows that are not durable yet, or not all its rows. */
+/* Call only if the table does not have the transaction. While a transaction is
+ * in the table, the journal may have only some of its rows, or rows that are
+ * not durable yet. */
 static void look_up(struct scheduler *e, struct store_question *q)
 {
 	q->is_stale = false;
@@ -192,9 +196,10 @@ static bool is_told_here(struct scheduler *e, struct store_question *q)
 	return true;
 }
 
-/* Begins the next look-up of the user. A callback may ask for another look-up,
- * and the end of the last question frees QUOTA. So QUOTA must have a question
- * that stays. */
+/* Begins the next look-up of the user. An answer given here calls back, and the
+ * callback may ask for another look-up, which calls this function again. The
+ * end of the last question of QUOTA frees QUOTA, so the caller must keep one
+ * question of QUOTA until this function returns. */
 static void look_up_next(struct scheduler *e, struct quota *quota)
 {
 	struct store_question *q;
@@ -258,9 +263,10 @@ void ask_note_txn(struct scheduler *e, const struct txn *txn)
 		q->is_stale = true;
 }
 
-/* Can other nodes alone have the outcome? The clock of the client may have been
- * ahead, so an hour more counts. A new transaction is not refused for this
- * reason, because otherwise the node would take no update for an hour. */
+/* Was the id born before this node joined the others? Then only other nodes may
+ * have its outcome. The clock of the client may have been ahead, so ids of one
+ * more hour count. A new transaction gets no such hour: otherwise the node
+ * would refuse all updates during its first hour. */
 static bool may_be_elsewhere(const struct scheduler *e,
     const struct refd_txid *txid)
 {
@@ -421,8 +427,8 @@ void scheduler_pack(struct scheduler *e, struct txn *txn,
 	}
 	q->txn = txn;
 	txn->scheduler = q;
-	/* Without an id, the journal has nothing of it, so no look-up is
-	 * needed. */
+	/* The transaction has no id, so the journal has no row of it, and no
+	 * look-up is needed. */
 	txn->is_looked_up = true;
 	DL_APPEND2(e->packs, q, prev_asked, next_asked);
 	store_admit(e->store, txn);
@@ -470,8 +476,9 @@ void ask_answered(struct scheduler *e, struct store_question *q, int64_t now_ns)
 
 /* ---- giving up ---- */
 
-/* Git makes, or has made, the change of a gate, so its record must not be
- * missing. */
+/* Called for each transaction whose client is gone. A transaction of a gate
+ * goes on: git makes the change, or has made it, so history needs the
+ * record. */
 static void leave_entry(void *arg, struct entry *ent)
 {
 	struct entry **left = arg;
@@ -486,9 +493,10 @@ static void leave_entry(void *arg, struct entry *ent)
 	*left = ent;
 }
 
-/* A client that is gone would tell its user that nothing happened: git says
- * "rejected" after a hook was killed. So the transaction ends here. But nobody
- * refused it, so the id gets no outcome, and the user may send it again. */
+/* When a client is gone, its user believes that nothing happened: after a
+ * killed hook, git says "rejected". So the transaction ends here. Nobody has
+ * refused it, so the id gets no outcome, and the user may send the transaction
+ * again. */
 void scheduler_forget_client(struct scheduler *e, void *arg, int64_t now_ns)
 {
 	struct entry *left = NULL, *ent;

@@ -4,7 +4,8 @@
  * Happy path:
  *	turn	every ready repository gets one turn per batch
  *	take	takes the free updates of its transactions, up to its share
- *	unrecorded	outcomes without a record go along
+ *	unrecorded	outcomes that the journal does not have yet go along
+ *			(unrecorded.c)
  *
  * A repository alone may fill the batch. The time of a batch grows with its
  * refs, so a very large push would delay all transactions of the same batch.
@@ -15,9 +16,10 @@
  * repositories would wait for the rewriting of the file.
  *
  * The deletions of a repository are in one batch at a time, because a deletion
- * holds packed-refs.lock until it is published. A second batch would wait for
- * the lock, and so would all its other updates. A transaction that has only
- * other deletions to go is parked until this batch is back.
+ * holds packed-refs.lock until it is published. A second batch with deletions
+ * would wait for this lock, and all its other updates would wait, too. A
+ * transaction that has only deletions left is parked until the first batch is
+ * back.
  *
  * A repository with reftables is in one batch at a time, because a batch
  * changes one list for all refs.
@@ -27,9 +29,11 @@
  *
  * Failure modes:
  *	a name is not free	blocked (ref_queue.c); others go
- *	a whole transaction does not fit	closes the batch and begins the
- *			next batch, which it may exceed
- *	a session	the same; its batch holds nothing else
+ *	a transaction that goes whole does not fit	the batch closes. The
+ *			transaction begins the next batch, and goes even if it
+ *			is larger than a batch
+ *	a session	the batch closes, too; the batch of a session holds
+ *			nothing else
  *	a transaction has waited for long	put aside: first the store
  *			checks its objects again
  *	out of memory	the batch closes with the updates so far
@@ -191,9 +195,10 @@ static enum take_result take_whole(struct forming *g, struct entry *ent)
 }
 
 /* Does the last check of the objects of ENT still count? Somebody may remove
- * objects while ENT waits, so the check ages by time, and a pause ends it. On
- * the direct way, the store looks at the time (goes_directly() of
- * completions.c). Git has written the refs of a gate, so their objects stay. */
+ * objects while ENT waits. So a check counts for a limited time only, and not
+ * after a pause. On the direct way the store checks the time (goes_directly()
+ * of completions.c). In a gate git has written the refs, so git keeps their
+ * objects. */
 static bool is_fresh(const struct scheduler *e, const struct entry *ent)
 {
 	return ent->txn->repo == NULL || ent->txn->req.gate != REFD_GATE_NONE ||
@@ -230,8 +235,8 @@ static enum take_result take_share(struct forming *g, struct repo_queue *q,
 	return taken;
 }
 
-/* A queue that writes alone has one batch at a time, so it has no further turn
- * until the batch is back. */
+/* Takes updates of Q as take_share() does. If Q writes alone, it has one batch
+ * at a time, so it has no further turn until the batch is back. */
 static enum take_result take_alone(struct forming *g, struct repo_queue *q,
     size_t share)
 {
@@ -347,8 +352,8 @@ struct batch *batch_next(struct scheduler *e)
 		batch_free(g.b);
 		g.b = NULL;
 	}
-	/* These keep their place at all names until the store has checked their
-	 * objects once more. */
+	/* The stale entries keep their place at all names until the store has
+	 * checked their objects once more. */
 	while ((ent = g.stale) != NULL) {
 		DL_DELETE(g.stale, ent);
 		ent->txn->readmitted = true;

@@ -1,6 +1,6 @@
 /*
  * Happy path:
- *	end	outside of batches: all undecided updates get a status, some
+ *	end	all undecided updates that are in no batch get a status, some
  *		per run of the scheduler
  *	finish	all updates are decided: the entry leaves the queue
  *	answer	every waiter gets the answer, after the clients of prepared
@@ -13,9 +13,10 @@
  *	deadline, cancel, stop		undecided updates outside of a batch
  *	a lock held for too long	locked
  *	an atomic sibling failed	aborted
- * Answers are sent when the state is consistent, because a callback may submit,
- * cancel or forget: by scheduler_run(), or at once to a request that needs no
- * entry of its own.
+ *
+ * The callback of an answer may submit, cancel or forget a transaction. So the
+ * answers are sent only when the state of the scheduler is consistent: by
+ * scheduler_run(), or at once if the request needs no entry of its own.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -49,8 +50,9 @@ void decide(struct scheduler *e, struct txn_update *u, enum refd_status status,
 	decide_count(u);
 }
 
-/* The name for the message. If the lock is the HEAD of a worktree, the name is
- * HEAD, because the update only adds a line to the log of HEAD. */
+/* The name of the ref in the message about a held lock. For the HEAD of a
+ * worktree the name is HEAD, because the update only adds a line to the log of
+ * HEAD. */
 static const char *locked_name(const struct txn_update *u, const char *path)
 {
 	const char *base = strrchr(path, '/');
@@ -368,8 +370,9 @@ static void count_outcome(struct scheduler *e, const struct entry *ent)
 	e->stats.refs_failed += txn->nr_updates - txn->nr_of[REFD_OK];
 }
 
-/* Also for an answer from the journal, because the daemon that gave the answer
- * first may have been killed before it told anybody. */
+/* Reports the updates of TXN with the status `io`. An answer from the journal
+ * is reported again, because the daemon that answered first may have been
+ * killed before it reported them. */
 static void tell_io(struct scheduler *e, const struct txn *txn)
 {
 	const struct txn_update *u = txn->updates;
@@ -390,8 +393,9 @@ static void tell_io(struct scheduler *e, const struct txn *txn)
 		e->cfg.on_io(e->cfg.io_arg, &io);
 }
 
-/* Clients ask so whether a repository is served, also every minute. Such a
- * question is no load of users, so no number counts it. */
+/* A transaction that only verifies refs: clients use it to ask whether a
+ * repository is served, some of them every minute. The numbers show the load of
+ * users, so they leave such a question out. */
 static bool is_question(const struct txn *txn)
 {
 	size_t i;
@@ -521,11 +525,11 @@ static enum told tell_decided(struct scheduler *e)
 	return TOLD_ALL;
 }
 
-/* A large result is sent in parts, and the loop runs between the parts.
- * Meanwhile smaller answers pass, but other large results wait, because a
- * connection gets one answer in parts at a time. After each answer it is the
- * turn of another transaction and of another kind, since a client that asks for
- * the same result again and again would keep out all others. */
+/* Sends a large result in parts, and the loop runs between the parts. Meanwhile
+ * smaller answers pass. Other large results wait, because a connection gets one
+ * answer in parts at a time. After each answer a result of another transaction
+ * and of another kind has its turn. Otherwise a client that asks for the same
+ * result again and again would keep out all others. */
 static void answer_large(struct scheduler *e)
 {
 	static enum told (*const tell[])(

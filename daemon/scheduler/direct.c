@@ -1,14 +1,16 @@
 /*
  * Happy path:
  *	begin	the names are queued, and the batch is formed, as for an
- *		admitted transaction; the store gets both
+ *		admitted transaction; the store gets the transaction and the
+ *		batch
  *	applied	the batch comes back as any other batch does
  *
  * Failure modes:
  *	another transaction is at work or counts in the repository's quota, the
- *	repository is not remembered, a name is not free
+ *	number of the repository is not known here, a name is not free
  *			the ordinary way: admission first
- *	paused		the store only admits, unless it has begun to apply
+ *	paused		the store only admits the transaction, unless the store
+ *			has begun to apply the batch
  *	refused		the transaction comes back from admission: something is
  *			wrong, it arrived more than a second ago, its id is
  *			known, it was given up, or the path has a different
@@ -57,8 +59,10 @@ static const struct direct_path *find_path(const struct direct *d,
 
 /* ---- the way there and back ---- */
 
-/* A deletion keeps the other deletions of its repository waiting. It needs no
- * barrier itself, so it must not wait for the barrier of new objects. */
+/* Has TXN deletions and other updates? On the direct way its deletions would
+ * wait for the barrier of the new objects, although a deletion needs no
+ * barrier. Meanwhile they would keep the other deletions of the repository
+ * waiting. */
 static bool mixes_deletions(const struct txn *txn)
 {
 	size_t i;

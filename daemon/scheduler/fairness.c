@@ -39,8 +39,8 @@ static void leave_round(struct repo_queue *q)
 	q->fairness->nr_ready--;
 }
 
-/* A queue that rests outlives its entries, because the next entry must rest,
- * too. */
+/* A queue that rests outlives its entries, because an entry that comes next
+ * must wait for the end of the rest, too. */
 static void free_unused(struct repo_queue *q)
 {
 	if (q->nr_entries > 0 || q->rests_until_ns != 0)

@@ -23,9 +23,9 @@ struct repo_queue {
 	const struct batch *deleting_in;
 	struct entry *parked; /* entries that wait until this batch is back */
 	bool goes_alone;      /* TXN_AGAIN_ALONE: in separate batches */
-	/* With reftables one list has all refs, so one batch is in the store
-	 * at a time (store_writes_alone()). While the batch HELD_BY is there,
-	 * and until RESTS_UNTIL_NS, the queue is not ready. */
+	/* With reftables one list has all refs, so one batch is in the store at
+	 * a time (store_writes_alone()). While HELD_BY, this batch, is in the
+	 * store, and until RESTS_UNTIL_NS, the queue is not ready. */
 	bool writes_alone;
 	const struct batch *held_by;
 	int64_t rests_until_ns; /* 0: the queue does not rest */
@@ -57,14 +57,14 @@ void fairness_arrived(struct entry *ent);
 void fairness_leave(struct entry *ent);
 
 /* Makes ENT ready, or not ready any more. ENT is ready if it waits, has
- * arrived, and has names that are up; if it goes whole, all names must be up.
- * With goes_first, ENT and its repository come first. Call this function
- * whenever a condition changed. */
+ * arrived, and has names that are up (ref_queue.h). If ENT goes whole, all its
+ * names must be up. With goes_first, ENT and its repository come first. Call
+ * this function whenever one of these conditions has changed. */
 void fairness_refresh(struct entry *ent);
 
-/* Only deletions of ENT may go, and a different batch holds deletions of the
- * repository. ENT is not ready until fairness_unpark(), except for updates that
- * do not delete. */
+/* Call if ENT has only deletions that may go, while another batch holds
+ * deletions of the repository. Until fairness_unpark(), ENT is ready only if
+ * updates that do not delete may go. */
 void fairness_park(struct entry *ent);
 void fairness_unpark(struct repo_queue *q);
 

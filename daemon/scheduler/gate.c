@@ -9,8 +9,8 @@
 
 /* Room for the refs of a few large transactions, or for many small ones. */
 #define NOTES_BYTES_MAX ((size_t)16 << 20)
-/* Git has one transaction at a time, in a few parts, with one transaction
- * within, so more notes of a process are of no use. */
+/* A process of git has one transaction at a time, in a few parts, and at most
+ * one inner transaction. So more notes of a process are of no use. */
 #define NOTES_OF_PROCESS 64
 
 /* Parts of a key: the process of git, and the transaction. */
@@ -35,9 +35,9 @@ struct gate_note {
 	struct refd_txid key;
 	uint32_t uid;
 	unsigned prepared; /* without an end */
-	/* The request of the last look. If it is sent again after a lost
-	 * connection, it is not a second transaction of git, so it is not
-	 * counted twice. */
+	/* The id of the last request that looked at the values. A client sends
+	 * the request again after a lost connection. Then git has begun no
+	 * second transaction, so the request is not counted twice. */
 	struct refd_txid looked;
 	bool is_recording; /* COMMITTED came, and is not decided yet */
 	int64_t at_ns;
@@ -276,8 +276,9 @@ bool gate_is_nested(struct gate *g, const struct txn *txn)
 
 	if (note == NULL || note->prepared == 0)
 		return false;
-	/* An earlier attempt of the same process may not have had its end, so
-	 * its count must not stay. */
+	/* Only a note of deletions can count an inner transaction. So the note
+	 * of TXN has one open transaction. A greater count is of an earlier
+	 * attempt of the same process, whose end never came. */
 	if (!are_deletions(txn))
 		note->prepared = 1;
 	if (--note->prepared > 0)

@@ -7,15 +7,15 @@
  * transaction: prepared, prepared, committed, committed. The lines of the inner
  * transaction are the deletions among the lines of the whole. The first
  * `committed` comes too early: git still holds the locks, and the deleted refs
- * may still be there. So the values are recorded at the last `committed` alone.
- * To find the last, a note counts, and the gate looks for a younger note of the
- * same process.
+ * may still be there. So only the last `committed` records the values. To find
+ * the last, each note counts the `prepared` without an end, and the gate looks
+ * for a younger note of the same process.
  *
- * After the record the note stays, and has the recorded values. All notes
- * together have a limit of memory. Beyond the limit the user with the most
- * memory loses the oldest note, because otherwise one user could push out the
- * notes of all others, and history would lack their old values. A request looks
- * at all notes of its process, so a process has a limit of notes.
+ * After the record the note stays, and has the recorded values. The memory of
+ * all notes together is limited. Beyond the limit the user with the most memory
+ * loses the oldest note. Otherwise one user could push out the notes of all
+ * others, and history would lack their old values. A request looks at all notes
+ * of its process, so the number of notes of a process is limited, too.
  *
  * Loop thread only; nothing blocks.
  */
@@ -44,8 +44,9 @@ struct gate {
 };
 
 void gate_done(struct gate *g);
-/* TXN was looked at in the repository of REPO_KEY (store_repo_key()). Without
- * memory there is no note. */
+/* Makes the note of TXN after the store has read the values of its refs.
+ * REPO_KEY is the key of the repository (store_repo_key()). If memory is out,
+ * no note is made. */
 void gate_note(struct gate *g, const struct txn *txn, uint64_t repo_key,
     int64_t now_ns);
 /* Is a transaction of git in this repository open, which was noted at AT_NS or

@@ -19,9 +19,9 @@
  *	a refusal, an error of the disk		ends the look with this answer
  *	a ref is locked, or changed since	is counted; the next look finds
  *						the ref again
- *	a slow batch hides records of looks	the same for all refs
- *	a transaction of the gate is open	the same for all refs, after
- *						GATE_WAIT_NS
+ *	records are hidden by a slow batch	all changes are counted and left
+ *						to the next look
+ *	a transaction of the gate is open	the same, after GATE_WAIT_NS
  *	history has lost records		the look begins anew, as the
  *						first look of the repository
  *	pause					the request is refused
@@ -108,8 +108,8 @@ static bool are_of_one_user(const struct looking *a, const struct looking *b)
 	return a->txn->peer.uid == b->txn->peer.uid;
 }
 
-/* L waits for its turn to read. Users take turns, apart for small and large
- * looks, so a look comes behind the earlier looks of its user. */
+/* Gives L its turn to read. Users take turns, separately for small and for
+ * large looks, so L comes behind the earlier looks of its user. */
 static void await_turn(struct looking *l)
 {
 	const struct looks *looks = &l->e->looks;
@@ -182,8 +182,8 @@ void scheduler_look(struct scheduler *e, struct txn *txn,
 	}
 	l->waiter = a;
 	txn->scheduler = l;
-	/* Without an id, the journal has nothing of it, so no look-up is
-	 * needed. */
+	/* The transaction has no id, so the journal has no row of it, and no
+	 * look-up is needed. */
 	txn->is_looked_up = true;
 	store_admit(e->store, txn);
 }
@@ -344,9 +344,9 @@ static bool is_gate_open(const struct looking *l, int64_t now_ns)
 	    l->changes_ns, now_ns);
 }
 
-/* A change may be of a git that has not told its end yet. So L waits, because
- * the store drops the change after the record of this git. True: L waits, or
- * has ended. */
+/* A git whose transaction is still open may have made one of the changes. So L
+ * waits: after the record of this git, the store drops the change. Returns true
+ * if L waits or has ended. */
 static bool waits_for_gate(struct looking *l, int64_t now_ns)
 {
 	if (l->changes_ns == 0)
@@ -431,9 +431,9 @@ void look_back(struct store_look *look)
 
 /* ---- the loop ---- */
 
-/* One look of a repository at a time, because a second one would not know the
- * records of the first. Small looks never wait for large ones, and of either
- * kind a user has one at a time. */
+/* A repository has one look at a time, because a second look would not know the
+ * records of the first. Small looks never wait for large looks. A user reads
+ * for one small and one large look at a time. */
 static bool may_read(const struct looking *l)
 {
 	const bool is_large = l->look.is_large;

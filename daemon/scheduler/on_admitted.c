@@ -10,12 +10,13 @@
  *
  * Failure modes:
  *	refused		every update gets the status; nothing is recorded
- *	replayed	answered with the results of the first time
+ *	its id is known	answered with the results of the first time
  *	single updates rejected	recorded with the other updates; the siblings
  *			in an atomic transaction are aborted
  *	the repository's quota is used up	refused, with a time to retry
- *	cancelled, stopping	decided with this status
- *	the deadline passes meanwhile	the store is asked to give it back
+ *	cancelled, stopping	decided with the status of the cancel or stop
+ *	the deadline passes meanwhile	the store is asked to give the
+ *			transaction back
  *	a session without updates	prepared at once
  *	no memory	busy
  *	a different repository at the path	admitted again, a few times
@@ -47,8 +48,9 @@ bool on_admitted_join(struct scheduler *e, struct entry *ent, uint64_t repo_key)
 	return fairness_join(&e->fairness, ent, repo_key) == 0;
 }
 
-/* Is the quota of the repository used up? An entry that is admitted again has
- * passed this check before. */
+/* Counts ENT in the quota of its repository, or refuses the transaction if the
+ * quota is used up. An entry that is admitted again has passed the check of the
+ * quota before. */
 static void share_repo(struct scheduler *e, struct entry *ent)
 {
 	struct txn *txn = ent->txn;
@@ -100,14 +102,14 @@ void on_admitted_directly(struct scheduler *e, struct entry *ent)
 
 	e->nr_admitting--;
 	scheduler_time(e, ent, false);
-	/* Without memory the repository is not charged, because the batch was
-	 * applied already. */
+	/* If memory is out, ENT does not count in the quota: the batch is
+	 * applied already, so ENT cannot be refused. */
 	ent->quota.of_repo = quota_take(&e->quotas, QUOTA_REPO,
 	    store_repo_key(txn->repo), txn, ent->quota.sender);
 }
 
-/* Phase PREPARED of a gate. Git holds the locks of the refs, so they wait for
- * no other transaction. */
+/* Reads the values of the refs in phase PREPARED of a gate. Git holds the locks
+ * of the refs, so ENT waits for no other transaction. */
 static void look(struct scheduler *e, struct entry *ent, int64_t now_ns)
 {
 	struct batch *b = batch_of_whole(ent);
@@ -165,8 +167,8 @@ static void checked_again(struct scheduler *e, struct entry *ent,
 		return;
 	}
 	scheduler_time(e, ent, true);
-	/* Otherwise ENT could wait behind others until this check counts no
-	 * more. */
+	/* ENT goes first, because behind others it could wait until this check
+	 * counts no more. */
 	ent->goes_first = true;
 	fairness_refresh(ent);
 }
@@ -200,8 +202,8 @@ void on_admitted(struct scheduler *e, struct txn *txn, int64_t now_ns)
 		checked_again(e, ent, now_ns);
 		return;
 	}
-	/* If other machines share its rows, TXN may have to wait for them, so
-	 * the store would refuse the direct way. */
+	/* If other machines share the rows of TXN, it may have to wait for
+	 * these machines, and the store would refuse the direct way. */
 	if (txn->repo != NULL && txn->refused == REFD_OK &&
 	    txn->replica == NULL)
 		direct_learn(&e->direct, txn);

@@ -9,23 +9,26 @@
  *
  * An update that comes back undecided keeps its place:
  *	later	the store had no time. The update goes first in the next
- *		batch. The size of batches falls to the number that the store
- *		had time for, and grows again by an eighth. Otherwise the same
- *		updates would always be last in the order of the store
+ *		batch, because otherwise the same updates could always be last
+ *		in the order of the store. The size of batches falls to the
+ *		number that the store had time for, and grows again by an
+ *		eighth
  *	alone	again after 10 ms; then, as long as the repository has
  *		something to do, in separate batches of this repository
  *	locked	again after 1, 2, 4 ... 50 ms, and a last time when the wait
- *		for locks ends; then the status is locked. Updates given back
- *		with a locked update, without a lock of their own, go along
- *		If the lock is that of a list of reftables, the whole repository
- *		waits for this time
+ *		for locks ends; then the status is locked. An update that found
+ *		no lock itself, and was given back because of a locked update,
+ *		is tried again together with the locked update. If the lock is
+ *		that of a list of reftables, the whole repository waits for the
+ *		time until the next try
  *	reopen	all undecided updates are admitted again
  * A large batch comes back in parts, one part per run of the scheduler.
  * Meanwhile its transactions stay IN_BATCH, and small batches pass.
  *
  * Decided updates without a record go to unrecorded.c, and the updates of
  * sessions to session.c. If a session could not be prepared, its updates wait
- * like others. The updates of a gate are only counted.
+ * like others. An update whose old value was only read for a gate (BATCH_LOOK)
+ * is only counted.
  *
  * Failure modes: if an update of an atomic transaction fails or gives up, the
  * whole transaction is aborted. For updates that the store gave back, a cancel
@@ -114,8 +117,8 @@ static void undecided_back(struct back *back, struct txn_update *u,
 		break;
 	case TXN_AGAIN_LOCKED:
 		has_given_up = waits_on(back, u, lock_wait_ns(back->e, u));
-		/* The lock of one is the lock of all, so one timer is
-		 * enough. */
+		/* The lock of tables.list keeps all updates of the repository
+		 * waiting, so one timer is enough. */
 		if (txn_update_missed(u, "reftable/tables.list"))
 			fairness_rest(ent->queue, u->retry_ns, back->now_ns);
 		break;
@@ -136,8 +139,8 @@ static void undecided_back(struct back *back, struct txn_update *u,
 		decide_locked(back->e, u, back->now_ns);
 }
 
-/* Does SLICE name the locked updates? Otherwise it is not known which updates
- * found a lock, and which were only given back together with them. */
+/* Does SLICE name the locked updates? If not, nobody can tell which updates
+ * found a lock, and which updates were only given back together with them. */
 static bool names_locks(const struct txn_slice *slice)
 {
 	size_t i;
@@ -315,15 +318,15 @@ static void entries_back(struct back *back)
 		b->slices[i].txn = NULL;
 		entry_back(back, ent);
 	}
-	/* Every entry goes ahead of the others, so the last entry must be the
-	 * first here: this keeps their order. */
+	/* The entries with goes_first come back in reverse order, because each
+	 * is put before all others. So their order stays. */
 	while (i-- > 0)
 		if (b->slices[i].txn != NULL)
 			entry_back(back, b->slices[i].txn->scheduler);
 }
 
-/* Plain git gets a turn for as long as the locks were held. Both times are
- * points in time (txn.h). */
+/* The end of the rest of the names: plain git gets a turn for as long as the
+ * locks were held. LOCKED_NS and UNLOCKED_NS are points in time (txn.h). */
 static int64_t rest_of(const struct batch *b)
 {
 	return b->locked_ns != 0 ?

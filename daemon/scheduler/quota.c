@@ -1,6 +1,6 @@
 /*
  * Happy path:
- *	put_off		no
+ *	put_off		0: the transaction may come in
  *	take		the transaction counts until it is decided
  *	give		it counts no more
  *

@@ -10,9 +10,9 @@
  *
  * Failure modes:
  *	out of memory	only at add; nothing else allocates
- *	deep names use more memory than the requests	BUSY at add, by
- *			max_bytes: a name of a kilobyte can have five hundred
- *			names above
+ *	the names use more memory than max_bytes	BUSY at add. Deep names
+ *			can use more memory than the requests, because a name of
+ *			a kilobyte can have five hundred names above
  *
  * After add nothing allocates, so an update that is queued can always go, come
  * back and leave.
@@ -79,9 +79,9 @@ static void leave(struct ref_queues *ns, struct ref_queue *n)
 	n->place = NAME_IDLE;
 }
 
-/* Related names wait for each other if their updates arrived before this. The
- * names of a transaction go together, so they wait for each other only if they
- * go in order. */
+/* Updates of related names that arrived before the returned number go before U.
+ * The names of a transaction go together, so they wait for each other only if
+ * the transaction goes in order. */
 static uint64_t may_not_overtake(const struct txn_update *u)
 {
 	return entry_of(u)->goes_in_order ? ref_queue_arrival(u) :
@@ -194,9 +194,9 @@ static void unlink_update(struct txn_update *u)
 		ref_tree_note_first(n);
 }
 
-/* ENT has just come to N. Does ENT have a name above or below N? The entries of
- * a repository arrive one after the other, so only the last entry of a name can
- * be ENT. */
+/* An update of ENT has just been queued at N. Has ENT another name above or
+ * below N? The entries of a repository arrive one after the other, so only the
+ * entry that came to a name last can be ENT. */
 static bool find_siblings(struct ref_queue *n, const struct entry *ent)
 {
 	bool found = n->came_by == ent->arrival + 1;

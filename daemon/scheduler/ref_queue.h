@@ -9,9 +9,9 @@
  * - No name above or below has an earlier update, in a batch or not.
  *
  * So the names in the hands of the store are disjoint and unrelated. The
- * updates of a ref, and of related names, never overtake each other. Arrival is
- * the arrival here, after admission, because only then an update always comes
- * last at its name.
+ * updates of a ref, and of related names, never overtake each other. "Earlier"
+ * means queued earlier, after admission, and not submitted earlier. Only this
+ * order puts every new update last at its name.
  *
  * The names of one transaction do not block each other, unless the transaction
  * goes in order. They go together, because the store decides conflicts within a
@@ -22,11 +22,11 @@
  * process do.
  *
  * If the first update of a name may go, the name is `up`, in the list of its
- * entry. Other names sleep until a time, or are blocked at the blocking name
- * until the earlier update there is gone. So a blocked update is looked at only
- * when it may go, and a hundred thousand updates of one ref, or below one name,
- * do not slow down the others. A whole transaction whose names are up goes
- * without a look at each name.
+ * entry. Other names sleep until a time, or are blocked by a related name until
+ * the earlier update there is gone. So a blocked update is looked at only when
+ * it may go, and a hundred thousand updates of one ref, or below one name, do
+ * not slow down the others. A whole transaction whose names are up goes without
+ * a look at each name.
  *
  * Loop thread only; nothing blocks. Times are monotonic nanoseconds.
  */
@@ -80,8 +80,8 @@ struct txn_update *ref_queue_first_up(const struct entry *ent, bool may_delete);
 struct txn_update *ref_queue_deletion(struct entry *ent);
 /* U is up and goes into a batch. */
 void ref_queue_hold(struct ref_queues *ns, struct txn_update *u);
-/* All undecided updates of ENT are up and go into a batch, in the same time for
- * any number. The updates come back in their order. */
+/* All undecided updates of ENT are up and go into a batch. The time does not
+ * depend on their number. The updates come back in their order. */
 void ref_queue_hold_all(struct entry *ent);
 /* The batch of U, a prepared session, is back. The name stays held. */
 void ref_queue_keep(struct ref_queues *ns, struct txn_update *u);

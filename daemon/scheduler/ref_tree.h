@@ -27,8 +27,8 @@ struct ref_queue {
 	struct entry *up_of;
 	struct ref_queue *blocked_by;
 	struct ref_queue *next, *prev; /* in the list of up_of */
-	/* In asleep, by time; or in blocked_by->blocked, by the arrival of the
-	 * update that must not go before this name's first one. */
+	/* In asleep, by time. Or in blocked_by->blocked, by an arrival: updates
+	 * that arrived before go before the first update of this name. */
 	struct heap_link link;
 
 	struct heap blocked; /* names that are blocked by this name */

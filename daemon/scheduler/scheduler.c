@@ -10,8 +10,8 @@
  *	back	outcomes are answered (on_batch_done.c, decide.c); rejections
  *		go along with the next batch (unrecorded.c)
  *	session	has all its updates in one batch. A prepared session keeps its
- *		locks, but no name here (its names, too, if it shares rows),
- *		until it is committed, aborted or given up (session.c)
+ *		locks until it is committed, aborted or given up. It keeps its
+ *		names here only if other machines share its rows (session.c)
  *
  * Updates go as soon as the store can prepare them, even a single update,
  * because batches that wait for a flush are flushed together. While the store
@@ -29,7 +29,8 @@
  *				During admission the store is first asked to
  *				give the transaction back: its id may turn out
  *				to be known
- *	the client of a session ends, or its time	the session is aborted
+ *	the client of a session is gone, or its time is over	the session is
+ *				aborted
  */
 #include "daemon/scheduler/scheduler.h"
 
@@ -391,8 +392,8 @@ int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms)
 {
 	int64_t next_ns;
 
-	/* A callback of this run called scheduler_run(). The outer call goes
-	 * on, so nothing is to do. */
+	/* A callback of the outer scheduler_run() called it again. The outer
+	 * call goes on, so the inner call has nothing to do. */
 	if (e->is_running)
 		return now_ns;
 	e->is_running = true;

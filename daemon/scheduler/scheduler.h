@@ -51,8 +51,9 @@ struct scheduler_config {
 	int64_t deadline_ns;  /* if the request names none */
 	int64_t session_ns;   /* maximum time of a prepared session */
 	int64_t retention_ms; /* how long ids are known */
-	/* Only other machines know ids born earlier; milliseconds since 1970.
-	 * 0: the journal has joined none. */
+	/* When this node joined others, in milliseconds since 1970. Only other
+	 * machines know ids that were born earlier. 0: the node has joined
+	 * none. */
 	int64_t joined_ms;
 	size_t max_waiting_bytes; /* limit for waiting requests; then BUSY */
 	struct quota_config quotas;
@@ -96,12 +97,12 @@ void scheduler_cancel(struct scheduler *e, const struct refd_request *req,
 /* FN gets the answer when no update answered so far needs replay. */
 void scheduler_checkpoint(struct scheduler *e, const struct refd_request *req,
     uint32_t uid, scheduler_answer_fn *fn, void *arg);
-/* Takes over TXN, without updates: its repository shall be packed, if its peer
+/* Takes over TXN, which has no updates: refd packs its repository, if its peer
  * may write there. FN gets the answer afterwards. */
 void scheduler_pack(struct scheduler *e, struct txn *txn,
     scheduler_answer_fn *fn, void *arg);
-/* Takes over TXN, without updates: refd looks for changes by other writers in
- * its repository, if its peer may write there. FN gets the answer
+/* Takes over TXN, which has no updates: refd looks for changes by other writers
+ * in its repository, if its peer may write there. FN gets the answer
  * afterwards. */
 void scheduler_look(struct scheduler *e, struct txn *txn,
     scheduler_answer_fn *fn, void *arg);
@@ -118,20 +119,20 @@ void scheduler_history(struct scheduler *e, struct refd_request *req,
     const struct txn_peer *peer, int64_t now_ns, scheduler_answer_fn *fn,
     void *arg);
 /* The connection ARG sends nothing more, so nobody can commit its sessions.
- * Gives them up, except sessions whose commit is under way. Then call
- * scheduler_run(). */
+ * Gives the sessions up, except sessions whose commit is under way. The caller
+ * then calls scheduler_run(). */
 void scheduler_end_sessions(struct scheduler *e, void *arg);
 /* The connection ARG is gone. Its answers are dropped, and its sessions end
  * (scheduler_end_sessions()). A transaction without another waiter is aborted,
- * except of updates that have begun, and of gates: git makes their change. Then
- * call scheduler_run(). */
+ * except for the updates that have begun. A transaction of a gate goes on,
+ * because git makes its change. The caller then calls scheduler_run(). */
 void scheduler_forget_client(struct scheduler *e, void *arg, int64_t now_ns);
 
-/* Takes completions from the store, answers, and forms batches. Call after the
- * store woke the loop, after submits, and at the time that the last call
+/* Takes completions from the store, answers, and forms batches. Call it after
+ * the store woke the loop, after submits, and at the time that the last call
  * returned. Returns the time of the next call at the latest (monotonic ns), or
- * INT64_MAX. Call once before the first submit: WALL_MS tells which ids are too
- * old. */
+ * INT64_MAX. Call it once before the first submit, because WALL_MS tells which
+ * ids are too old. */
 int64_t scheduler_run(struct scheduler *e, int64_t now_ns, int64_t wall_ms);
 
 /* Accepts no further transactions (REFD_BUSY). Present transactions
@@ -167,7 +168,7 @@ struct slow *scheduler_slow(struct scheduler *e);
 /* ---- for an administrator (admin.c); call scheduler_run() afterwards ---- */
 
 /* Starts no further batches, except to end sessions. A transaction whose
- * deadline passes meanwhile is BUSY. */
+ * deadline passes meanwhile gets BUSY. */
 void scheduler_pause(struct scheduler *e);
 /* Accepts nothing new. FN gets the answer when all transactions are
  * finished. */

@@ -6,8 +6,9 @@
  *	begin		admitted and queued as any transaction
  *	prepared	its batch, which held nothing else, took all locks. The
  *			names are released, and other updates of these names
- *			find the locks. If it shares rows, they wait for
- *			its names
+ *			find the locks. If other machines share the rows of the
+ *			session, its names stay held, and other updates wait
+ *			for the names
  *	tell		the client is told, in parts
  *	end		the same batch goes to the store once more, at once,
  *			even if the store is busy: locks are held
@@ -20,12 +21,12 @@
  *			update, and no lock is held (on_batch_done.c)
  *	everything is decided without a lock	the session is decided
  *	abort, cancel	the batch releases the locks; its updates get aborted
- *	the client is gone, or the daemon is told twice to stop	the same, also
- *			if the session is prepared only afterwards
- *	prepared for too long	the same, with status deadline. A later commit
- *			gets these results
- *	the node does not lead any more	the same, with status
- *			busy; the loop looks, because a lease ends by the clock
+ *	the client is gone, or the daemon is told twice to stop	as an abort,
+ *			also if the session is prepared only afterwards
+ *	prepared for too long	as an abort, with the status deadline. A later
+ *			commit gets these results
+ *	the node does not lead any more	as an abort, with the status busy. A
+ *			lease ends by the clock, so the loop has to look
  *	a commit is under way	the commit goes on
  *	the end is asked for while the client is being told	the end begins
  *			after the last part
@@ -119,9 +120,9 @@ size_t session_tell_some(struct scheduler *e, size_t max)
 	size_t nr = 0;
 	struct entry *ent;
 
-	/* A callback may end the session. Then the session is no longer in the
-	 * list, so the list is read anew, and the other waiters get its
-	 * results. */
+	/* A callback may end the session, which then leaves the list and gives
+	 * its results to the other waiters. So the list is read anew after each
+	 * answer. */
 	while (nr < max && (ent = e->untold) != NULL) {
 		nr += 1 + ent->txn->nr_updates;
 		if (ent->waiters == NULL)

@@ -62,13 +62,13 @@ struct scheduler {
 	/* Entries with answers to send, of one part or of several;
 	 * next_telling. */
 	struct entry *decided, *decided_large;
-	/* By next_asked: about ids, in the store's hands; large answers to
-	 * send; requests to pack. */
+	/* Three lists by next_asked: questions about ids that the store has,
+	 * large answers to send, and requests to pack. */
 	struct store_question *asked, *found, *packs;
 	struct entry *ending;   /* ending.next */
 	struct entry *sessions; /* undecided sessions; session.next */
-	/* Prepared sessions without an answer yet; answers of one part, or of
-	 * several. */
+	/* Two lists of prepared sessions whose clients have no answer yet: with
+	 * an answer of one part, and of several parts. */
 	struct entry *untold, *untold_large;
 	unsigned large_turn; /* of a kind of large answers (decide.c) */
 
@@ -109,8 +109,8 @@ void scheduler_time(struct scheduler *e, struct entry *ent, bool timed);
 
 /* ---- batch.c: the updates that go to the store together ---- */
 
-/* May a batch go now? Ask only if there is one to form, because the batches at
- * work then hurry (store_takes()). */
+/* May a batch go now? The question makes the batches that are taking locks
+ * hurry (store_takes()), so ask only if there is a batch to form. */
 bool batch_may_go(const struct scheduler *e);
 /*
  * Forms the next batch, which has at least one update, and lends its
@@ -122,8 +122,8 @@ bool batch_may_go(const struct scheduler *e);
 struct batch *batch_next(struct scheduler *e);
 /* Gives the store batches while updates can go and the store takes them. */
 void batch_hand_over(struct scheduler *e);
-/* A batch of all undecided updates of ENT, which holds no names and keeps its
- * state. NULL: memory is out. */
+/* Makes a batch of all undecided updates of ENT. The names are not held, and
+ * the state of ENT does not change. NULL: memory is out. */
 struct batch *batch_of_whole(const struct entry *ent);
 
 /* ---- direct.c: a transaction with its batch, when nothing else is at work
@@ -157,9 +157,10 @@ void decide_count(struct txn_update *u);
  * static, or as old as the transaction. */
 void decide_end(struct scheduler *e, struct entry *ent, enum refd_status status,
     const char *text, int64_t now_ns);
-/* Ends what ENT, in any state, has not begun. Updates in a batch end if they
- * come back undecided, and an update that is recorded stays: then the end of
- * the others is recorded, too. A session whose commit is under way goes on. */
+/* Ends the updates of ENT, in any state, that have not begun. Updates in a
+ * batch end if they come back undecided. If an update is recorded, its record
+ * stays, and the end of the other updates is recorded, too. A session whose
+ * commit is under way goes on. */
 void decide_give_up(struct scheduler *e, struct entry *ent,
     enum refd_status status, const char *text, int64_t now_ns);
 /* The same as decide_end(), because the waiting time of ENT is over. Updates
@@ -231,8 +232,9 @@ void ask_pack_admitted(struct scheduler *e, struct txn *txn);
 /* Q is back, with its answer. */
 void ask_answered(struct scheduler *e, struct store_question *q,
     int64_t now_ns);
-/* TXN is new: the store may find some of its rows now, or rows that are not
- * durable yet. So questions that are being looked up are looked up again. */
+/* TXN is new, so the store may find only some of its rows, or rows that are not
+ * durable yet. Therefore the questions about its id that the store is looking
+ * up are looked up again. */
 void ask_note_txn(struct scheduler *e, const struct txn *txn);
 /* Sends a part of the first large answer. */
 enum told ask_tell_part(struct scheduler *e);

@@ -25,9 +25,9 @@
  *	deadline, cancel, stop		WAITING -> ENDING -> DECIDED
  *	abort, client gone, time over	PREPARED -> IN_BATCH, to release the
  *			locks, -> DECIDED; directly to DECIDED if empty
- * If rejections of a DECIDED entry go along with a batch of others, the entry
- * stays DECIDED and is lent (is_kept is false, no waiter is left):
- * unrecorded.c.
+ * The rejections of a DECIDED entry may go along with a batch of other entries
+ * (unrecorded.c). Meanwhile the store has the transaction, but the entry stays
+ * DECIDED. Then is_kept is false, and no waiter is left.
  */
 #include "daemon/scheduler/table.h"
 

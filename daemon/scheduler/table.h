@@ -84,8 +84,9 @@ struct entry {
 	struct entry *next_left; /* while its client is forgotten */
 	bool is_left;
 	size_t nr_told; /* results sent to the first waiter */
-	/* In scheduler.decided or .decided_large. An entry that is kept or
-	 * rides for its record may be told once more. */
+	/* In scheduler.decided or .decided_large. An entry without a record yet
+	 * is told once more if another request asks for its results: it may be
+	 * kept, or go along in a batch (unrecorded.h). */
 	bool is_telling;
 	struct entry *next_telling, *prev_telling;
 	size_t nr_undecided;
@@ -105,8 +106,8 @@ struct entry {
 	 * session (table_add()), and if a name of the transaction lies above
 	 * another (ref_queue.c). */
 	bool goes_whole;
-	/* Related or equal names of the transaction go one after the other
-	 * instead (table_add()). */
+	/* Instead of going together, related or equal names of the transaction
+	 * go one after the other (table_add()). */
 	bool goes_in_order;
 
 	struct heap_link deadline;
@@ -117,8 +118,8 @@ struct entry {
 	struct entry_session session;
 	struct entry_ending ending;
 
-	/* ref_queue.c: names with an update of this entry in first place that
-	 * may be tried. */
+	/* ref_queue.c: the names that are up, where an update of this entry is
+	 * first and may be tried. */
 	uint64_t arrival; /* of the first update; the k-th has arrival + k */
 	struct ref_queue *up, *up_deleting;
 	size_t nr_up; /* in both lists; settle() of ref_queue.c counts */
@@ -131,9 +132,9 @@ struct entry {
 
 	struct entry_quota quota;
 
-	/* fairness.c: the repository's queue. fairness_join() sets it after
-	 * admission, or on the direct way before it; fairness_leave()
-	 * clears it. NULL: in no queue. */
+	/* fairness.c: the queue of the repository; NULL: in no queue.
+	 * fairness_join() sets it after admission, or, on the direct way,
+	 * before admission. fairness_leave() clears it. */
 	struct repo_queue *queue;
 	bool is_ready, goes_first;
 	/* Its deletions wait until another batch with deletions is back. */

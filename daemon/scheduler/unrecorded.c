@@ -10,8 +10,9 @@
  *				for this id is never-seen, and nothing of the
  *				transaction was done
  *
- * Nothing of a rejected transaction was done, and its client may send it again
- * if the record is lost. So a rejection needs no flush of its own.
+ * A rejection needs no flush of its own. If its record is lost, the client may
+ * send the transaction again, because nothing of a rejected transaction was
+ * done.
  */
 #include "daemon/scheduler/unrecorded.h"
 

@@ -26,14 +26,14 @@ void unrecorded_add(struct txn_update *u);
 void unrecorded_collect(struct entry *ent);
 
 /* ENT is decided and answered. Keeps ENT if it has unrecorded updates. False:
- * ENT has none and can be freed. A transaction that did nothing, and has `busy`
- * or `deadline` for an update, has no outcome, so none is kept. */
+ * ENT has none and can be freed. A transaction that did nothing gets no outcome
+ * if one of its updates has `busy`, `deadline` or `unsupported`. */
 bool unrecorded_keep(struct unrecorded *unrecorded, struct entry *ent);
 /* Takes ENT off the list of kept entries. */
 void unrecorded_unkeep(struct unrecorded *unrecorded, struct entry *ent);
 
-/* How many unrecorded updates of ENT may go along if there is room for MAX.
- * Those of an atomic transaction go together. */
+/* How many unrecorded updates of ENT may go along if there is room for MAX. All
+ * unrecorded updates of an atomic transaction go together, even beyond MAX. */
 size_t unrecorded_nr(const struct entry *ent, size_t max);
 /* Moves NR unrecorded updates of ENT into SLICE, which has room. */
 void unrecorded_ride(struct entry *ent, struct txn_slice *slice, size_t nr);

@@ -1,8 +1,8 @@
 /*
  * Waiters for answers: one waiter per request. If a connection ends, its
- * waiters are forgotten. A client that is gone would tell its user that nothing
- * happened, so a transaction whose last waiter is forgotten is given up, unless
- * it has begun (ask.c).
+ * waiters are forgotten. A user whose client is gone believes that nothing
+ * happened. Therefore a transaction whose last waiter is forgotten is given up,
+ * unless it has begun (ask.c).
  *
  * Loop thread only. ARG is the value that the connection gave to
  * scheduler_submit(), and is only compared and handed back.
@@ -47,8 +47,8 @@ bool waiter_all_are_mute(const struct waiter *list);
 void waiter_drop(struct waiters *all, struct waiter *a);
 /* A waits for ENT. */
 void waiter_set_entry(struct waiter *a, struct entry *ent);
-/* Forgets all waiters of ARG: none is called back. LEFT is called for the entry
- * of each, which must not free a waiter. */
+/* Forgets all waiters of ARG: none is called back. For each waiter LEFT is
+ * called with the entry, and LEFT must not free a waiter. */
 void waiter_forget(struct waiters *all, void *arg,
     void (*left)(void *ctx, struct entry *ent), void *ctx);
 

@@ -27,7 +27,7 @@ void admin_slow_log(struct server *server);
 /* scheduler_io_fn. LIMIT: a struct log_limit. */
 void admin_log_io(void *limit, const struct scheduler_io *io);
 
-/* The verbs of administrators. requests.c has looked who asks and, for all
+/* The verbs of administrators. requests.c has checked who asks and, for all
  * verbs but top, that the daemon serves. CONN gets the answer now. Only drain
  * is answered later, when nothing waits any more. REQ is borrowed. */
 requests_verb_fn admin_answer_top, admin_answer_slow, admin_answer_locks,

@@ -188,7 +188,7 @@ static void hang_up_on(void *arg, struct conn *conn)
 	uint32_t uid = conn->peer.uid;
 
 	/* A connection without requests in flight may still have prepared
-	 * sessions, so the scheduler always hears of it. */
+	 * sessions, so the scheduler hears of the end of every connection. */
 	if (server->scheduler != NULL) {
 		scheduler_forget_client(server->scheduler, conn,
 		    SYS(server->cfg.sys, now_mono));

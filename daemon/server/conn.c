@@ -41,8 +41,8 @@ static void touch_conn(struct conn *c)
 	c->host->touched(c->host->loop);
 }
 
-/* Counts the memory of C's input. An even share of each connection does not
- * count, so that small requests always get through. */
+/* Counts the memory of C's input. The bytes up to an even share of DECODING_MAX
+ * do not count, so small requests always get through. */
 static void count_input(struct conn *c)
 {
 	size_t even = DECODING_MAX / c->host->connections_max;
@@ -549,8 +549,9 @@ void conn_check(struct conn *conn, int64_t now_ns)
 			conn_move(conn, CONN_GONE);
 		return;
 	}
-	/* While answers waited, refd did not read, so the client could not be
-	 * heard. */
+	/* While answers wait to be sent, refd does not read, so the client
+	 * cannot be heard. So the minute begins at the later of two times: the
+	 * last bytes came, or the client took the last answer. */
 	if (moved_ns < conn->heard_ns)
 		moved_ns = conn->heard_ns;
 	if (conn->state == CONN_OPEN && conn->in_flight == 0 &&

@@ -74,8 +74,8 @@ struct conn_host {
 	struct loop *loop;
 
 	struct conn_list touched_conns;
-	/* Allocated for half-sent requests. An even share of each connection
-	 * does not count. */
+	/* Allocated for half-sent requests, without the bytes of each
+	 * connection up to an even share of DECODING_MAX. */
 	size_t decoding_bytes;
 	size_t out_bytes; /* of answers that wait to be sent */
 	uint64_t turns;   /* of the loop */
@@ -155,7 +155,8 @@ void conn_refuse(struct conn *conn, const struct refd_request *req,
     enum refd_status status, const char *why);
 
 /* Sends output, and decodes input that was held back. If input is left, the
- * connection is touched again. False: the connection is over; free it. */
+ * connection goes on the host's list again. False: the connection is over; free
+ * it. */
 bool conn_service(struct conn *conn);
 /* Refuses or drops the connection if its client has stalled. Drops a
  * half-closed connection whose client has closed the other half too. */

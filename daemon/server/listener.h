@@ -44,8 +44,9 @@ void listener_leave(struct listener *listener);
 int listener_start(struct listener *listener, struct event_base *base,
     void (*accepted)(void *arg, int fd), void *arg);
 
-/* Changes the mode of the path, and so who may connect. Blocks for a file
- * system in memory. A failure is logged. */
+/* Changes the mode of the path, which decides who may connect. Blocks as long
+ * as the file system of the path does, which is usually in memory. A failure is
+ * logged. */
 void listener_set_mode(struct listener *listener, unsigned mode);
 
 /* Closes the socket. Removes the path if it still is this socket. Loop thread.

@@ -50,8 +50,9 @@ void loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 /* A turn is needed soon. */
 void loop_want_turn(struct loop *loop);
-/* A connection has work. Inside a turn this is ignored, because the turn itself
- * serves such connections, and returns a time if some are left. */
+/* A connection has work. Inside a turn the call has no effect, because the turn
+ * itself serves the connections with work. If some are left, the turn returns a
+ * time for them. */
 void loop_touched(struct loop *loop);
 /* Any thread; async-signal-safe, never blocks: calls calls.woken soon. */
 void loop_wake(const struct loop *loop);

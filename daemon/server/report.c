@@ -12,16 +12,16 @@
 
 /* What this node may do for clients, for `refd role` and load balancers. */
 struct node_role {
-	/* "single": it is alone. "leader", "follower". "waits": none of
-	 * them, as the daemon does not serve or the other nodes are out of
-	 * reach. Static. */
+	/* Static: "single" without other nodes, "leader" or "follower". Or
+	 * "waits": the daemon does not serve, or the other nodes are out of
+	 * reach. */
 	const char *name;
 	bool takes_writes; /* single and leader */
 	/* The same, and a follower whose lag is at most group.max-lag. */
 	bool serves_reads;
 };
 
-/* By STORE, the present values of the store of SERVER. A paused daemon keeps
+/* STORE has the present values of the store of SERVER. A paused daemon keeps
  * its role. */
 static struct node_role node_role(const struct server *server,
     const struct store_stats *store)

@@ -199,7 +199,7 @@ static void begin_draining(struct server *server, const char *signal_name)
 	    LOG_TEXT("they are finished first"));
 	service_stopping(&server->service);
 	/* New clients of an inherited socket wait for the next daemon, so this
-	 * one accepts no more. */
+	 * daemon accepts no more clients. */
 	listener_leave(server->sockets.clients);
 	server_move(server, SERVER_STATE_DRAINING);
 	scheduler_drain(server->scheduler);

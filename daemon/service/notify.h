@@ -3,10 +3,10 @@
  * NOTIFY_SOCKET. Without that variable, or without a listener there, nothing
  * happens.
  *
- * A confined daemon can connect to no socket, so the connection is made before
- * and kept. It is lost if another service manager takes the place of the first
- * at the same path. systemd keeps its own socket when it executes itself anew,
- * so the connection stays.
+ * A confined daemon can connect to no socket, so the connection is made before,
+ * and is kept. The connection is lost if another service manager takes the
+ * place of the first at the same path. systemd keeps its own socket when it
+ * executes itself anew, so the connection stays.
  */
 #ifndef SERVICE_NOTIFY_H
 #define SERVICE_NOTIFY_H

@@ -12,8 +12,8 @@
 #include "proto/lib/print.h"
 
 #define STATE_BYTES 256
-/* Messages to the manager within the watchdog's time. Work is a stall if it
- * takes longer than one share. */
+/* The manager gets so many messages within the watchdog's time. Work is a stall
+ * if it takes longer than the time between two messages. */
 #define SHARES 4
 /* The limit of a stall without a watchdog. */
 #define STALL_NS (15 * 1000000000LL)

@@ -11,11 +11,12 @@
  *	the stack is damaged		the changes fail; nothing is written
  *	too many tables for the		every transaction gets a pass of its
  *	descriptors of the daemon	own; alone, it fails
- *	too much must be read for a	the changes are given back to batches of
- *	batch with others		their own, of which a user has one at a
- *					time; there, they fail beyond a bound
+ *	more must be read than a batch	the changes are given back, and go to
+ *	of several repositories may	batches of their own. A user has one
+ *	read				such batch at a time. In such a batch
+ *					they fail beyond a bound
  *	a lock or a file can't be	the token stays and counts as ended; the
- *	removed				next try removes all of them
+ *	removed				next try removes token, lock and file
  */
 #include "daemon/store/tables/batch/tables.h"
 
@@ -121,8 +122,9 @@ void tables_fail_all(struct repo_slice *g, const struct tables_part *part,
 
 /* ---- how much a pass reads ---- */
 
-/* reftable_budget.more: a table of any size may demand any work, so a
- * repository of which much must be read has its batches alone. */
+/* reftable_budget.more, called when the budget of the batch is used up. A table
+ * of any size may demand any work. So a repository of which much must be read
+ * gets batches of its own. */
 static bool read_much(void *arg)
 {
 	struct repo_slice *g = arg;
@@ -131,8 +133,8 @@ static bool read_much(void *arg)
 
 	if (t->may_read_much)
 		return false;
-	/* A transaction of the store needs no slot, because no worker of the
-	 * pool is held up. */
+	/* A transaction that the store itself made needs no slot, because no
+	 * worker of the pool is held up. */
 	t->may_read_much =
 	    g->changes->slice->txn->is_own || apply_take_large(t->pass, g);
 	if (t->may_read_much)
@@ -272,8 +274,9 @@ int tables_part(struct pass *p, const struct change *at,
 	if (r < 0 || (*part)->has_base)
 		return r;
 	r = stack_update_begin(&(*part)->update);
-	/* A later round comes after a race, perhaps with a merge of git, which
-	 * would not find its tables after a fold. */
+	/* A later round comes after a race, perhaps with a merge of git. After
+	 * a fold the merge would not find its tables, so only the first round
+	 * may fold. */
 	(*part)->update.may_fold = at->repo_slice->tables.rounds == 0;
 	if (r == 0)
 		r = check_number(p, at->repo_slice, &(*part)->update);

@@ -74,8 +74,8 @@ void tables_end_round(struct pass *p, struct repo_slice *g);
  * if a file or a lock could not be removed. */
 void tables_drop_parts(struct pass *p, struct repo_slice *g, bool keep,
     bool *rest);
-/* Fails C with the words for an error R of PART, or, if NULL, of opening a
- * stack. */
+/* Fails C with the words for an error R of PART. If PART is NULL, R is an error
+ * of opening a stack. */
 void tables_fail(struct change *c, const struct tables_part *part, int r,
     const char *doing);
 void tables_fail_all(struct repo_slice *g, const struct tables_part *part,

@@ -56,8 +56,9 @@ static bool is_found(const struct pass *p, const struct change *c,
 	return false;
 }
 
-/* The scheduler keeps the requested names of different transactions apart, but
- * does not know the found names, so two transactions may meet there. */
+/* Does a different transaction name or find NAME? The scheduler keeps the
+ * requested names of different transactions apart, but does not know the found
+ * names. So two transactions may meet at a found name. */
 static bool is_met(const struct pass *p, const struct change *c,
     const char *name)
 {
@@ -168,8 +169,8 @@ static int glance_at(struct glance *glance, const struct change *at,
 	    stack_look_value(&look->reader, at->edit.name, value, &index);
 }
 
-/* Takes no turn of a stack, because a batch keeps the turn for a flush, and git
- * holds its lock meanwhile. */
+/* Reads the values for a gate, but takes no turn of a stack: a batch keeps the
+ * turn for a whole flush, and git holds its lock meanwhile. */
 void tables_glance(struct pass *p, struct repo_slice *g)
 {
 	struct glance glance = { .look.budget.work = TABLES_WORK };
@@ -185,7 +186,7 @@ void tables_glance(struct pass *p, struct repo_slice *g)
 
 /* ---- conflicts ---- */
 
-/* Does a ref above C appear in the same batch? If it belongs to a different
+/* Looks for a ref above C in the same batch. If it belongs to a different
  * transaction, C waits. One look at each pair is enough, so the ref above does
  * not look for refs below itself. But change_check_siblings() looks for asked
  * names below C. */

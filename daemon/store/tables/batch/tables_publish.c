@@ -27,8 +27,9 @@ static bool has_committed(const struct repo_slice *g)
 	return false;
 }
 
-/* The first failure of a flush. A table must not be published if a transaction
- * in it has no row, because the transaction is not committed. */
+/* Why the tables must not be published: the first failure of a flush, or a
+ * transaction in a table without a row, because this transaction is not
+ * committed. 0: no reason. */
 static int failure_of(const struct repo_slice *g)
 {
 	const struct change *c;

@@ -3,7 +3,7 @@
  *
  *	a new value		a ref, and an entry of its log
  *	a deletion		a deletion of the ref; stack_table_make() adds
- *				those of the log
+ *				the deletions of its log entries
  *	a symbolic ref on	an entry of its log
  *	the way, HEAD
  *	a confirmed value,	nothing

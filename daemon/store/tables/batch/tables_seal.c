@@ -1,5 +1,6 @@
 /*
- * Tables: ends a round. After it, a rename of each list publishes.
+ * Tables: seals the tables, which ends a round. Only a rename of each list is
+ * left, and publishes.
  *
  * The happy path, up to the lock for all repositories of the pass:
  *	table	one new table per changed stack, under its final name
@@ -14,11 +15,12 @@
  * So it takes no lock, and only flushes the tables and lists that it has read.
  *
  * What fails:
- *	another writer changed a list	a new round, under the locks. With a
- *					large table, also of the other writer,
- *					the locks go, twice at most; if other
- *					repositories wait, every transaction
- *					gets a pass of its own
+ *	another writer changed a list	a new round, under the locks. If a table
+ *					of refd or of the other writer is large,
+ *					the locks go before the new round, twice
+ *					at most. If other repositories then wait
+ *					in the pass, every transaction gets a
+ *					pass of its own
  *	a lock is held			the changes are given back
  *	no room, a failed write, or	every transaction gets a pass of its
  *	a list that a sticky directory	own; alone, it fails

@@ -8,7 +8,8 @@
  *
  * What fails:
  *	a session holds a name		the updates are given back
- *	git changed a ref		`stale`, or as the new round finds
+ *	git changed a ref		`stale`, or another status that the new
+ *					round finds
  *	another batch has the turn	the commit waits (pass_resume())
  */
 #include <errno.h>

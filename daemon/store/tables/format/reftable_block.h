@@ -10,8 +10,8 @@
 
 #include "daemon/store/tables/format/reftable_record.h"
 
-/* The length of a block's header, and the least length of a block with the
- * shortest end, which is one restart point. */
+/* The length of a block's header, and the least length of a block, whose end
+ * has at least one restart point. */
 #define REFTABLE_BLOCK_HEADER 4
 #define REFTABLE_BLOCK_LEAST  (REFTABLE_BLOCK_HEADER + 3 + 2)
 

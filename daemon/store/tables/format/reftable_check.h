@@ -23,8 +23,8 @@ struct reftable_layout {
 	/* The positions for the footer; 0 if absent. */
 	uint64_t ref_index, objects, object_index, logs, log_index;
 	size_t id_len; /* of the keys of the object section; 0: none */
-	/* Of the last block, which may be one of an index; 0 without a
-	 * block. */
+	/* The section of the last block, or REFTABLE_INDEX if this block is of
+	 * an index. 0: there is no block. */
 	enum reftable_section last;
 	bool lacks_index; /* a section is too long for a table by git */
 };

@@ -34,8 +34,9 @@ static int read_block(struct reftable_iterator *it, uint64_t at,
 	return r;
 }
 
-/* Pays for the records that a call with the result R has passed, because a
- * block in memory may be searched at every look-up. */
+/* A call with the result R has passed records, and this function takes them
+ * from the budget. Reading is not all of the work, because a block in memory
+ * may be searched at every look-up. */
 static int pay(struct reftable_iterator *it, int r, const char *why,
     struct reftable_fault *fault)
 {

@@ -3,7 +3,7 @@
  * from the header on, until at most a footer is left. Check all blocks, which
  * gives the positions for the footer. Compare the rest of the footer.
  *
- * Failures: anything but a lost footer.
+ * Failures: the table has any other damage than a lost footer.
  */
 #include "daemon/store/tables/format/reftable_mend.h"
 

@@ -12,10 +12,10 @@
  *	  or behind a beginning of the right footer, or it has the right length,
  *	  and every byte of the footer is right or zero.
  *	- No section lacks the index that git writes.
- *	- Refs are not the end of the table, unless git syncs its tables.
- *	  Without the sync, further blocks of refs may be lost. Behind refs, git
- *	  writes the index, the objects and the logs only when all refs are
- *	  written.
+ *	- The table does not end with refs, unless git syncs its tables.
+ *	  Without the sync, further blocks of refs may be lost behind the last
+ *	  one. If an index, objects or logs follow, no refs are lost, because
+ *	  git writes all refs before.
  *
  * Any thread may call, every call may block, and nothing logs. Memory for two
  * blocks is needed. Results as in reftable_table.h.

@@ -174,8 +174,8 @@ bool reftable_merge_plan(const uint64_t *sizes, size_t nr, size_t *first,
 	if (i <= 1)
 		return false;
 	*end = i;
-	/* Earlier tables, as long as the merged table would be too large for
-	 * one of them. */
+	/* Adds earlier tables. Each table with less than twice the size of all
+	 * tables behind it is merged, too, and so are the tables between. */
 	sum = sizes[--i];
 	for (; i > 0; i--) {
 		if (is_small(sizes[i - 1], sum))

@@ -4,9 +4,10 @@
  * Failure modes:
  *	a table vanished, because git merged tables: the list is read again
  *	a table is missing, and the list stays the same: refused
- *	the list is empty: git leaves such a list if every ref is deleted, and
- *	no table. A power loss can empty a list, and leaves the tables: refused.
- *	A writer at work has a table beside an empty list for a moment
+ *	the list is empty, but a table stays beside the list: refused, because
+ *	a power loss can empty a list, and leaves the tables. When every ref is
+ *	deleted, git leaves an empty list, but no table. A writer at work has a
+ *	table beside an empty list for a moment only
  *	a list or a number of tables beyond a bound: refused
  *	the list names a table twice, so a merge of one would remove both:
  *	refused

@@ -2,8 +2,9 @@
  * The tables of a repository or of a worktree, from the oldest to the newest,
  * as listed in reftable/tables.list. A record of a later table hides the
  * records with the same key of earlier tables. The place in the list alone
- * decides, as in git, because a writer that counted on from an older list may
- * have added a table whose update indices were used before.
+ * decides, as in git, and not the update index: a writer that took its index
+ * from an older list may have added a table whose update indices were used
+ * before.
  *
  * open takes a snapshot with one descriptor per table, so later changes of the
  * list, and the removal of tables, do not matter.

@@ -385,8 +385,8 @@ static int read_plain(const struct reftable_table *t,
 
 	if (r < 0)
 		return r;
-	/* Padding is zero, so another byte is the type of an unaligned
-	 * block. */
+	/* Padding is zero, so a byte other than zero is the type of an
+	 * unaligned block. */
 	if (len >= unit || (may_pad && block->raw[len] != 0))
 		unit = len;
 	block->next = block->position + unit;

@@ -53,8 +53,9 @@ struct reftable_table {
 /* Opens NAME in DIRFD, and checks header and footer. */
 int reftable_table_open(const struct sys *sys, int dirfd, const char *name,
     struct reftable_table *table, struct reftable_fault *fault);
-/* As above, but ignores the footer, because a power loss may have taken it. So
- * the end of the file is the end of the blocks, and all positions are 0. */
+/* As reftable_table_open(), but ignores the footer, because a power loss may
+ * have taken it. So the end of the file is the end of the blocks, and all
+ * positions are 0. */
 int reftable_table_open_blocks(const struct sys *sys, int dirfd,
     const char *name, struct reftable_table *table,
     struct reftable_fault *fault);
@@ -63,8 +64,8 @@ void reftable_table_close(struct reftable_table *table);
 void reftable_table_share(const struct reftable_table *table,
     struct reftable_table *copy);
 
-/* The footer of TABLE, by the positions of the struct. ID_LEN is the length of
- * the abbreviated ids. Returns the number of bytes. */
+/* Makes the footer of TABLE from the positions in the struct. ID_LEN is the
+ * length of the abbreviated ids. Returns the number of bytes. */
 size_t reftable_table_footer(const struct reftable_table *table, size_t id_len,
     uint8_t footer[REFTABLE_FOOTER_MAX]);
 
@@ -78,8 +79,9 @@ struct reftable_budget {
 	size_t memory; /* bytes of buffers; they come back with the buffers */
 	/* Bytes that are read, inflated, or passed in a search for a key. */
 	uint64_t work;
-	/* Called if WORK does not suffice, and true if the callee has given
-	 * more. Or NULL. */
+	/* Called if WORK does not suffice; NULL: nothing is called. Adds to the
+	 * budget and returns true, or returns false if no more work is
+	 * allowed. */
 	bool (*more)(void *arg);
 	void *arg;
 };

@@ -24,7 +24,7 @@ struct reftable_zlib_input {
 /* Inflates the stream, which must have exactly LEN bytes and a correct check
  * sum. Afterwards IN is behind the stream, where the next block begins. Blocks.
  * A stream can go on for ever without any output, so its input must not exceed
- * twice LEN and 4 KiB. -EBADMSG for any different stream, -ENOMEM, or the error
+ * twice LEN and 4 KiB. -EBADMSG if the stream is not so, -ENOMEM, or the error
  * of the read. */
 int reftable_zlib_inflate(struct reftable_zlib_input *in, void *out,
     size_t len);

@@ -17,8 +17,8 @@
  *
  * Failures:
  *	a foreign lock: everything is deferred
- *	a missing or damaged list or table, the disk: the errno, and nothing was
- *	written, or only whole tables
+ *	a list or a table is missing or damaged, or the disk fails: the errno.
+ *	Nothing was written, or only whole tables
  */
 #include <errno.h>
 
@@ -69,8 +69,8 @@ int replay_stacks(struct replay *rp, struct replay_row *rows)
 	return stack_places_done(&sr, r);
 }
 
-/* The replay may have failed to remove its token, so the name is removed once
- * more. */
+/* The replay may have failed to remove the name of its token in stage/, so the
+ * name is removed once more. */
 static int new_token(struct replay *rp)
 {
 	char token[TOKEN_NAME_MAX];
@@ -118,8 +118,8 @@ static int mend_place(struct replay *rp, const char *worktree)
 	return is_of_stack(r) ? 0 : r;
 }
 
-/* One stack at a time, so that a damaged stack, or a stack with a foreign lock,
- * stops no other. */
+/* Mends one stack at a time, so that a damaged stack, or a stack with a foreign
+ * lock, does not stop the mending of the others. */
 int replay_stacks_mend(struct replay *rp)
 {
 	const struct ref_places *places = &rp->leftover->places;

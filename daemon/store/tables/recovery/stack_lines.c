@@ -61,8 +61,8 @@ static int look(void *arg, const struct reftable_record *found)
 		else if (found->update_index > m->base_index)
 			line->state = STACK_LINE_TAKEN;
 	}
-	/* The ref was made anew here, so the other lines are of an earlier
-	 * life. */
+	/* At this entry the ref was made anew, so the other lines are of an
+	 * earlier life of the ref. */
 	if (s->is_later && refd_oid_is_null(&found->log.from))
 		while (s->left > 0)
 			s->lines[--s->left].state = STACK_LINE_THERE;

@@ -2,12 +2,12 @@
  * The log lines of rows in a reftable. A log entry has the key (ref, update
  * index), so equal lines of two updates differ.
  *
- * A missing line is added with its old index. The log shows entries in the
- * order of their indices, and after a power loss git gives lost indices again.
- * So an entry of git can have an index between the index of the line and the
- * largest index before the line's batch. If there is such an entry, or an entry
- * with the index of the line, the order would be false, so the place of the
- * line is taken.
+ * A missing line is added with its old index, because the log shows entries in
+ * the order of their indices. But after a power loss git gives the lost indices
+ * again. So an entry of git can have the index of the line, or an index between
+ * the index of the line and the largest index before the line's batch. Beside
+ * such an entry the order would be false. So the place of the line counts as
+ * taken.
  *
  * One thread; blocks; nothing logs. Negative errno as in stack_reader.h.
  */

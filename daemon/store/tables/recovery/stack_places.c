@@ -13,8 +13,8 @@
  *	begin a new stack
  *	a list that may have been renamed: its table, its lock and the token
  *	stay for the next attempt
- *	anything else: the errno. A stack that was renamed is right at the next
- *	attempt
+ *	anything else: the errno. A list that was renamed already is right at
+ *	the next attempt
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -112,8 +112,8 @@ static int open_place(struct stack_replay *sr, struct stack_place *place,
 	return 0;
 }
 
-/* A later table never gets an index of a row, because the rule could not tell
- * their records apart. */
+/* A later table never gets an index of a row, because the rule (stack_rule.h)
+ * could not tell the records of table and row apart. */
 static void spend_indices(const struct stack_replay *sr,
     const struct replay_row *rows)
 {

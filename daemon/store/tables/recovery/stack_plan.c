@@ -3,7 +3,7 @@
  *
  * Happy path: the value of each ref that is redone, and the missing log lines.
  *
- * Failures: the stack cannot be read, or memory.
+ * Failures: the stack cannot be read, or memory is out.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -73,8 +73,8 @@ static int plan_tombstone(void *arg, const struct reftable_record *log)
 	return 0;
 }
 
-/* The rows delete the ref and make it again, so the entries of the old log
- * go. */
+/* Plans a tombstone for each entry of the old log, because the rows delete the
+ * ref and make it again. */
 static int plan_tombstones(struct stack_ref *ref,
     const struct ref_record *deletion)
 {

@@ -9,7 +9,7 @@
  *	atomic transaction as a whole. Rows of other refs then change, so all
  *	refs are decided again
  *	another writer changed the ref later: reported. If the batch was open
- *	and lost its lock, the update never happened: the same as above
+ *	and lost its lock, the update never happened, and is aborted as above
  *	a worktree that is gone: never made again
  */
 #include <errno.h>

@@ -24,11 +24,11 @@ bool stack_rule_is_there(const struct record_member *m,
 	    found->index == m->update_index && stack_rule_is_value(m, found);
 }
 
-/* Without a record, or with a tombstone: was the ref absent before M too? Git
- * may have merged a tombstone away, or a merge of refd was lost, so tombstones
- * up to the base count. But a tombstone behind a table of the base's largest
- * index is younger, whatever its own index says, because indices may
- * overlap. */
+/* No record is found, or a tombstone: was the ref absent before M, too? Git may
+ * have merged the tombstone of the row away, or a merge of refd was lost. So
+ * any tombstone with an index up to that of the base proves the absence. But a
+ * tombstone is younger if a table before it has the largest index of the base.
+ * Then its own index proves nothing, because indices may overlap. */
 static bool was_absent(const struct record_member *m,
     const struct stack_found *found)
 {

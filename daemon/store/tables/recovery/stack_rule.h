@@ -11,8 +11,8 @@
  *   lost, but then their rows are redone. So a value that the rows
  *   replaced was there, and if the value is gone, somebody wrote later.
  * - The same index can occur twice. After a loss git uses the lost
- *   indices again, and a writer that counted on from an older list uses
- *   indices of other tables. So an index identifies a record of a ref
+ *   indices again, and a writer that took its index from an older list
+ *   uses indices of other tables. So an index identifies a record of a ref
  *   only together with the value, and the place in the list says what is
  *   later.
  * - If another writer repeats index and value of the replaced record

@@ -109,11 +109,11 @@ int stack_is_there(const struct stack *stack, int git_fd);
 
 /*
  * Takes a snapshot of the present list, with a reference. During a turn the
- * last snapshot stays open, so this costs five system calls if the list is
- * still the same, and otherwise only the tables which the last snapshot lacks
- * are opened. An idle stack has no open table. If tables vanish, because git
- * merged them, the list is read again, for half a second. After a failure *SNAP
- * is NULL.
+ * last snapshot stays open. So a snapshot costs five system calls if the list
+ * is still the same. If not, only the tables that the last snapshot lacks are
+ * opened. An idle stack has no open table. If tables vanish, because git merged
+ * them, the list is read again, for half a second. After a failure *SNAP is
+ * NULL.
  */
 int stack_snapshot(struct stack *stack, struct stack_snapshot **snap,
     struct reftable_fault *fault);
@@ -156,8 +156,8 @@ void stack_turn_give(struct stack *stack);
 
 /* ---- update indices ---- */
 
-/* No new table gets INDEX, or an index below, because a row of the log has
- * INDEX. */
+/* A row of the log has INDEX, so from now on no new table gets INDEX or an
+ * index below. */
 void stack_spend_index(struct stack *stack, uint64_t index);
 /* The index for a table on top of SNAP, above the list and above all spent
  * indices. 0 if no index is left, so the stack is broken. */

@@ -24,8 +24,8 @@
 
 /* ---- the plan ---- */
 
-/* The number of tables that no merge takes, or 0 if they were merged by git or
- * replaced meanwhile. */
+/* The number of tables that no merge takes. 0 if git has merged the table named
+ * by stack->unmerged, or if it was replaced meanwhile. */
 static size_t nr_unmerged(struct stack *stack, const struct stack_snapshot *s)
 {
 	size_t i, nr = 0;

@@ -22,8 +22,8 @@
 bool stack_merge_pays(struct stack *stack);
 
 /* 1 if a table was made. 0 if there is nothing to merge, or if the tables
- * cannot be merged, so that no merge takes them until the list lacks the last
- * of them. */
+ * cannot be merged. Then no merge takes these tables as long as the list names
+ * the last of them. */
 int stack_merge_make(struct stack_update *u);
 
 /*

@@ -53,7 +53,7 @@ int stack_reader_find(struct stack_reader *reader, const char *name,
     const struct reftable_record **ref);
 
 /* Finds the newest record of SECTION with KEY (reftable_block.h), perhaps a
- * tombstone, with *REC as above. */
+ * tombstone. *REC is as *REF of stack_reader_find(). */
 int stack_reader_record(struct stack_reader *reader,
     enum reftable_section section, const uint8_t *key, size_t key_len,
     const struct reftable_record **rec);
@@ -61,19 +61,19 @@ int stack_reader_record(struct stack_reader *reader,
 /* Has NAME a reflog? An empty reflog counts, because git marks it by an entry
  * with two null ids. */
 int stack_reader_has_log(struct stack_reader *reader, const char *name);
-/* Calls FN for every log record of NAME, the newest first, the marker of an
- * empty log too. FN returns 0 to go on, and a different value ends the search
- * and is returned. */
+/* Calls FN for every log record of NAME, the newest first, also for the marker
+ * of an empty log. FN returns 0 to go on; a different value ends the search and
+ * is returned. */
 typedef int stack_log_fn(void *arg, const struct reftable_record *log);
 int stack_reader_logs(struct stack_reader *reader, const char *name,
     stack_log_fn *fn, void *arg);
 
 /*
- * Searches for a ref that excludes NAME: a ref above ("a" excludes "a/b") or
- * below. SKIP (may be NULL) tells whether a found ref does not count, because
- * the same transaction deletes the ref. 1 and FOUND, the only ref that is
- * reported; refs above come first. A ref above that does not count is skipped
- * too.
+ * Searches for a ref that excludes NAME: first a ref above ("a" excludes
+ * "a/b"), then a ref below. SKIP, which may be NULL, says that a ref does not
+ * count, because the same transaction deletes the ref. The search then goes on
+ * behind this ref. Returns 1 with the name of the first ref that counts in
+ * FOUND.
  */
 typedef bool stack_skip_fn(void *arg, const char *name);
 int stack_reader_conflict(struct stack_reader *reader, const char *name,

@@ -93,9 +93,9 @@ static uint64_t spent_index(struct stack *stack)
 	return index;
 }
 
-/* Makes room for one entry, and closes a stack which nobody uses. The set keeps
- * its largest spent index, because no index may be used twice, also if the
- * stack is opened again. Under MUTEX. */
+/* Makes room for one entry, and takes out a stack which nobody uses. The stack
+ * may be opened again, but no index may be used twice. So the set keeps the
+ * largest spent index of the stack. Under MUTEX. */
 static struct kept_stack *take_unused(struct stack_set *set)
 {
 	struct kept_stack **at = &set->entries, *e;
@@ -114,8 +114,8 @@ static struct kept_stack *take_unused(struct stack_set *set)
 }
 
 /* Puts the newly opened *STACK into the set, in place of OLD. If a different
- * thread was faster, *STACK becomes the stack of this thread, so that both
- * share one turn. */
+ * thread was faster, *STACK becomes the stack of the faster thread, so that
+ * both threads share one turn. */
 static int enlist(struct stack_set *set, const char *worktree,
     const struct stack *old, struct stack **stack)
 {

@@ -36,8 +36,9 @@ static struct stack_snapshot *last_of(struct stack *stack)
 	return last;
 }
 
-/* SNAP is the last snapshot until the end of the turn. Without SNAP, or without
- * a turn, there is none, so an idle stack holds no descriptor of a table. */
+/* SNAP becomes the last snapshot until the end of the turn; NULL: no last
+ * snapshot is kept. Outside of a turn none is kept either, so an idle stack
+ * holds no descriptor of a table. */
 static void set_last(struct stack *stack, struct stack_snapshot *snap)
 {
 	struct stack_snapshot *old;

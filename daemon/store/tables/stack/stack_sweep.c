@@ -24,8 +24,8 @@ static bool is_table(const char *name)
 	return len > 4 && strcmp(name + len - 4, ".ref") == 0;
 }
 
-/* The entry's inode number is only a hint, because a mount may be in the
- * way. */
+/* The inode number in the directory entry is only a hint, because a mount may
+ * hide the file. So lstat() reads it again. */
 static int remove_one(struct stack *stack, const char *name,
     const uint64_t *inodes, size_t nr)
 {

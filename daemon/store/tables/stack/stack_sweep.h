@@ -1,6 +1,6 @@
 /*
- * Tables that no list names, of a crashed batch, or with their content in a
- * later table.
+ * Tables that no list names: a crashed batch left them, or a later table has
+ * their content.
  *
  * Any thread may call, and every call may block. stack_sweep() and
  * stack_sweep_retire() need the stack's turn. 0 or negative errno.
@@ -11,16 +11,17 @@
 #include "daemon/store/tables/stack/stack.h"
 
 /*
- * Unlinks every table in reftable/ whose inode is one of INODES, the files of
- * finished batches in refd/stage/, unless the list names the table. The caller
- * has the list lock, which stays, and unlinks the names in stage/ afterwards,
- * because after a crash they tell the tables again. INODES are sorted.
+ * Unlinks every table in reftable/ whose inode is one of INODES, unless the
+ * list names the table. INODES are those of the files of finished batches in
+ * refd/stage/, sorted. The caller has the list lock, which stays. After a crash
+ * the names in stage/ tell the tables again, so the caller unlinks these names
+ * only afterwards.
  */
 int stack_sweep(struct stack *stack, const uint64_t *inodes, size_t nr,
     struct reftable_fault *fault);
 
-/* Before a sync of the file system: makes the tables retired so far due. False
- * if none is due. */
+/* Call before a sync of the file system. The tables that were retired before
+ * become due. False if none is due. */
 bool stack_tidy_begin(struct stack *stack);
 /*
  * After a sync of the file system that began after stack_tidy_begin(): removes
@@ -38,11 +39,11 @@ void stack_tidy_end(struct stack *stack, uint64_t last_lsn,
     uint64_t forgotten_lsn);
 
 /*
- * Once after the opening, under the list lock, because earlier runs may have
- * left tables: retires the unlisted tables that git's rule removes, as
- * remove_maybe_stale_table(), if their largest index is not above the list. A
- * killed repair leaves an unreadable table, so there the index in the name
- * counts.
+ * Call once after the opening, under the list lock, because earlier runs may
+ * have left tables. Retires the unlisted tables that git's rule
+ * (remove_maybe_stale_table()) removes: their largest index is not above the
+ * list. A killed repair leaves an unreadable table; of such a table the index
+ * in the name counts.
  */
 void stack_sweep_retire(struct stack *stack, const struct stack_snapshot *snap);
 

@@ -14,13 +14,13 @@
  * the lock: without the lock, the name could already be that of a later list by
  * git, whose bytes are in memory alone.
  *
- * Where an fsync covers all, the new table is written out beside the fsync of
- * the list. The table itself becomes durable with the rename, or earlier. Such
- * a file system has one log, in which size and place of the table precede the
- * rename, and flushes the drive before a commit of the log. If the rename is
- * lost, the list is the list before, and the journal has the records of the
- * table. The new list gets an fsync in any case, because recovery relies on a
- * durable list under the lock.
+ * If one fsync makes all earlier changes durable (fs->fsync_covers_all), the
+ * new table is written out beside the fsync of the list. The table itself
+ * becomes durable with the rename, or earlier. Such a file system has one log,
+ * in which size and place of the table precede the rename, and flushes the
+ * drive before a commit of the log. If the rename is lost, the list is the list
+ * before, and the journal has the records of the table. The new list gets an
+ * fsync in any case, because recovery relies on a durable list under the lock.
  *
  * Failures: a failed fsync is never repeated, because the kernel may have
  * dropped the data, and the second fsync would succeed.
@@ -69,9 +69,9 @@ static int open_list(struct stack_update *u)
 	return r;
 }
 
-/* Flushes a file of the base, which is not this update's own. The caller takes
- * -ESTALE for a changed list, and repeats the flush. So a failed flush is never
- * -ESTALE, because a failed flush must not be repeated. */
+/* Flushes a file of the base, which other writers may have written. For
+ * -ESTALE, which means a changed list, the caller repeats the flush. A failed
+ * flush must not be repeated, so its error is never -ESTALE. */
 static int flush_shared(struct stack_update *u, int fd, enum flush_how how)
 {
 	const struct sys *sys = u->stack->sys;

@@ -350,8 +350,9 @@ static int write_records(struct making *m)
 
 /* ---- files ---- */
 
-/* Names never come back, because a table is known by its name alone. Without a
- * token the file is made by its name, because nothing in stage/ is ours. */
+/* Gives the table a random name, because a table is known by its name alone,
+ * and no name may come back. Without a token nothing in stage/ is ours, so the
+ * file is made by its final name. */
 static int give_name(struct stack_update *u, uint64_t min, uint64_t max)
 {
 	const struct sys *sys = u->stack->sys;

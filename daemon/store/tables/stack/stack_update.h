@@ -180,13 +180,14 @@ int stack_update_stage(struct stack_update *u, char *list);
 
 /*
  * Makes the base durable, before the journal gets a row, because recovery
- * relies on the base of every row: the tables that are not known to be durable,
- * the present list, and under the lock, or without a table, their names. Costs
- * no system call if refd wrote the stack last, or if the stack is older than
- * BEFORE_NS (stack_snapshot_is_durable()). With COVERS_ALL, as in
- * stack_sync_begin(), no flush of the directory is needed. -ESTALE if the list
- * has changed since, so the caller takes a new base. Failures are in u->err
- * too. A failed flush sets u->is_fs_lost, and must not be repeated.
+ * relies on the base of every row. Flushes the tables that are not known to be
+ * durable, and the present list. Under the lock, or without a table, their
+ * names are flushed, too. Costs no system call if refd wrote the stack last, or
+ * if the stack is older than BEFORE_NS (stack_snapshot_is_durable()). With
+ * COVERS_ALL, as in stack_sync_begin(), no flush of the directory is needed.
+ * -ESTALE if the list has changed since, so the caller takes a new base.
+ * Failures are in u->err too. A failed flush sets u->is_fs_lost, and must not
+ * be repeated.
  */
 int stack_sync_base(struct stack_update *u, int64_t before_ns, bool covers_all);
 

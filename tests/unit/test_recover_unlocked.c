@@ -314,12 +314,18 @@ TEST(the_symref_s_directory_is_replaced, .times = 2)
 static bool crash_tables_at(unsigned long n, bool has_log)
 {
 	struct record_member m = stack_txn_member(0, "", MAIN, '2');
+	struct repo *repo;
 	bool hit;
 
 	m.log = has_log;
 
-	repo_put(&w->store.repos, world_repo(w, WORLD_REPO));
+	repo = world_repo(w, WORLD_REPO);
 	scripted_sync(w);
+	if (is_syncing)
+		ck_assert_int_eq(sync_failures_begin(w->store.sync_failures,
+				     repo->fs->mount, 0),
+		    0);
+	repo_put(&w->store.repos, repo);
 	memfs_crash_at(w->fs, n);
 	stack_txn_apply(&stx, &m, 1);
 	hit = memfs_was_hit(w->fs);
@@ -355,9 +361,9 @@ CASE(.name = "tables", .setup = stx_setup, .teardown = wr_teardown,
 
 /* After a power loss nobody can tell a value that was never published from a
  * value that git replaced, so there git writes another ref only. */
-TEST(removed_locks_of_tables, .times = TABLES_WRITERS)
+TEST(removed_locks_of_tables, .times = 2 * TABLES_WRITERS)
 {
-	const enum tables_writer writer = _i;
+	const enum tables_writer writer = _i % TABLES_WRITERS;
 	const uint64_t cuts = writer == WRITES_MAIN ? 0 : TABLES_CUTS;
 	unsigned long n, nr[UINT8_MAX + 1] = { 0 };
 	enum refd_status status;
@@ -365,6 +371,7 @@ TEST(removed_locks_of_tables, .times = TABLES_WRITERS)
 	bool hit = true;
 	char was;
 
+	is_syncing = _i >= TABLES_WRITERS;
 	for (n = 0; hit; n++)
 		for (seed = 0; seed <= cuts; seed += sweep_step()) {
 			world_free(w);

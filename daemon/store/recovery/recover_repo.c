@@ -117,18 +117,19 @@ static bool takes_format_of(const struct sys *sys, struct repo *repo,
 	return true;
 }
 
-/* Has an open batch with reftables lost a lock? Then its row is judged as after
- * a power loss, because the indices in the stack tell whether the row was
- * published. But if no list is staged, all rows were published or needed no
- * list, and only the batch had not ended. Then nothing is left to do, whoever
- * has written since. */
+/* Has an open batch with reftables lost a lock, although names are exact, as
+ * after a crash or a failed sync? Then its row is judged as after a power loss,
+ * because the indices in the stack tell whether the row was published. But if
+ * no list is staged, all rows were published or needed no list, and only the
+ * batch had not ended. Then nothing is left to do, whoever has written since.
+ */
 static bool has_lost_lock(struct leftover_locks *leftover,
     const struct replay_row *row)
 {
 	const struct record_member *m = row->rec.members;
 	size_t i;
 
-	if (row->evidence != EVIDENCE_CRASHED || !row->rec.has_indices ||
+	if (row->evidence == EVIDENCE_POWER_LOSS || !row->rec.has_indices ||
 	    !leftover_locks_is_open(leftover, row->row.token) ||
 	    !leftover_locks_has_list(leftover, row->row.token))
 		return false;

@@ -196,10 +196,11 @@ static void enter_private(struct migration *m)
  *
  * Git 2.55 has faults that matter here. Git ends at a broken ref, without all
  * later refs and without an error, but the list gives a warning. Git drops a
- * log without entries, so such a log gets an entry, which then expires. In
- * packed-refs, git promises the peeled values of tags, writes none, and keeps
- * the promise in later versions of the file, so older versions of git then take
- * a tag for an object that cannot be peeled.
+ * log without entries, so such a log gets an entry of the first second of 1970,
+ * which then expires. The limit has a time zone, because git takes "@2" alone
+ * for the second day of a month. In packed-refs, git promises the peeled values
+ * of tags, writes none, and keeps the promise in later versions of the file, so
+ * older versions of git then take a tag for an object that cannot be peeled.
  */
 static const char script[] =
     "set -e\n"
@@ -231,7 +232,7 @@ static const char script[] =
     "furnish $3 $1 >new/config\n"
     "git config -f next core.repositoryFormatVersion 1\n"
     "if [ $1 = reftable ]; then\n"
-    "	git --git-dir=new reflog expire --all --expire=@2 \\\n"
+    "	git --git-dir=new reflog expire --all --expire='@2 +0000' \\\n"
     "	    --expire-unreachable=never\n"
     "	git config -f next extensions.refStorage reftable\n"
     "else\n"

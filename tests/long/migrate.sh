@@ -42,7 +42,9 @@ make_repo() { # FORMAT [REPOSITORY]
 	for i in 1 2 3; do
 		printf 'create refs/heads/n%d/x %s\n' "$i" "$one"
 	done | git -C "$dir" update-ref --stdin
-	git -C "$dir" update-ref refs/heads/main "$one"
+	# Entries of each age stay.
+	GIT_COMMITTER_DATE='2001-02-03T04:05:06Z' \
+		git -C "$dir" update-ref refs/heads/main "$one"
 	git -C "$dir" update-ref -m move refs/heads/main "$two" "$one"
 	git -C "$dir" update-ref -d refs/heads/n3/x
 	git -C "$dir" update-ref ORIG_HEAD "$one"

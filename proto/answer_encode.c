@@ -12,8 +12,9 @@ static void put_result(const struct refd_result *res,
 	assert(res->status != REFD_PENDING);
 	if (res->has_found)
 		refd_oid_hex(&res->found, format, hex);
-	/* The limit leaves room for the refname in the packet, so a failure can
-	 * always be answered, however long the text is. */
+	/* The text is cut at REFD_MESSAGE_MAX, which leaves room for the
+	 * refname in the packet. So a failure can always be answered, however
+	 * long the text is. */
 	if (res->status == REFD_OK && *text == '\0')
 		pkt_puts(out,
 		    (const char *[]){ "ok", NULL, res->name, NULL, hex, NULL },

@@ -1,8 +1,8 @@
 /*
  * Digest of a request: one number that distinguishes a transaction sent again
  * from a different transaction under the same id. The digest is in the journal,
- * so after a change of the algorithm no transaction of before can be sent
- * again.
+ * so after a change of the algorithm no transaction from before the change can
+ * be sent again.
  *
  * A client that sends again after a crash may have another time in its
  * committer line, another deadline, or another view of the mount. So the digest

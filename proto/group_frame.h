@@ -95,8 +95,9 @@ struct group_frame {
 		} hello;
 		struct {
 			uint64_t number; /* chosen by the daemon */
-			/* In which the daemon has looked for the ids of the
-			 * transactions. Refused in a different one. */
+			/* The daemon has looked for the ids of the transactions
+			 * in this epoch, so the batch is refused in a different
+			 * one. */
 			uint64_t epoch;
 			const struct group_row *rows; /* at least one */
 			size_t nr;
@@ -110,8 +111,8 @@ struct group_frame {
 			/* The leader has just made the uuid, so no node has the
 			 * repository at another path. */
 			bool is_new;
-			/* This node needs the objects itself, otherwise other
-			 * nodes shall hold them. */
+			/* True: this node needs the objects itself. False:
+			 * other nodes shall hold the objects. */
 			bool is_fetch;
 			enum refd_object_format object_format;
 			/* None: followers only need the repository. No id is

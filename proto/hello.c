@@ -99,8 +99,9 @@ static bool read_named(struct refd_slice *rest, const char *name,
 	return true;
 }
 
-/* The owner of a repository can run its daemon. A limit of zero would let a
- * client of somebody else make batches without end. */
+/* The owner of a repository can run its daemon, so hello can be hostile to the
+ * client of another user. A limit of zero would let this client make batches
+ * without end. */
 static bool read_limit(struct refd_hello *hello, struct refd_slice value)
 {
 	return read_named(&value, "updates", &hello->max_updates) &&

@@ -10,8 +10,8 @@
 
 /* 0 to 15 for a digit of either case, or -1 for any other byte. */
 int refd_hex_digit(char c);
-/* NR bytes from the first 2 * NR digits of HEX. Returns 0, or -1 with BYTES
- * half written. Never reads past a NUL. */
+/* Reads NR bytes from the first 2 * NR digits of HEX. Returns 0, or -1 with
+ * BYTES half written. Never reads past a NUL. */
 int refd_hex_parse(const char *hex, uint8_t *bytes, size_t nr);
 /* Writes 2 * NR lower-case digits and a NUL, and returns HEX. */
 char *refd_hex_put(const uint8_t *bytes, size_t nr, char *hex);

@@ -362,8 +362,8 @@ struct refd_answer {
 	struct refd_result *results; /* in input order */
 	size_t nr_results;
 	enum refd_object_format object_format; /* of the found values */
-	/* Of the transaction. If this is higher than nr_results, the other
-	 * updates never happened. */
+	/* The number of updates of the transaction. If it is higher than
+	 * nr_results, the other updates never happened. */
 	size_t nr_updates;
 	enum refd_outcome outcome;
 	/* RESULTS: the LSN of the token, whose id is in journal, or 0 if
@@ -410,8 +410,8 @@ void refd_answer_decoder_free(struct refd_answer_decoder *dec);
  * caller knows the request, and therefore the longest answer. */
 size_t refd_answer_decoder_bytes(const struct refd_answer_decoder *dec,
     uint32_t *request_id);
-/* A client can't continue with a server that it misunderstands, so this never
- * returns REFUSED. */
+/* A client can't continue with a server that it misunderstands, so this
+ * function never returns REFUSED. */
 enum refd_decoded refd_answer_decode(struct refd_answer_decoder *dec,
     const struct pkt *pkt, struct refd_answer *ans, const char **why);
 
@@ -437,10 +437,10 @@ struct refd_hello {
 void refd_hello_encode(const struct refd_hello *hello, struct pkt_buf *out);
 
 /*
- * Zero-initialised is ready, and so is a decoder after DONE. Holds nothing to
- * free. The decoder ignores lines with unknown words, and *HELLO is complete
- * only with DONE. The decoder accepts any version, so the caller must check the
- * version (PROTOCOL.md, "Versions").
+ * A zero-initialised decoder is ready for a hello, and so is a decoder after
+ * DONE. It holds nothing to free. The decoder ignores lines with unknown words,
+ * and *HELLO is complete only with DONE. The decoder accepts any version, so
+ * the caller must check the version (PROTOCOL.md, "Versions").
  */
 struct refd_hello_decoder {
 	bool begun;

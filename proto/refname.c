@@ -129,8 +129,8 @@ bool refd_refname_is_too_long(const char *name)
 	}
 }
 
-/* Name behind the prefix of another worktree. "" if the worktree's id is not a
- * plain name. */
+/* The name behind the prefix of another worktree. "" if the worktree's id is
+ * not a plain name. */
 static const char *bare_name(const char *name)
 {
 	const char *id, *bare;

@@ -19,9 +19,10 @@ bool refd_refname_is_kept(const char *name);
  * DEL, space ~ ^ : ? * [ \, no "." or "/" at the end. */
 bool refd_refname_format_ok(const char *name);
 
-/* Beyond REFD_REFNAME_MAX or REFD_COMPONENT_MAX. git may hold such a ref, in
- * reftables, in packed-refs, or in a deep directory, so the clients leave the
- * ref to git (client/request/unserved.h). */
+/* Is NAME longer than REFD_REFNAME_MAX, or a component longer than
+ * REFD_COMPONENT_MAX? git may hold such a ref, in reftables, in packed-refs, or
+ * in a deep directory, so the clients leave the ref to git
+ * (client/request/unserved.h). */
 bool refd_refname_is_too_long(const char *name);
 
 /*

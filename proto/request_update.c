@@ -187,8 +187,8 @@ void refd_update_encode(const struct refd_update *u,
 	} else if (u->has_old) {
 		refd_oid_hex(&u->old_oid, format, old_hex);
 	}
-	/* An empty field means that there is no condition, and the caller has
-	 * one. */
+	/* An empty field means that there is no condition. The caller has a
+	 * condition, which would be lost, so the encoding fails. */
 	if (u->has_old && form->old != OLD_NONE && *old == '\0')
 		out->failed = true;
 	if (form->has_new_oid || form->has_target)

@@ -7,8 +7,8 @@
  * Hello has a capability for a verb unless WHO is ADMIN. PROTOCOL.md has the
  * verb in "Requests" and in the list of capabilities, which python.sh compares,
  * and tests/lib/message_vectors.c has a request. The generated files are those
- * of status.h. In the other languages a verb with pairs needs no code.
- * client/commands.h tells what a command needs.
+ * of status.h. In the other languages, a verb whose answer has pairs needs no
+ * code. client/commands.h tells what a command needs.
  *
  * A pure table; any thread; nothing blocks or allocates.
  */

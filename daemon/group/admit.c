@@ -38,9 +38,10 @@ bool group_admit(struct replica *r, struct txn *txn)
 	return false;
 }
 
-/* Why a node of a group refuses TXN; NULL: it does not. A follower must do the
- * same as the leader. But values that another program has written, and
- * worktrees, are on the disk of one node only. */
+/* Why a node of a group refuses TXN; NULL: the node does not. Every follower
+ * must be able to do the same as the leader. But refs of worktrees, and values
+ * that another program has written, are on the disk of one node only, so TXN
+ * may change neither. */
 static const char *not_in_group(const struct txn *txn)
 {
 	const struct repo *repo = txn->repo;
@@ -60,7 +61,8 @@ static const char *not_in_group(const struct txn *txn)
 }
 
 /* Git leaves refs out of a fetch from a shallow repository, and says nothing.
- * So a node without the objects would count as a node that has them. */
+ * So another node would count as a node with the objects, although it lacks
+ * them. */
 static bool is_shallow(const struct sys *sys, const struct repo *repo)
 {
 	struct sys_stat st;
@@ -171,15 +173,15 @@ static void collect_objects(struct group *g, struct txn *txn)
 	need.nr_tips = list_tips(txn, tips);
 	kept->is_in_row =
 	    row_objects_collect(&need, &kept->objects) == 0 && pay(sys, txn);
-	/* A transaction that waits has its objects fetched, so the memory can
-	 * go. */
+	/* If the rows do not contain the objects, other nodes fetch them while
+	 * TXN waits, so the memory can go. */
 	if (!kept->is_in_row)
 		group_txn_drop_objects(kept);
 }
 
-/* Looks for the objects that the objects of the row TXN name. Git can have
+/* Are the objects there which the objects of the row TXN name? Git can have
  * pruned them while the row waited. If one is missing, the updates of TXN are
- * decided. The row's own objects were all read. */
+ * decided. The objects of the row itself were all read already. */
 static void is_whole(struct txn *txn)
 {
 	const struct group_txn *kept = group_txn_of(txn);

@@ -4,13 +4,13 @@
  * because another row would change refs that the other nodes do not have.
  *
  * The happy path: the transaction is atomic, gives every ref the value that the
- * ref has, and leaves none out. Otherwise the refs left out would stay on this
- * node alone. Under the locks, the values are compared as in any transaction. A
- * ref which a program without refd makes in between is left out, as any such
- * ref in a group.
+ * ref has, and leaves no ref out, because such a ref would stay on this node
+ * alone. Under the locks, the values are compared as in any transaction. A
+ * program without refd may make a ref in between. The import leaves this ref
+ * out, as the group leaves out any ref of such a program.
  *
- * Failures: anything else is refused, with the command that imports. A damaged
- * ref is named.
+ * Failures: any other transaction is refused, and the message names the command
+ * that imports. A damaged ref is named.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -79,8 +79,9 @@ static bool has_value(const struct seen_refs *refs, struct seen_ref ref)
 	return true;
 }
 
-/* Kept values are of one node, and HEAD may have a value of its own, so an
- * import may lack both. */
+/* Must an import have REF? Two kinds of refs may be missing: kept values,
+ * because they are of one node, and HEAD, because it may have a value of its
+ * own. */
 static bool is_wanted(const struct seen_refs *refs, const struct seen_ref *ref)
 {
 	return strncmp(ref->name, "refs/", 5) == 0 && has_value(refs, *ref) &&

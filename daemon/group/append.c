@@ -72,8 +72,8 @@ static void appended(struct group *g, const struct slice *s)
 {
 	if (s->repo == NULL)
 		return;
-	/* Other nodes may lack what this node lacked, so a row of the group
-	 * makes no value known. */
+	/* After a row of the group, no value counts as a value that other nodes
+	 * have, because they may lack what this node lacked. */
 	if (!s->txn->is_own)
 		note_values(g, s, group_txn_of(s->txn));
 	if (record_has_value(&s->plan))
@@ -82,8 +82,8 @@ static void appended(struct group *g, const struct slice *s)
 
 /* ---- the rows ---- */
 
-/* All ROWS have one kind, and all are of this node alone, or none is, so the
- * first row stands for all. */
+/* Either all ROWS are changes of this node alone, or no row is. All ROWS also
+ * have one kind, so the first row stands for all. */
 int group_append_rows(struct replica *replica, struct journal_row *rows,
     size_t nr, bool flush)
 {
@@ -144,9 +144,9 @@ static int compare(const void *va, const void *vb)
 	return strcmp(a->name, b->name);
 }
 
-/* The values of a symbolic ref are not compared here. A symbolic ref has no
- * value of its own, and nodes may find different values behind its old and its
- * new target. Before, check_old_value() has checked that the ref has its old
+/* The values of a symbolic ref are not compared here, because a symbolic ref
+ * has no value of its own. Nodes may find different values behind its old and
+ * its new target. check_old_value() has checked before that the ref has its old
  * target, or a value. */
 static bool are_same_values(const struct record_member *a,
     const struct record_member *b)
@@ -223,8 +223,8 @@ static bool any_is_given_back(const struct slice *s)
 	return false;
 }
 
-/* A client lets git do what refd does not support, and other nodes would not
- * get the change. So a plan has no such status. */
+/* After the status "unsupported", a client lets git make the change, which the
+ * other nodes would not get. So the plan gets another status. */
 static void deny_unsupported(struct record *plan)
 {
 	size_t i;

@@ -1,12 +1,12 @@
 /*
- * The value of a ref on the disk of this node, beside the value that the group
- * gave the ref last. The value of the group counts, because the group has
+ * Compares the value of a ref on the disk of this node with the value that the
+ * group gave the ref last. The value of the group counts, because the group has
  * acknowledged it, and the disk can be an older copy.
  *
- * The happy path: they are the same.
+ * The happy path: the values are the same.
  *
- * Failures: they differ. The follower gives the ref its value back (mend.h),
- * and the update waits, so that it meets the value of the group.
+ * Failures: the values differ. The follower gives the ref the value of the
+ * group back (mend.h), and the update waits, so that it meets this value.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -67,9 +67,10 @@ static void check_outside(struct change *c)
 }
 
 /* A row can't be taken back after its commit, so a clash of names must be found
- * before. But the scheduler orders only the names that it knows. So the new ref
- * C, at the end of a symbolic ref, goes back first, and gets its place among
- * the other names. */
+ * before the commit. But the scheduler orders only the names that it knows. A
+ * new ref C at the end of a symbolic ref is not among them. So the update goes
+ * back to the scheduler with the name of C, and gets its place among the other
+ * names. */
 static void check_place(struct change *c)
 {
 	char **final = &c->u->final_name;
@@ -123,9 +124,10 @@ static bool is_done(const struct change *c)
 	    refd_oid_eq(&c->old_oid, &ask->new_oid);
 }
 
-/* The first row of a ref has no old value, because the ref is new on the other
- * nodes. A node can have the value of the row already: the leader imports its
- * refs, or this node has sent the row before its daemon died. */
+/* May C find a value of the ref, although its transaction has no old value? The
+ * first row of a ref has none, because the ref is new on the other nodes. But a
+ * node can have the value of the row already: the leader imports its refs, or
+ * this node has sent the row before its daemon died. */
 static bool begins(const struct change *c)
 {
 	const struct txn *txn = c->slice->txn;
@@ -162,10 +164,11 @@ static bool gives_value_of_group(const struct refd_update *ask,
 	return ask->action == REFD_DELETE || ask->action == REFD_SYMREF_DELETE;
 }
 
-/* Is C compared with the journal? A row has the old values of the group, so
- * rows are not compared. Of this node's own transactions, only those that mend
- * have values that can be older than the journal's (mend.h). A brief value
- * needs no comparison, because a row of the group replaces it at once. */
+/* Is C compared with the journal? Rows are not compared, because a row has the
+ * old values of the group. Of this node's own transactions, only those that
+ * mend a ref have values that can be older than the journal's (mend.h). Even
+ * these are not compared if they are brief, because a row of the group replaces
+ * the values at once (group_txn.h). */
 static bool is_compared(const struct change *c)
 {
 	const struct txn *txn = c->slice->txn;
@@ -236,9 +239,10 @@ void group_permit(struct replica *r, struct pass *p, struct change *c)
 }
 
 /*
- * If only this disk lacks a ref above or below the name of C, the ref was
- * acknowledged, and the other nodes would remove the ref to make room for the
- * row. So the ref comes back first, and then the names conflict.
+ * If the group has a ref above or below the name of C, and only this disk lacks
+ * this ref, then the ref was acknowledged. The other nodes would remove the ref
+ * to make room for the row. So the ref comes back first, and then the names
+ * conflict.
  */
 void group_compare_around(struct replica *replica, struct pass *p,
     struct change *c)

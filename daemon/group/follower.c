@@ -17,17 +17,17 @@
 /* A row that can't be applied in this time is put off, because the rows of all
  * repositories wait for the attempt. */
 #define SOON_NS (1000 * 1000000LL)
-/* After a repository began to wait, rows of other repositories get one attempt
- * for so long, and not the time SOON_NS. Otherwise many repositories that begin
- * to wait would each cost the other repositories a second. */
+/* In this time after a repository began to wait, a row of another repository
+ * gets one attempt, and not attempts for SOON_NS. Otherwise many repositories
+ * that begin to wait would each cost the other repositories a second. */
 #define HURRY_NS (60 * 1000000000LL)
 /* A reported row that still waits is reported again after this time. */
 #define REPEAT_NS (60 * 1000000000LL)
-/* refd-group makes a new repository in less time, so no search is needed
- * before. */
+/* A missing repository is searched for only after this time, because refd-group
+ * makes a new repository in less time. */
 #define SEARCH_NS (2 * 1000000000LL)
-/* The time until the second question for the objects of a row. Each further
- * one takes twice as long, up to group.patience. */
+/* The time until the objects of a row are asked for again. Each further pause
+ * is twice as long, up to group.patience. */
 #define FETCH_NS (250 * 1000000LL)
 /* Searches take at most this part of the time. */
 #define SEARCH_PART 10
@@ -251,7 +251,7 @@ enum result attempt_look(const struct follower *f, struct attempt *a,
 }
 
 /* The row was committed when enough other nodes had the repository and the
- * objects. This node may not have been among them, so it asks for both. */
+ * objects. This node may lack both, so it asks for them. */
 static void fetch_missing(struct follower *f, struct attempt *a,
     const struct own_txn *rt)
 {
@@ -390,8 +390,8 @@ enum result attempt_try(struct follower *f, struct attempt *a)
 	int placed = place(f, a);
 	int r = own_txn_of_row(&rt, a->row, a->lsn, a->path);
 
-	/* A search can take minutes, and must not give as much time to the
-	 * mending (mend.c). */
+	/* Mending may take as long as the attempt has taken (mend.c). The time
+	 * of a search does not count, because a search can take minutes. */
 	a->began_ns = SYS(f->host->sys, now_mono);
 	if (r == 0) {
 		result = apply(f, a, &rt, placed);
@@ -458,8 +458,8 @@ void follower_take_rows(struct follower *f, const struct group_input *in)
 			in = in->next;
 		}
 	}
-	/* The rows that were put off count only now, because they share this
-	 * flush. */
+	/* Rows that were put off share this flush, so they count as durable
+	 * only behind it. */
 	if (group_flush_postponed(f->group) == 0)
 		group_applied(f->group, last);
 }

@@ -24,15 +24,16 @@ struct value_scan {
 struct follower {
 	const struct store_parts *host;
 	struct group *group;
-	/* After half of this time a row that waits is reported. What is missing
-	 * is asked for at least once in this time. */
+	/* A row that waits is reported after half of this time. A missing
+	 * repository or object is asked for at least once in this time. */
 	int64_t patience_ns;
 	pthread_t thread;
 	bool has_thread;
 	int64_t put_ns;    /* when a repository began to wait last; 0: never */
 	int64_t search_ns; /* no search before */
-	/* Open for the objects of rows; NULL: none. Stays open for the next
-	 * row, because the rows of a batch are mostly of one repository. */
+	/* The repository that is open for the objects of rows; NULL: none. It
+	 * stays open for the next row, because the rows of a batch are mostly
+	 * of one repository. */
 	struct repo *written;
 	LIST_HEAD(waiting_list, waiting_repo) waiting; /* waiting.c */
 	int64_t try_ns;                   /* no attempt for them before */
@@ -85,8 +86,9 @@ enum result attempt_try(struct follower *f, struct attempt *a);
 /* Tells the log why the row waits: after some seconds, and then each minute. */
 void attempt_report(struct follower *f, struct attempt *a);
 
-/* Makes the transaction of A's row. PATH: where the repository is in its place,
- * or NULL, if this must be looked at. False: RT is empty. */
+/* Makes the transaction of A's row. PATH: the repository, if it is known to be
+ * in its place. NULL: the call looks for the repository itself. False: RT is
+ * empty. */
 bool attempt_prepare(struct follower *f, struct attempt *a, const char *path,
     struct own_txn *rt);
 /* Writes the objects of A's row, whose record is REC. Admission looks for the
@@ -131,8 +133,8 @@ bool together_apply(struct follower *f, const struct group_input *in,
 int waiting_load(struct follower *f);
 void waiting_free(struct follower *f);
 bool waiting_has(const struct follower *f, const uint8_t uuid[16]);
-/* Takes the place of A's row away from the repositories that wait. The row is
- * the next one in the order of the group, and may put a different repository
+/* Takes the place of A's row away from the repositories that wait. The row of A
+ * is the next one in the order of the group, and may put its own repository
  * there. Called before the row is applied, or put off. False: the link is lost,
  * or the daemon ends. */
 bool waiting_leave(struct follower *f, struct attempt *a);
@@ -149,8 +151,8 @@ int64_t waiting_try(struct follower *f);
 /* Before the workers start. */
 void mends_init(struct follower *f);
 void mends_free(struct follower *f);
-/* Mends the ref that is due first. Returns the time until there is more to do.
- */
+/* Mends the ref that is due first. Returns the time until the next ref is
+ * due. */
 int64_t mends_try(struct follower *f);
 /* The role of the node has changed, so the scan begins anew. */
 void mends_scan(struct follower *f);

@@ -19,8 +19,8 @@
 #include "daemon/group/group_internal.h"
 #include "daemon/store/deferred/deferred.h"
 
-/* refd-group gives the lease up, which needs PostgreSQL, so the wait has a
- * limit. */
+/* At a stop, the daemon waits so long until refd-group has given the lease up.
+ * The wait has a limit, because giving up needs PostgreSQL. */
 #define STOP_NS (5 * 1000000000LL)
 /* refd-group takes a daemon that is silent for three seconds to hang. */
 #define ALIVE_NS (1000 * 1000000LL)
@@ -396,10 +396,11 @@ void group_wake(struct group *g)
 	mutex_unlock(&g->mutex);
 }
 
-/* After several starts nobody knows from which row on a ref is missing. So a
- * node that lacks refs says that no row is applied, and does not take the lead.
- * But a leader goes on (epoch > 0): a repository that comes back must not stop
- * a leader, because its owner could then move the lead. */
+/* If recovery could not redo a repository, this node lacks refs, and after
+ * several starts nobody knows from which row on. So the node says that no row
+ * is applied, and does not take the lead. But a leader (epoch > 0) goes on: a
+ * repository that comes back must not stop a leader, because its owner could
+ * then move the lead. */
 uint64_t group_applied_lsn(const struct group *g)
 {
 	if (g->epoch == 0 && deferred_lacking(g->base.host->deferred, NULL) > 0)
@@ -424,8 +425,8 @@ void group_applied(struct group *g, uint64_t lsn)
 	mutex_lock(&g->mutex);
 	if (g->unflushed_lsn != 0 && lsn >= g->unflushed_lsn)
 		lsn = g->unflushed_lsn - 1;
-	/* If a flush fails, and the journal is dead, the journal still counts
-	 * the rows that it may have lost. */
+	/* If a flush fails, the journal is dead, and still counts rows that it
+	 * may have lost. So nothing is counted then. */
 	if (lsn > g->done_lsn && !g->is_dead) {
 		g->done_lsn = lsn;
 		pthread_cond_broadcast(&g->changed);

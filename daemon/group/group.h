@@ -37,15 +37,15 @@ struct group;
 /* NODE is the name of this node, and is copied. PATIENCE_NS: a batch that has
  * had no outcome for so long ends the daemon. NULL: out of memory. */
 struct group *group_new(const char *node, int64_t patience_ns);
-/* The host is set. 0 or -ENOMEM. For the thread that opens the store, like the
- * next two. */
+/* The host must be set before. 0 or -ENOMEM. For the thread that opens the
+ * store, like the next two. */
 int group_open(struct group *g);
 void group_free(struct group *g);
 /* Starts the threads of the link. 0 or -EAGAIN. */
 int group_start(struct group *g);
-/* No batch is in work. Asks refd-group to end, so that another node can lead at
- * once, waits for some seconds, and ends the threads. group_next() returns
- * NULL. The same thread. */
+/* For the same thread, while no batch is in work. Asks refd-group to end, so
+ * that another node can lead at once, waits for some seconds, and ends the
+ * threads. group_next() returns NULL afterwards. */
 void group_stop(struct group *g);
 
 /* ---- leading ---- */
@@ -58,10 +58,10 @@ uint64_t group_epoch(struct group *g);
 char *group_refusal(struct group *g);
 
 /*
- * Appends ROWS to the log of the group, and then to the journal: a worker, for
- * as long as PostgreSQL takes. Rows that have a shared_lsn (group_fill() of
- * append.c sets it) are in the log of the group already, so only the journal
- * gets them.
+ * Appends ROWS to the log of the group, and then to the journal. Called by a
+ * worker, and blocks for as long as PostgreSQL takes. Rows that have a
+ * shared_lsn (group_fill() of append.c sets it) are in the log of the group
+ * already, so only the journal gets them.
  *
  * 0: the rows are proven, and appended; wait for MARK. -EREMOTE: definitely not
  * in the log of the group: this node does not lead, or leads in another epoch
@@ -70,8 +70,8 @@ char *group_refusal(struct group *g);
  */
 int group_append(struct group *g, struct journal_row *rows, size_t nr,
     struct commit_log_mark *mark);
-/* The daemon ends, as an update of the group can't be finished here. Returns
- * JOURNAL_UNKNOWN. */
+/* Ends the daemon, because an update of the group can't be finished here.
+ * Returns JOURNAL_UNKNOWN. */
 int group_fail(struct group *g, const char *why);
 
 /* The role and the progress of this node. */
@@ -91,7 +91,7 @@ bool group_is_near(struct group *g);
 bool group_knows(struct group *g, const uint8_t repo[GROUP_UUID_BYTES],
     const struct refd_oid *oid);
 /* This node has committed a row with the new value OID, as the leader in EPOCH.
- * OID null: of the repository. */
+ * A null OID stands for the repository itself. */
 void group_know(struct group *g, uint64_t epoch,
     const uint8_t repo[GROUP_UUID_BYTES], const struct refd_oid *oid);
 /* The row may have new values whose objects are not in the log. */

@@ -151,8 +151,8 @@ void group_batch_refused(struct group *g, uint64_t number)
 
 /* ---- appending ---- */
 
-/* Under MUTEX, which is released meanwhile. The turn of LSN has come. Returns
- * what commit_log_append() does. */
+/* For the moment when the turn of LSN has come. Under MUTEX, which is released
+ * during the append. Returns what commit_log_append() does. */
 static int append_in_turn(struct group *g, struct journal_row *rows, size_t nr,
     struct commit_log_mark *mark)
 {
@@ -277,7 +277,7 @@ static void set_unflushed(struct group *g, uint64_t lsn)
 
 /* Waiting for the mark of the last row is enough, because the journal takes no
  * row after it has lost an earlier row. So even if the journal was opened again
- * in between, all rows before the last row are there. */
+ * between two of the rows, all rows before the last row are there. */
 int group_flush_postponed(struct group *g)
 {
 	if (g->put_mark.nr > 0 &&
@@ -292,8 +292,8 @@ int group_flush_postponed(struct group *g)
 /* Another thread that ends a batch counts the row as durable as soon as the
  * journal has the row (pipeline.c). So set_unflushed() excludes the row before
  * the journal gets the row. If the append fails or its outcome is unknown, the
- * earlier rows are flushed at once: if the journal has lost earlier rows, it
- * never takes a row again, and only the flush would tell. */
+ * earlier rows are flushed at once. After the loss of an earlier row, the
+ * journal never takes a row again, and only the flush tells of this loss. */
 int group_postpone(struct group *g, const struct group_input *in)
 {
 	struct journal_row row = { .kind = JOURNAL_WAITING,

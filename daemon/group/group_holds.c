@@ -162,7 +162,7 @@ static bool is_repo_waiting(const struct group *g, const struct repo *repo)
 	return false;
 }
 
-/* Holds TXN, unless TXN need not wait, or is refused: false. A transaction
+/* True: TXN is held. False: TXN need not wait, or is refused. A transaction
  * without new objects is held, too, because every transaction may write a row,
  * and followers need the repository of a row. Under MUTEX. */
 static bool take(struct group *g, struct txn *txn)

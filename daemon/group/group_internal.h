@@ -70,8 +70,8 @@ struct group {
 	bool has_threads;
 	char refusal[GROUP_NAME_MAX + 128]; /* group_refusal() */
 
-	/* Of the thread of the follower: the last row that was put off, and not
-	 * flushed. PUT_MARK.nr 0: none. */
+	/* The last row that was put off, and is not flushed. Only the thread of
+	 * the follower uses it. PUT_MARK.nr 0: there is none. */
 	struct journal_row put_row;
 	struct commit_log_mark put_mark;
 
@@ -84,8 +84,8 @@ struct group {
 	/* All members below: under MUTEX. */
 	struct mutex mutex;
 	/* The threads that write and follow have conditions of their own,
-	 * because with one condition each update woke them up, and this delayed
-	 * its answer. */
+	 * because with one condition each update woke them up, which delayed
+	 * the answer of the update. */
 	pthread_cond_t has_output, has_input;
 	pthread_cond_t changed; /* all else: outcomes, turns, the end */
 	/* The epoch while this node is open for writes; else 0. Only
@@ -109,8 +109,9 @@ struct group {
 	bool has_ended; /* for the writing thread */
 	bool is_sending;
 	uint64_t next_number; /* of BATCH and HOLD */
-	/* Of the next row of the journal: append_in_turn() of group_batches.c,
-	 * on a worker or on the thread of the follower. */
+	/* The LSN of the next row that the journal takes. append_in_turn() of
+	 * group_batches.c moves it on, on a worker or on the thread of the
+	 * follower. */
 	uint64_t next_lsn;
 	/* The last row that is applied, or waits, durably: group_applied(). */
 	uint64_t done_lsn;
@@ -122,7 +123,7 @@ struct group {
 	int64_t near_ns;   /* when NEAR came (now_boot); 0: none */
 	/* HELD_LSN: the last row whose objects are not in the log. AWAITED_LSN:
 	 * a row of this kind that the other nodes have not reached since
-	 * AWAITED_NS, by their frames NEAR. */
+	 * AWAITED_NS, by the frames NEAR. */
 	uint64_t held_lsn, awaited_lsn;
 	int64_t awaited_ns;
 	LIST_HEAD(, group_batch) batches;
@@ -217,8 +218,8 @@ struct group_repo {
 	/* No other node has the refs. */
 	atomic_bool awaits_import;
 	atomic_bool has_values; /* once true, never asked again */
-	/* Objects in rows since IN_ROW_SINCE_NS (monotonic). For the admission
-	 * worker that is in the repository. */
+	/* The bytes of objects in rows since IN_ROW_SINCE_NS (monotonic). For
+	 * the admission worker that is in the repository. */
 	size_t in_row_bytes;
 	int64_t in_row_since_ns;
 };
@@ -236,8 +237,8 @@ void group_repo_imported(const struct sys *sys, const struct repo *repo);
 bool group_admit(struct replica *r, struct txn *txn);
 bool group_check(struct replica *r, struct txn *txn);
 void group_collect(struct replica *r, struct txn *txn);
-/* Is TXN, in an opened repository, the import, or is none needed? False: TXN is
- * refused. Blocks on files. */
+/* True: the open repository of TXN needs no import, or TXN is the import.
+ * False: TXN is refused. Blocks on files. */
 bool admit_import(const struct sys *sys, struct txn *txn);
 
 /* ---- compare.c ---- */

@@ -2,10 +2,10 @@
  * Values that other nodes have, with all that these values reach: new values of
  * rows which this node has committed as the leader. The nodes that have applied
  * the rows have the values, and a row in the log has its objects. So the next
- * row needs only the objects in front of these values.
+ * row needs only the objects that these values do not reach.
  *
- * A value counts only while it is reachable from a ref, because otherwise a
- * node may prune it. So every update that leaves its old value behind, or
+ * A value counts only while it is reachable from a ref, because a node may
+ * prune any other value. So every update that leaves its old value behind, or
  * deletes a ref, makes the node forget all values of the repository.
  *
  * The table may forget at any time, since the other nodes are asked then

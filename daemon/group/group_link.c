@@ -81,8 +81,9 @@ void group_drop_output(struct group *g)
 	g->output_end = &g->output;
 }
 
-/* Waits for a frame that the socket has not taken. Batches do not say what is
- * applied, so this thread does when it is time, also if frames always wait. */
+/* Waits for a frame that the socket has not taken. Batches do not tell
+ * refd-group which rows are applied. So this thread sends APPLIED when it is
+ * due, even if there is always a frame to send. */
 static void await_output(struct group *g)
 {
 	int r = 0;
@@ -153,8 +154,8 @@ void group_drop_input(struct group *g)
 	g->input_bytes = 0;
 }
 
-/* For the thread that follows. Waits for room, so that a slow follower does not
- * fill the memory with rows. */
+/* Queues IN for the thread that follows. Waits for room, so that a slow
+ * follower does not fill the memory with rows. */
 static void queue_input(struct group *g, struct group_input *in, size_t len)
 {
 	while (g->input_bytes > INPUT_BYTES && !g->is_stopping && !g->is_dead)
@@ -166,8 +167,8 @@ static void queue_input(struct group *g, struct group_input *in, size_t len)
 	pthread_cond_signal(&g->has_input);
 }
 
-/* A follower writes nothing of its own, and says so at once, because another
- * node may wait for this before it leads. */
+/* A follower writes nothing of its own. The daemon says so at once by FOLLOWS,
+ * because another node may wait for this frame before it leads. */
 static void step_down(struct group *g, const struct group_frame *f)
 {
 	const struct group_frame follows = { .type = GROUP_FOLLOWS,
@@ -303,8 +304,8 @@ static bool is_own_account(int fd)
 	    peer.uid == geteuid();
 }
 
-/* Looks now and then whether the daemon stops, because refd-group may never
- * connect. -1: the daemon stops. */
+/* Waits for a connection of refd-group. This connection may never come, so the
+ * loop looks now and then whether the daemon stops. -1: the daemon stops. */
 static int accept_one(struct group *g)
 {
 	struct pollfd listening = { .fd = g->listen_fd, .events = POLLIN };
@@ -322,8 +323,9 @@ static int accept_one(struct group *g)
 	return -1;
 }
 
-/* Waits until no new row is being applied, appended or flushed, because HELLO
- * has the last row. False: the daemon stops. */
+/* Begins the connection FD with HELLO. HELLO has the last row, so the call
+ * first waits until no new row is being applied, appended or flushed. False:
+ * the daemon stops. */
 static bool begin(struct group *g, int fd)
 {
 	struct group_frame f = { .type = GROUP_HELLO };

@@ -78,8 +78,8 @@ void group_replica_listen(struct replica *r, int fd)
 
 /* ---- operations ---- */
 
-/* In a later epoch, other nodes may have rows that this node has not seen, so
- * an old look-up by id proves nothing. */
+/* The id of TXN was looked up in its epoch. In a later epoch, other nodes may
+ * have rows that this node has not seen, so the old look-up proves nothing. */
 static bool may_commit(struct replica *r, const struct txn *txn)
 {
 	return group_epoch(group_of(r)) == group_txn_of(txn)->epoch;

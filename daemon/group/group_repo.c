@@ -108,9 +108,9 @@ static int make_mark(const struct sys *sys, const struct repo *repo,
 }
 
 /* The refs of a new repository are imported before any other row, so the rows
- * of the repository bring all its refs. So another node may make the repository
- * when a row comes, without a copy. The version of the uuid tells the other
- * nodes that the repository is new (8: RFC 9562, "custom"). */
+ * of the repository bring all its refs, and another node may make the
+ * repository when a row comes, without a copy. The version of the uuid tells
+ * the other nodes that the repository is new (8: RFC 9562, "custom"). */
 static int begin(const struct sys *sys, const struct repo *repo, uint8_t *uuid)
 {
 	int r = has_refs(sys, repo);
@@ -181,8 +181,8 @@ static int has_values(struct journal *j, const struct repo *repo)
 	return r == 1 ? at.repo == repo->id : r;
 }
 
-/* Only a name that a ref can have counts, because a git that the hook refuses
- * holds a lock for a moment. */
+/* A git that the hook refuses holds a lock for a moment, and its lock file is
+ * no copied ref. So only a file counts whose name a ref can have. */
 static int has_copied_refs(const struct sys *sys, const struct repo *repo)
 {
 	char *found = NULL;

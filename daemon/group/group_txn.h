@@ -1,6 +1,7 @@
 /*
- * What a group keeps with a transaction: of a client, on the leader; or of a
- * row that this node applies, or of a change of this node alone (own_txn.h).
+ * The data that a group keeps with a transaction. On the leader, the
+ * transaction is of a client. Own transactions (own_txn.h) are of a row that
+ * this node applies, or of a change of this node alone.
  *
  * Only the owner of the transaction may call these functions.
  */
@@ -25,7 +26,7 @@ struct group_txn {
 	 * nodes get or have all objects of the new values (group_collect()). */
 	bool is_in_row;
 	struct row_objects *objects;
-	/* Gives all refs of its repository to the other nodes:
+	/* TXN gives all refs of its repository to the other nodes:
 	 * admit_import(). */
 	bool imports;
 
@@ -33,8 +34,8 @@ struct group_txn {
 
 	uint64_t lsn;  /* in the log of the group; 0: of this node alone */
 	bool is_final; /* journal_row.final */
-	/* Of this node alone, and a row replaces the values at once, so their
-	 * objects are not looked for. */
+	/* The change is of this node alone, and a row replaces its values at
+	 * once. So nobody looks for the objects of these values. */
 	bool is_brief;
 	/* Of the node that wrote the row; NULL: of this node alone. */
 	const struct record *record;

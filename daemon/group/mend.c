@@ -42,8 +42,8 @@
 /* Names for several values of one ref. */
 #define KEPT_MAX     100
 #define BLOCKERS_MAX 1000
-/* After this time no further ref is mended. The first one always is, so each
- * attempt makes progress. */
+/* After this time no further ref is mended. The first ref is always mended, so
+ * each attempt makes progress. */
 #define MEND_NS (200 * 1000000LL)
 
 struct row_mending {
@@ -330,8 +330,8 @@ static enum result unreadable(struct row_mending *k, const char *name, int err)
 
 /* ---- refs in the way ---- */
 
-/* A kept value gets no second name, because that name would be in the way
- * again. */
+/* A value that is kept already gets no second name, because this name would be
+ * in the way again. */
 static bool is_kept_name(const char *name)
 {
 	const size_t len = strlen(REFD_DIVERGED) - 1;

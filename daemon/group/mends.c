@@ -1,11 +1,11 @@
 /*
- * Refs that have another value than the group gave them, as batches of this
- * node meet them. The thread of the follower mends them (mend.h), because the
- * thread has nothing else to do while the node leads. A scan looks for more,
- * because no batch meets a ref that nobody updates: an older copy of a
- * repository, or git with reftables, changes refs without a hook. The scan
- * reads every repository, and a disk that hangs must not stop the rows, so the
- * scan has a worker.
+ * Mends refs that have another value than the group gave them, when batches of
+ * this node meet such refs. The thread of the follower does the mending
+ * (mend.h), because this thread has nothing else to do while the node leads. A
+ * scan looks for more, because no batch meets a ref that nobody updates: an
+ * older copy of a repository, or git with reftables, changes refs without a
+ * hook. The scan reads every repository, and a disk that hangs must not stop
+ * the rows, so the scan has a worker.
  *
  * The happy path: the value of the group is read from the journal, and the ref
  * gets this value back. The batch that has met the ref tries its update again.
@@ -14,9 +14,9 @@
  *
  * Failures: the ref is tried again, less and less often, and the log says why.
  * Only updates of this ref wait meanwhile. If the list is full, the ref that
- * has failed most often goes, since the next scan or update finds it again.
- * The same holds for a ref that was mended, and that another program writes
- * again and again: otherwise the thread would mend this ref without a pause.
+ * has failed most often goes, since the next scan or update finds it again. A
+ * mended ref goes from the list, too, although another program may write this
+ * ref again and again: otherwise the thread would mend the ref without a pause.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -141,8 +141,9 @@ static void try_one(struct follower *f, struct mend *m)
 	char *why = NULL;
 
 	repo = repos_get(f->host->repos, m->path, NULL, &status, &why);
-	/* Rows that wait are newer than the values, so the ref gets its value
-	 * from these rows; or from rows that recovery has to redo. */
+	/* If rows of the repository wait, or recovery has to redo rows of it,
+	 * these rows are newer than the values. So the ref gets its value from
+	 * these rows, and is not mended. */
 	if (repo != NULL && !waiting_has(f, repo->uuid) &&
 	    !deferred_is_lacking(f->host->deferred, repo->id))
 		result = mend(f, m, repo);

@@ -47,8 +47,8 @@ static bool may_follow(const struct record *rec)
 	return !rec->is_gated;
 }
 
-/* Updates of other rows have no name, and are decided, because this row says
- * nothing about them. */
+/* The updates that another row of the transaction has get no name here, and
+ * count as decided, because this row says nothing about them. */
 static int make_row_request(const struct record *rec,
     const struct group_row *row, const char *path, struct refd_request *req)
 {

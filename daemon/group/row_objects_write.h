@@ -13,13 +13,13 @@
 
 /*
  * Writes the objects of ROW, with the record REC, into the repository PATH.
- * *REPO is the repository of the call before, or NULL, and afterwards the
- * repository of this call, which the caller puts.
+ * Before the call, *REPO is the repository of the call before, or NULL.
+ * Afterwards it is the repository of this call, which the caller puts.
  *
- * A replaced object would make its directory count as new, and each batch would
- * wait for a sync. So an object that is there stays, unless the barrier could
- * not know that the object is in memory only. The barrier of admission syncs
- * the new objects, so nothing is synced here.
+ * If an object that is there were replaced, its directory would count as new,
+ * and each batch would wait for a sync. So such an object stays. It is written
+ * again only if the barrier could miss that it is in memory only. The barrier
+ * of admission syncs the new objects, so nothing is synced here.
  *
  * 0; 1: the repository can't be opened, or is a different one, so admission
  * will refuse it; or negative errno: some objects may be there.

@@ -124,11 +124,11 @@ static void open_again(const struct put *p, const struct spot *spot)
 	repo_put(p->repos, repo);
 }
 
-/* After a move, the journal still has the former path, so it cannot confirm an
- * id at the new path. An ID at SPOT that others may write would then not count.
- * So the repository is opened before the move, which replaces the id: by the
- * same id if the journal has the repository here, or by a new one
- * (repo_claim.c). As spot_id(). */
+/* An id that others may write counts only if the journal confirms the id at
+ * this path. But after a move, the journal still has the former path. So the
+ * repository at SPOT is opened before the move, because the opening replaces
+ * the id: by the same id if the journal has the repository here, or by a new
+ * one (repo_claim.c). Returns as spot_id(). */
 static int settle_id(const struct put *p, const struct spot *spot,
     struct repo_id *id)
 {
@@ -151,8 +151,8 @@ static bool is_elsewhere(int err)
 	    err == -EXDEV || err == -ENODATA;
 }
 
-/* 0: the repository has the uuid of the row. 1: a different repository, or
- * none. */
+/* R is the result of reading ID. 0: the repository has the uuid of the row. 1:
+ * a different repository, none, or a new one in place of a lost one. */
 static int compare(struct put *p, int r, const struct repo_id *id)
 {
 	if (r == 0 && memcmp(id->uuid, p->uuid, sizeof(id->uuid)) == 0) {
@@ -349,8 +349,8 @@ static int clear_other(const struct put *p, struct spot *spot)
 	return rename_to(p, spot, name);
 }
 
-/* Moves another repository aside, if one is in the place below ROOT, or
- * anything else out of the way. */
+/* Clears the place of the row below ROOT. Another repository is moved aside,
+ * and anything else out of the way. */
 static int clear_place(const struct put *p, const char *root)
 {
 	struct spot spot;
@@ -362,8 +362,9 @@ static int clear_place(const struct put *p, const char *root)
 		r = spot_id(p, &spot, &id);
 	if (r == 0)
 		r = settle_id(p, &spot, &id);
-	/* A forged uuid would take the name aside from the repository that
-	 * really has this uuid. */
+	/* Others may write this id, so its uuid can be forged. So the
+	 * repository is moved out of the way as any directory: aside, it would
+	 * take the name of the repository that really has this uuid. */
 	if (r == 0 && id.whose == OWN_FILE_OPEN) {
 		r = clear_other(p, &spot);
 	} else if (r == 0) {
@@ -380,8 +381,8 @@ static int clear_place(const struct put *p, const char *root)
 	return r;
 }
 
-/* A rename below the own path fails, so a repository above the new place moves
- * aside first. */
+/* A directory can't be renamed to a path below itself. So if the repository
+ * FROM is above its new place, it moves aside first. */
 static int leave_above(const struct put *p, const char *root, struct spot *from)
 {
 	const size_t len = strlen(from->path);
@@ -405,8 +406,9 @@ static int make_parents(const struct put *p, const char *root)
 	return r < 0 ? r : 0;
 }
 
-/* Without the sync, a power loss could take the moves back, although the
- * journal would have the new path. */
+/* Moves the repository FROM into its place, and syncs the file system. Without
+ * the sync, a power loss could take the moves back, although the journal would
+ * have the new path. */
 static int bring(const struct put *p, const struct spot *from, const char *root,
     bool is_told)
 {
@@ -431,8 +433,8 @@ static int bring(const struct put *p, const struct spot *from, const char *root,
 	return r;
 }
 
-/* A repository that comes from aside, as a new one does, was at no path, so no
- * move is reported. */
+/* A repository that comes from aside was at no path, and neither was a new one,
+ * which refd-group makes aside. So no move is reported then. */
 static int come(const struct put *p, struct spot *from, const char *root)
 {
 	char aside[ASIDE_MAX];

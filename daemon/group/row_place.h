@@ -23,8 +23,8 @@
  *
  * After chmod -R g+w, others may write the id of a repository that moves. The
  * id is replaced before the move, because nothing would confirm it afterwards.
- * A repository in the place that cannot be opened for this counts as anything
- * else, because its uuid can be forged.
+ * If a repository in the place cannot be opened for the new id, it counts as
+ * anything else, because its uuid can be forged.
  *
  * Anything else in the place is moved to .refd-way-<LSN> beside it, and never
  * removed. A repository that is above its new place is moved aside first,

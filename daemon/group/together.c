@@ -23,8 +23,8 @@
 
 #include "daemon/group/follower_internal.h"
 
-/* A batch with more updates has one row, because the cost of comparing all
- * names grows with their square. */
+/* A row with more updates has a batch of its own, because the cost of comparing
+ * all names grows with their square. */
 #define UPDATES_MAX 256
 
 /* ---- names ---- */

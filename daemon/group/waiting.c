@@ -22,8 +22,8 @@
 
 #define PAUSE_NS     (20 * 1000000LL)
 #define PAUSE_MAX_NS (1000 * 1000000LL)
-/* A repository takes at most this part of the time in vain, because one thread
- * serves all repositories. */
+/* Failed attempts for one repository take at most this part of the time,
+ * because one thread serves all repositories. */
 #define PAUSE_PART 10
 /* All repositories that wait together. */
 #define ALL_PART 3
@@ -192,10 +192,10 @@ bool waiting_put(struct follower *f, const struct group_input *in,
 
 /* Sets the pauses after an attempt that began at BEGAN_NS. An attempt that
  * takes long must not take the time of other repositories, so the pause is a
- * multiple of this time. After an attempt that has mended refs, the next
- * attempt goes on where it ended, so only the pause of all repositories
- * follows. But another program may write the refs again and again, so the least
- * pause grows each time. */
+ * multiple of the time of the attempt. After an attempt that has mended refs,
+ * the next attempt goes on where it ended, so only the pause of all
+ * repositories follows. But another program may write the refs again and again,
+ * so the least pause grows each time. */
 static void pause_after(struct follower *f, struct waiting_repo *w,
     int64_t began_ns, enum result result)
 {

@@ -49,8 +49,8 @@ static void PRINTF_LIKE(2, 0)
 
 	vsnprintf(line, sizeof(line), fmt, ap);
 	fflush(stdout);
-	/* A text for both kinds of commands may name refd itself, so the name
-	 * is not printed twice. */
+	/* A text that is also printed with git's prefixes may name refd itself
+	 * by "refd: ". refd's own prefix is then not printed twice. */
 	print_lines(stderr, "%s%s\n", prefix_of(kind),
 	    !is_like_git && has_prefix(line, "refd: ") ? line + 6 : line);
 }
@@ -76,8 +76,8 @@ void cli_die(int code, const char *fmt, ...)
 	exit(code);
 }
 
-/* stdio drops the bytes of a failed write(2), and a later fflush(3) succeeds,
- * so errno does not tell. */
+/* Does anybody read standard output? errno does not tell, because stdio drops
+ * the bytes of a failed write(2), and a later fflush(3) succeeds. */
 static bool has_reader(void)
 {
 	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };

@@ -110,7 +110,7 @@ int text_read_file(struct text *t, const char *path, size_t max);
  * have an effect. */
 int text_read_regular(struct text *t, const char *path, size_t max);
 /* Reads the configuration PATH of a program, as config_file_parse(). 0, or
- * negative errno after the reason was added to WHY, by FN or by this. */
+ * negative errno after FN or this function has added the reason to WHY. */
 int text_read_config(const char *path, config_entry_fn *fn, void *arg,
     struct text *why);
 

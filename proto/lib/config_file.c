@@ -12,8 +12,8 @@ struct parser {
 	const char *at, *end;
 	unsigned line, begin; /* first line of the entry being read */
 	const char *why;
-	/* One block for both, because they never need more room than the
-	 * text. */
+	/* KEY and VALUE are in one block, because both together never need more
+	 * room than the text. */
 	char *key, *value;
 	size_t key_len, section_len;
 };

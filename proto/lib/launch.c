@@ -12,8 +12,8 @@
  * ends. The parent then reports that nothing runs.
  *
  * Another thread may hold a lock at the fork, so only functions that are safe
- * after such a fork stand there. Memory, and the look-up of the account, come
- * before the fork.
+ * after such a fork stand between fork and exec. Memory, and the look-up of the
+ * account, come before the fork.
  */
 #include "proto/lib/launch.h"
 #include "proto/lib/clock.h"
@@ -314,8 +314,10 @@ static int prepare(const struct launch *l, pid_t parent, int *report)
 		r = or_errno(setpgid(0, 0));
 	if (r == 0 && is_other)
 		r = become(l->as);
-	/* The change of ids clears both, so both come after it. A function may
-	 * block the signal while a file is half replaced. */
+	/* A change of ids undoes two settings, so both are made after the
+	 * change: the signal for the parent's end, and that the process is not
+	 * dumpable. A function of LAUNCH_ALONE gets SIGTERM, because it may
+	 * block this signal while a file is half replaced. */
 	if (r == 0 && (l->kind == LAUNCH_ALONE || l->run != NULL)) {
 		r = or_errno(prctl(PR_SET_PDEATHSIG,
 		    l->kind == LAUNCH_ALONE && l->run != NULL ? SIGTERM :
@@ -505,8 +507,8 @@ int launch_replace(const char *program, const char *const argv[])
 
 /* ---- the end ---- */
 
-/* The zombie keeps the number of the group, so the signal meets only processes
- * that the child left behind. */
+/* A child that has ended stays as a zombie, which keeps the number of its
+ * group. So the signal meets only processes that the child left behind. */
 static bool reap(struct launched *c)
 {
 	siginfo_t info = { .si_pid = 0 };

@@ -48,8 +48,9 @@ struct launch_fd {
 };
 
 struct launch {
-	/* A program, which is searched in PATH; a file without "#!" is run by
-	 * the shell. Or a function, which a fork of this process calls. */
+	/* Either a program ARGV, which is searched in PATH, and run by the
+	 * shell if it is a file without "#!". Or a function RUN, which a fork
+	 * of this process calls. */
 	const char *const *argv;
 	int (*run)(void *arg);
 	void *arg;
@@ -84,11 +85,11 @@ struct launched {
 };
 
 /*
- * 0 or negative errno: nothing runs. -ETIME: a child of LAUNCH_ALONE has not
- * begun in ten seconds, or within its limit. A function runs in a process
- * that no other user can trace or read, may use this process's memory as it
- * was, and its result is the exit status; call before threads exist. A
- * program may be started by any thread.
+ * 0, or a negative errno, and then nothing runs. -ETIME: a child of
+ * LAUNCH_ALONE has not begun in ten seconds, or within its limit. A program may
+ * be started by any thread. A function must be started before threads exist. It
+ * runs in a process that no other user can trace or read, and may use this
+ * process's memory as it was. Its result is the exit status.
  */
 int launch_start(struct launched *c, const struct launch *l);
 /* True: the child has ended, or was killed because its time was over. A child
@@ -96,8 +97,8 @@ int launch_start(struct launched *c, const struct launch *l);
  * c->status and c->was_late are set. Any thread; does not block, except for a
  * killed child. */
 bool launch_has_ended(struct launched *c);
-/* The same, after a wait of a second at most for the end, or for one of the
- * descriptors in FDS, of which the first is set here. */
+/* As launch_has_ended(), after a wait of a second at most: for the end, or for
+ * one of the descriptors in FDS. This call sets the first of FDS. */
 bool launch_poll(struct launched *c, struct pollfd *fds, size_t nr);
 /* Blocks until the end. Returns launch_status(). */
 int launch_wait(struct launched *c);
@@ -106,14 +107,15 @@ void launch_kill(struct launched *c);
 /* After the end: the exit status, 128 + n after signal n; or -ETIME: late. */
 int launch_status(const struct launched *c);
 
-/* A file in memory with DATA, at its start, as input of a child. A pipe could
- * block this process if the child does not read, and a file cannot. Each
- * opening of /dev/stdin begins at the start of the file, and nobody can change
- * the file. Or a negative errno. */
+/* Returns a file in memory with DATA, at its start, as input of a child, or a
+ * negative errno. A pipe could block this process if the child does not read,
+ * and a file cannot. Each opening of /dev/stdin begins at the start of the
+ * file, and nobody can change the file. */
 int launch_file(const void *data, size_t len);
 
-/* This process becomes PROGRAM, with the arguments ARGV, which keeps everything
- * but an ignored SIGPIPE. Returns a negative errno. */
+/* This process becomes PROGRAM, with the arguments ARGV. PROGRAM keeps
+ * everything but an ignored SIGPIPE. Returns only on failure, with a negative
+ * errno. */
 int launch_replace(const char *program, const char *const argv[]);
 
 #endif

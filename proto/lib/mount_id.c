@@ -1,6 +1,6 @@
 /*
  * struct statx comes from the kernel's header, because the one of musl has no
- * id of the mount. Both in one file would be in conflict.
+ * id of the mount. The two headers cannot be included in one file.
  */
 #include "proto/lib/mount_id.h"
 

@@ -37,8 +37,9 @@ static unsigned distance(const char *a, size_t a_len, const char *b,
 	return rows[a_len][b_len];
 }
 
-/* A beginning of a name is the name itself. In a short word, two wrong letters
- * say nothing. */
+/* How far WORD is from NAME. A word that is the beginning of NAME counts as
+ * NAME itself. In a short word, two wrong letters say nothing, so the word is
+ * FAR. */
 static unsigned rank(const char *word, size_t len, const char *name)
 {
 	size_t name_len = strlen(name);

@@ -24,8 +24,9 @@ static bool has_meaning(enum print_as as, char c)
 	    (as == PRINT_AS_QUOTED || as == PRINT_AS_JSON);
 }
 
-/* What stands for the character CODE of USED bytes at S; 0 bytes: for the byte,
- * which is not UTF-8. Returns the number of bytes that TEXT stands for. */
+/* Sets TEXT to the spelling of the character CODE, which has USED bytes at S.
+ * With USED 0, TEXT is for the byte at S, which is not UTF-8. Returns the
+ * number of bytes of S for which TEXT stands. */
 static size_t spell(enum print_as as, const char *s, size_t used, uint32_t code,
     char text[SPELLED_MAX])
 {

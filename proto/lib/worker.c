@@ -202,8 +202,8 @@ struct cost {
 	int64_t ms; /* that the works took beyond their free time */
 };
 
-/* Of UID. Without memory, all accounts share a cost, so that none is without a
- * limit. */
+/* The cost of UID. Without memory, all further accounts share one cost, so that
+ * no account is without a limit. */
 static struct cost *cost_of(uid_t uid)
 {
 	static struct cost *list, shared;
@@ -237,8 +237,10 @@ static int limit_of(const struct work *work, const struct cost *cost)
 	return left > free_seconds(work) ? (int)left : free_seconds(work);
 }
 
-/* Quick works repay the cost of long ones, because an account with many
- * directories is no attacker. The work may have counted others meanwhile. */
+/* Adds the time of a work to the cost of its account. Quick works repay the
+ * cost of long ones, because an account with many directories is no attacker.
+ * The cost is looked up again, because the work may have counted others
+ * meanwhile. */
 static void count(const struct watched *w, bool has_failed)
 {
 	const int64_t took_ms = clock_now_ms() - w->begin_ms - w->heard_ms;

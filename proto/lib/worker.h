@@ -45,8 +45,8 @@ struct work {
 	/* Open descriptors that RUN needs; the first 0 ends the list. Each
 	 * descriptor must be below LAUNCH_FD_MAX - 1. */
 	int keep[WORKER_KEEP_MAX];
-	/* Also for the account of this process, because the work may end the
-	 * process. */
+	/* The work forks also for the account of this process, because the work
+	 * may end the process. */
 	bool always_forks;
 	/* RUN does this many works, with a call of worker_next() after each
 	 * work, and the limits count for each work anew. 0: one work. */

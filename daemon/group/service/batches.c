@@ -70,8 +70,8 @@ static void add(struct joined *j, struct daemon_frame *b)
 	j->end = &b->next;
 }
 
-/* Another node has led since the batch was made, so its look-ups by id can be
- * wrong. */
+/* Refuses a batch of an earlier epoch. Another node has led since this batch
+ * was made, so the look-ups of its ids can be wrong. */
 static void refuse_old(struct service *v, const struct group_frame *batch)
 {
 	struct group_frame f = { .type = GROUP_REFUSED };
@@ -148,8 +148,8 @@ static int compare_ids(const void *a, const void *b)
 	return memcmp(a, b, GROUP_UUID_BYTES);
 }
 
-/* With such rows the database would reject the transaction for ever, because an
- * id is unique. */
+/* Ends the program if two rows have one id. Ids are unique in the database,
+ * which would otherwise reject the transaction for ever. */
 static void check_ids(const struct joined *j)
 {
 	uint8_t(*ids)[GROUP_UUID_BYTES] = xcalloc(j->nr, sizeof(*ids));

@@ -174,8 +174,8 @@ static bool print_nodes(struct session *s)
 	return are_right;
 }
 
-/* The objects of an update must get to group.held nodes that run, so fewer
- * nodes would hold up each update with new objects. */
+/* The objects of an update must get to group.held nodes that run. So if fewer
+ * nodes run, each update with new objects is held up. */
 static void warn_of_nodes(struct session *s, const struct lease *lease)
 {
 	struct params p = { 0 };

@@ -7,9 +7,9 @@
  * gone.
  *
  * A list has a newline before and behind each "<uuid> <path>". The leader can
- * rename a repository, so the uuid counts. In the end comes a uuid of the join,
- * so no later list is the same, and a run of refd group verify changes only the
- * list that it has read.
+ * rename a repository, so the uuid counts. At the end of the list is a uuid of
+ * the join, so no later list is the same. A run of refd group verify can then
+ * change only the list that it has read.
  *
  * PostgreSQL wants UTF-8, and a path can have any byte. So in the text a path
  * has "%" and two hexadecimal digits in place of "%" and of each byte outside
@@ -33,8 +33,8 @@ void damage_add_absent(struct text *list, const char *hex, const char *path);
 bool damage_is_list(const char *damage);
 /* Takes the repository HEX out of LIST. A list without any is empty. */
 void damage_drop_absent(char *list, const char *hex);
-/* The path of the next repository of LIST, to be freed, and its HEX, or NULL.
- * *AT is 0 at first. */
+/* Returns the path of the next repository of LIST, to be freed, and sets HEX to
+ * its uuid. NULL: there is no further one. *AT is 0 at first. */
 char *damage_next_absent(const char *list, size_t *at,
     char hex[FETCH_ID_HEX + 1]);
 

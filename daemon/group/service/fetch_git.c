@@ -12,8 +12,9 @@
 #define OUTPUT_MAX  ((size_t)64 << 20)
 #define HERE_MAX    ((size_t)1 << 30)
 
-/* A source that loses its power says nothing, so ssh must ask. No URL leads to
- * a program, because GIT_ALLOW_PROTOCOL names the other kinds only. */
+/* A source that loses its power closes no connection, so ssh must ask whether
+ * it is alive. No URL leads to a program, because GIT_ALLOW_PROTOCOL names the
+ * other kinds only. */
 #define ENVIRONMENT                                                            \
 	"GIT_ALLOW_PROTOCOL=ssh:https:http:git:file", "GIT_TERMINAL_PROMPT=0", \
 	    "GIT_ASKPASS=",                                                    \

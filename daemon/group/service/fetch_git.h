@@ -7,8 +7,8 @@
 
 #include "daemon/group/service/fetch.h"
 
-/* The descriptors of the repository in git, to which the links of a git-dir of
- * fetch_dirs_make() lead. */
+/* The numbers that descriptors of the repository have in git. The links in a
+ * git-dir of fetch_dirs_make() lead to these descriptors. */
 enum {
 	FETCH_FD_OBJECTS = 10,
 	FETCH_FD_PACK,

@@ -21,8 +21,9 @@ char *fetch_id_hex(const uint8_t uuid[16], char hex[FETCH_ID_HEX + 1])
 	return hex;
 }
 
-/* As in repo_id.c of the daemon: "uuid <hex>", "journal <hex>", "path
- * </path>". Otherwise a different file of this account could pass for an id. */
+/* Checks the form as repo_id.c of the daemon does: "uuid <hex>", "journal
+ * <hex>", "path </path>". Otherwise a different file of this account could pass
+ * for an id. */
 static bool has_form(const struct text *id)
 {
 	static const char journal[] = "\njournal ", path[] = "\npath /";
@@ -36,8 +37,8 @@ static bool has_form(const struct text *id)
 	    id->data[id->len - 1] == '\n';
 }
 
-/* -ENOENT: no id. So is a blank file, because a power loss blanks a file that
- * was never synced. -EINVAL: not an id of this account. */
+/* -ENOENT: there is no id, or the file is blank, because a power loss blanks a
+ * file that was never synced. -EINVAL: not an id of this account. */
 static int read_id(int dir, struct text *id, enum own_file *whose)
 {
 	int fd = fetch_repo_beneath(dir, "id", O_RDONLY), err = -EINVAL;
@@ -46,8 +47,9 @@ static int read_id(int dir, struct text *id, enum own_file *whose)
 	*whose = OWN_FILE_FOREIGN;
 	if (fd < 0)
 		return fd;
-	/* As in repo_id.c of the daemon. Otherwise a user who may write below
-	 * the root could get the objects of another repository. */
+	/* The owner and the mode are checked as in repo_id.c of the daemon.
+	 * Otherwise a user who may write below the root could get the objects
+	 * of another repository. */
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
 		*whose = own_file_of(st.st_mode, st.st_uid, geteuid());
 	if (*whose != OWN_FILE_FOREIGN)
@@ -100,8 +102,8 @@ static int check_id(const struct text *id, const struct fetch_wish *wish)
 	return is_same ? 0 : -ESTALE;
 }
 
-/* The leader has begun such a repository with no refs (repo_claim.c), so the
- * rows of the group have all its refs. */
+/* True: the leader has begun the repository without refs (repo_claim.c), so the
+ * rows of the group have all its refs, and REPO_FD has no refs either. */
 static bool may_begin(int repo_fd, const struct fetch_site *site,
     const struct fetch_wish *wish)
 {

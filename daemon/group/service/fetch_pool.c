@@ -103,8 +103,9 @@ static bool is_busy(const struct fetch_pool *pool, const struct fetch_job *job)
 	return false;
 }
 
-/* One thread is left for other nodes, whose leader waits for the answer. The
- * daemon has one job for a repository, so these jobs are not joined. */
+/* The jobs of the daemon leave one thread for jobs of other nodes, whose leader
+ * waits for the answer. The daemon has one job for a repository, so its jobs
+ * are not joined. */
 static bool must_wait(const struct fetch_pool *pool,
     const struct fetch_job *job)
 {
@@ -141,8 +142,8 @@ static struct fetch_job *unlink_job(struct fetch_job **at)
 	return job;
 }
 
-/* The first job whose repository has no fetch, and jobs like it. The number of
- * TAKEN, which the caller frees; 0: none. */
+/* Takes the first job whose repository has no fetch, and jobs like it. Returns
+ * the number of jobs in TAKEN, which the caller frees; 0: none. */
 static size_t take(struct fetch_pool *pool, struct fetch_job ***taken)
 {
 	struct fetch_job *first = pool->jobs, *job;

@@ -37,14 +37,14 @@ struct fetch_job {
 	struct fetch_job *next;
 };
 
-/* A job with copies of PATH, which is also the path on the source, OIDS and
- * BASES. */
+/* A job with copies of PATH, OIDS and BASES. PATH is also the path on the
+ * source. */
 struct fetch_job *fetch_job_new(const struct group_bytes *path,
     const struct refd_oid *oids, size_t nr_oids, const struct refd_oid *bases,
     size_t nr_bases);
 void fetch_job_free(struct fetch_job *job);
-/* The daemon of this node lacks the objects. Otherwise another node waits for
- * the answer, and the job has an id. */
+/* True: the daemon of this node lacks the objects. False: another node waits
+ * for the answer, and the job has an id. */
 bool fetch_job_is_of_daemon(const struct fetch_job *job);
 
 struct fetch_pool;

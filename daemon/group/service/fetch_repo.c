@@ -424,8 +424,8 @@ void fetch_repo_close(struct fetch_repo *repo)
 		close(repo->pack);
 }
 
-/* Makes room at PATH. A link or a file stays, so the copy finds no room. The
- * name has the next second if the same repository comes twice in one. */
+/* Makes room at PATH. A link or a file stays, so the copy finds no room. If the
+ * same repository comes twice in one second, the name has the next second. */
 static bool clear_place(int parent, const char *name, const char *path,
     const struct fetch_wish *wish)
 {

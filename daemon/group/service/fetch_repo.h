@@ -27,7 +27,7 @@ bool fetch_repo_open_place(struct fetch_repo *repo, const char *root,
 void fetch_repo_close(struct fetch_repo *repo);
 /* Nothing with such a name is served any more. */
 #define FETCH_REPO_WAY ".refd-way-"
-/* Puts a repository that is aside in its place. It is complete, and visible
+/* Puts a complete repository that is aside into its place, where others see it
  * from now on. A directory in the place is moved to .refd-way-<uuid>-<seconds>
  * beside it. False: WHY is the reason. */
 bool fetch_repo_place(const struct fetch_site *site,
@@ -40,8 +40,8 @@ bool fetch_repo_place(const struct fetch_site *site,
 bool fetch_repo_leave(const struct fetch_site *site,
     const struct fetch_wish *wish);
 
-/* Opens PATH beneath DIR; a link on the way is -ELOOP, and nothing waits. The
- * descriptor or negative errno. */
+/* Opens PATH beneath DIR, and waits for nothing. Returns the descriptor or a
+ * negative errno, which is -ELOOP for a link on the way. */
 int fetch_repo_beneath(int dir, const char *path, int flags);
 
 /* Appends a line with the id for every ref with a value in the repository

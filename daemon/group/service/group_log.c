@@ -137,8 +137,8 @@ static void add_row(struct text *columns, const struct group_row *row)
 	    row->objects.len);
 }
 
-/* The position comes behind COMMIT without a Sync in between, so PostgreSQL
- * answers once. */
+/* The query of the position is sent behind COMMIT without a Sync in between, so
+ * PostgreSQL answers once. */
 static bool send_append(struct session *s, const struct params *p)
 {
 	PGconn *c = s->conn;

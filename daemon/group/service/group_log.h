@@ -59,8 +59,8 @@ enum group_settled group_log_settle(struct group_log *log, uint64_t epoch,
 
 /* The last LSN. False: failed. */
 bool group_log_last(struct group_log *log, uint64_t *lsn);
-/* Has the row LSN a different id than ID? A missing row does not. False:
- * failed. */
+/* Has the row LSN a different id than ID? A missing row counts as the same.
+ * False: failed. */
 bool group_log_compare(struct group_log *log, uint64_t lsn,
     const uint8_t id[GROUP_UUID_BYTES], bool *differs);
 
@@ -83,12 +83,14 @@ bool group_log_prove(struct group_log *log, uint64_t epoch, uint64_t applied);
 	"another machine is the node '%s' now: give each machine a group.node" \
 	" of its own, and make this one a new node (docs/group.md)"
 enum session_result group_log_begin(struct group_log *log, uint64_t applied);
-/* The same, later, and never a lower number but 0. Here and in each proof, the
- * name of another machine in the row ends the program. */
+/* Writes APPLIED down as group_log_begin() does, but later, and never a lower
+ * number than before, except 0. Here and in each proof, the program ends if the
+ * row has the name of another machine. */
 bool group_log_note(struct group_log *log, uint64_t applied);
 
-/* Ends the program because this node can't use the log, and writes down why,
- * for the administrator of another node: group_log_begin() takes it back. */
+/* Ends the program because this node can't use the log. Writes the reason down
+ * for the administrator of another node, until group_log_begin() removes the
+ * reason. */
 void group_log_refuse(struct group_log *log, const char *why)
     __attribute__((noreturn));
 

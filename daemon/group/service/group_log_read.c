@@ -42,8 +42,9 @@ static long write_applied(struct session *s, uint64_t applied, const char *sql)
 	return session_change(s, sql, &p);
 }
 
-/* The same, after group_log_begin(). The program ends at another name, because
- * two nodes of one name would end each other's epochs for ever. */
+/* As write_applied(), after group_log_begin(). The program ends if the row has
+ * the name of another machine, because two nodes of one name would end each
+ * other's epochs for ever. */
 static bool write_later(struct session *s, uint64_t applied, const char *sql)
 {
 	long changed = write_applied(s, applied, sql);

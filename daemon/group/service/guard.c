@@ -21,8 +21,8 @@ static bool has_file(const char *dir, const char *name)
 	return has;
 }
 
-/* Whether git finds the hook, only git's configuration tells, so refd doctor
- * looks at this. */
+/* Is the hook there? Only git's configuration tells whether git finds the hook,
+ * and refd doctor looks at that. */
 static bool is_guarded(const char *dir)
 {
 	char *hook = xasprintf("%s/hooks/" GATE_LINK_NAME, dir);

@@ -126,8 +126,8 @@ static struct hold_ask **find(struct hold_asks *a, const char *id)
 	return at;
 }
 
-/* A row: id, nodes that hold the objects, nodes that have answered, the known
- * nodes, a reason of a node. */
+/* The columns of ROW: the id; the numbers of the nodes that hold the objects,
+ * that have answered, and that are known; the reason of a node. */
 static void take_answer(struct hold_asks *a, const PGresult *r, int row)
 {
 	uint64_t numbers[3];

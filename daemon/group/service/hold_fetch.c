@@ -78,9 +78,10 @@ void hold_fetch_begin_epoch(struct hold_fetches *h, uint64_t epoch)
 	fetch_pool_end_fetches(h->pool, epoch, NULL);
 }
 
-/* A node that lacks objects cannot lead, and no later epoch would end its
- * fetch, so it gets the objects from a third node. Only the second look counts,
- * because a leader renews its lease as soon as PostgreSQL is back. */
+/* If the lease of NODE is over, its machine may be lost, and fetches from there
+ * may not end. A node that lacks objects cannot lead, so no later epoch would
+ * end its fetch. So it gets the objects from a third node. Only the second look
+ * counts, because a leader renews its lease as soon as PostgreSQL is back. */
 void hold_fetch_lose(struct hold_fetches *h, const char *node)
 {
 	const char *url = node ? group_config_source(h->config, node) : NULL;
@@ -203,7 +204,7 @@ static void take_want(struct hold_fetches *h, const PGresult *r, int row)
 	text_add(&h->ids, PQgetvalue(r, row, 0), GROUP_UUID_BYTES);
 	if (job) {
 		/* A new leader can ask before this node has the new role, so
-		 * its row counts as its epoch. */
+		 * the epoch in the row of the leader counts at once. */
 		fetch_pool_end_fetches(h->pool, job->epoch, NULL);
 		begin(h, job, PQgetvalue(r, row, 1));
 	} else {

@@ -25,8 +25,8 @@ struct hold_fetches {
 	struct daemon_link *link;
 	struct fetch_pool *pool;
 	uint64_t epoch; /* of the last ROLE */
-	/* The source of a leader without a lease, at two looks and at the last
-	 * one; or NULL. */
+	/* The source of a leader without a lease, or NULL. LOST: at two looks.
+	 * SUSPECTED: at the last look. */
 	const char *lost, *suspected;
 	struct text ids;           /* of rows without an answer in refd.held */
 	struct fetch_job *answers; /* that refd.held does not have yet */

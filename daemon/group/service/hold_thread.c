@@ -18,11 +18,12 @@
 #define TURN_MS  1000
 #define CLEAN_MS 30000
 #define TELL_MS  60000
-/* A file system can be full for a moment, as while git packs, so only this time
- * is a reason to move the lead. */
+/* A file system can be full for a moment, for example while git packs. So only
+ * a file system that is full for this time is a reason to move the lead. */
 #define FULL_MS 5000
-/* Otherwise a node that could not take the lead from a damaged one would be
- * wished for again each minute, and nobody leads until the lease ends. */
+/* For this time, a damaged node makes no further wish for another leader if the
+ * wished node could not take the lead. Otherwise that node would be wished for
+ * again each minute, and nobody would lead until each lease ends. */
 #define REFUSED_MS (60 * 60 * 1000)
 
 /* Room on a file system. */
@@ -152,8 +153,9 @@ static void give_lead(struct hold_thread *t, uint64_t epoch, const char *path,
 	const uint64_t now = clock_now_ms();
 	const bool is_full = now - t->room_ms >= FULL_MS;
 
-	/* lease_hand() and this node's lease_take() have counted an epoch each,
-	 * so nobody has led in between. */
+	/* If the epoch has grown by two since the wish, lease_hand() and
+	 * lease_take() of this node have counted one each. So nobody has led in
+	 * between, and there is no further wish. */
 	if (t->wish_ms && epoch == t->wish_epoch + 2 &&
 	    now - t->wish_ms < REFUSED_MS)
 		is_damaged = false;
@@ -375,8 +377,8 @@ static bool take_holds(struct hold_thread *t)
 	has_ended = t->has_ended;
 	pthread_mutex_unlock(&t->lock);
 	hold_fetch_begin_epoch(&t->fetches, epoch);
-	/* Before a new question for the same repository begins with the first
-	 * source again. */
+	/* Ended fetches are taken first, because a new question for the same
+	 * repository begins with the first source again. */
 	hold_fetch_collect(&t->fetches);
 	for (; taken; taken = next) {
 		next = taken->next;

@@ -1,7 +1,8 @@
 /*
  * A thread for HOLDs, with a session of its own, because the main thread waits
- * for a COMMIT. The thread asks the other nodes for the daemon of a leader, and
- * fetches for the leader of another node.
+ * for a COMMIT. If this node leads, the thread asks the other nodes to hold the
+ * objects that its daemon names. If another node leads, the thread fetches for
+ * this leader.
  *
  * All calls come from the main thread. Only the last one blocks.
  */

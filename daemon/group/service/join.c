@@ -113,7 +113,7 @@ static void check_config(struct joining *j)
 		    j->lease.owner);
 }
 
-/* The lease and the certificates need the time, so a wrong clock is found
+/* The lease and the certificates need the right time, so a wrong clock is found
  * here. */
 static void check_clock(struct session *s)
 {
@@ -227,8 +227,8 @@ static struct fetch_wish wish_of(const struct joining *j,
 		.cancel = -1 };
 }
 
-/* Otherwise a row would take an old copy, or a part of a new one, for a copy
- * with all earlier refs. */
+/* Moves an old copy of REPO, or a part of a new one, away. Otherwise a row
+ * would take it for a copy with all earlier refs. */
 static void forget(void *arg, const struct join_repo *repo)
 {
 	uint8_t uuid[GROUP_UUID_BYTES];
@@ -499,8 +499,9 @@ static void __attribute__((noreturn)) give_up(void)
 	    "keeps its rows for this node");
 }
 
-/* No row may find an old copy elsewhere, by a search: of a repository that is
- * not copied, or aside of a repository that the leader does not list now. */
+/* A row searches the root for its repository, and must not find an old copy. So
+ * two kinds of old copies are moved away: those of a repository that is not
+ * copied now, and those aside whose repository the leader does not list now. */
 static void look_for_old(const char *dir, void *data)
 {
 	const char *path, *name = strrchr(dir, '/');
@@ -522,8 +523,9 @@ static void look_for_old(const char *dir, void *data)
 	free(old.path);
 }
 
-/* The journal must not be durable before the moves, because after a power loss
- * an old copy could be in its place again. */
+/* Moves all old copies away, and syncs the moves before the journal is made. If
+ * the journal were durable first, an old copy could be in its place again after
+ * a power loss. */
 static void forget_all(struct joining *j)
 {
 	const char *root = j->config->roots[0];
@@ -542,8 +544,9 @@ static void forget_all(struct joining *j)
 	close(fd);
 }
 
-/* Adds those that this node lacks to MISSED (damage.h). True: they may not be
- * left out, or the reason is a failure of this machine, or of the leader. */
+/* Adds the repositories that this node lacks to MISSED (damage.h). True: they
+ * may not be left out, or the reason is a failure of this machine, or of the
+ * leader. */
 static bool list_missed(const struct joining *j, struct text *missed)
 {
 	bool has_copy = false, are_left = false;

@@ -130,8 +130,9 @@ enum lease_result lease_wish(struct session *s, uint64_t epoch, bool is_full)
 
 /* ---- taking over ---- */
 
-/* The epoch is in a unique index, so the update conflicts with FOR KEY SHARE.
- * It waits for every transaction that has locked the row so. */
+/* The epoch is in a unique index, so this update conflicts with FOR KEY SHARE.
+ * So the update waits for every transaction that has locked the row by FOR KEY
+ * SHARE. */
 static const char take[] =
     "UPDATE refd.lease SET epoch = epoch + 1, owner = $2, successor = NULL,"
     " until = clock_timestamp() + $4 * interval '1 millisecond'"
@@ -147,8 +148,8 @@ struct blockers {
 	struct session own; /* its failure is the reason */
 };
 
-/* A leader that pauses in a transaction has no timeout in a pipeline, so its
- * session is ended. */
+/* A leader may pause in a transaction. In a pipeline no timeout of PostgreSQL
+ * ends such a transaction, so its session is ended here. */
 static bool end_blockers(void *arg)
 {
 	struct blockers *b = arg;

@@ -95,8 +95,8 @@ static void look(struct lease_keeper *k, uint64_t epoch)
 		session_distrust(&k->s, "the renewal has found no lease");
 }
 
-/* Also as a follower, so that the first renewal is in time. Not more often than
- * once a second. */
+/* The session is opened on a follower, too, so that the first renewal is in
+ * time. It is opened at most once a second. */
 static void open_session(struct lease_keeper *k)
 {
 	uint64_t now = clock_now_ms();
@@ -107,8 +107,8 @@ static void open_session(struct lease_keeper *k)
 	session_open(&k->s);
 }
 
-/* The daemon has ended. The lease ends with it, so another node can lead at
- * once, also if this daemon fails again and again. */
+/* The daemon has ended, so ends the lease. Another node can then lead at once,
+ * also if this daemon fails again and again. */
 static void give_up(struct lease_keeper *k)
 {
 	uint64_t epoch = read_epoch(k);

@@ -67,8 +67,8 @@ static bool awaits_import(const char *dir)
 	return awaits;
 }
 
-/* Git leaves refs out of a fetch from such a repository, and says nothing, so a
- * copy would lack refs. */
+/* Git leaves refs out of a fetch from a shallow repository, and says nothing,
+ * so a copy would lack refs. */
 static bool is_shallow(const char *dir)
 {
 	char *path = xasprintf("%s/shallow", dir);

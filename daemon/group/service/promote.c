@@ -1,5 +1,5 @@
 /*
- * The happy path:
+ * refd group promote: moves the lead to another node. The happy path:
  *
  *	1. The wish is written into the lease: the successor.
  *	2. The leader reads the wish, takes no further batch, and gives the

@@ -202,8 +202,9 @@ static bool send_rows(struct service *v)
 	return nr == 0;
 }
 
-/* The same, up to the end of the log at a moment after the start of EPOCH.
- * Reading no row proves nothing, because an old primary has no later rows. */
+/* Sends all rows up to the end of the log at a moment after the start of EPOCH.
+ * Reading no row does not prove the end, because an old primary has no later
+ * rows. So the session is proven, too. */
 static bool send_whole_log(struct service *v, uint64_t epoch)
 {
 	return service_connect(v) && send_rows(v) &&
@@ -232,8 +233,8 @@ static bool take_lease(struct service *v, struct lease *lease)
 	return true;
 }
 
-/* True: the daemon has applied the whole log. Otherwise this node could lead
- * without end, and never open. */
+/* True: the daemon has applied the whole log. The wait has a limit. Otherwise
+ * this node could have the lease without end, and never open for writes. */
 static bool await_daemon(struct service *v)
 {
 	uint64_t end = clock_now_ms() + v->config->lease_ms;
@@ -342,8 +343,8 @@ static void start(struct service *v)
 
 /* ---- turns ---- */
 
-/* For the commands of refd group, about once a second. A follower proves its
- * looks at the log instead. */
+/* Writes down what is applied, for the commands of refd group, about once a
+ * second. A follower proves its looks at the log instead. */
 static void note_applied(struct service *v)
 {
 	uint64_t now = lease_now_ms();

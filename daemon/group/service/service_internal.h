@@ -35,8 +35,8 @@ struct service {
 	uint64_t name_ms;  /* as long another machine may have the name */
 	uint64_t noted, noted_ms; /* of applied, in PostgreSQL; and when */
 	uint64_t current_ms;      /* of the last CURRENT */
-	/* Of a look at the log that is proven, until the daemon has applied its
-	 * rows; 0: none. */
+	/* The time and the last LSN of a proven look at the log, until the
+	 * daemon has applied the rows of the look; 0: there is none. */
 	uint64_t look_ms, look_lsn;
 	struct service_told failures[SERVICE_FAILURES];
 	uint64_t wish_ms; /* of the last look of a leader at the wish */

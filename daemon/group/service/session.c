@@ -363,8 +363,9 @@ uint64_t session_number(const PGresult *r, int row, int column)
 	" WHERE sync_state IN ('sync', 'quorum')"                              \
 	" AND flush_lsn >= pg_current_wal_flush_lsn()"
 
-/* The view reads all sessions for the names of the standbys, which takes
- * longer. One copy needs no names. */
+/* To count more than one copy, the names of the standbys are needed. The view
+ * pg_stat_replication has them, but takes longer, because it reads all sessions
+ * for them. One copy needs no names, so pg_stat_get_wal_senders() is enough. */
 const char *session_position(const struct session *s)
 {
 	return s->config->copies > 1 ?

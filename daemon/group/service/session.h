@@ -29,8 +29,8 @@ struct session {
 	struct text why;       /* the last failure */
 	session_tick_fn *tick; /* can be NULL */
 	void *tick_arg;
-	/* Lists of servers, instead of the lists of group.database. Empty:
-	 * not instead. */
+	/* Lists of servers that replace the lists of group.database. Empty: the
+	 * lists of group.database count. */
 	struct text host, hostaddr, port;
 };
 

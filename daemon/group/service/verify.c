@@ -130,8 +130,9 @@ static bool is_late(const struct group_verify *v, const char *name)
 
 /* Waits until NAME has applied *LSN; 0: the last row, which *LSN gets. A node
  * whose rows wait would hold up a run over ten thousand repositories for days,
- * so a run gives each node the whole time once. The short time is for a node
- * that follows again, because the newest row is always a moment away. */
+ * so a run gives each node the whole time once. A node that was late gets a
+ * short time afterwards: it may follow again, and even then the newest row is
+ * always a moment away. */
 static bool await_node(struct verified *f, const char *name, uint64_t *lsn)
 {
 	const uint64_t until_ms =
@@ -352,8 +353,9 @@ static void open_objects(struct verified *f, const struct listing *own,
 	struct text why = { 0 };
 
 	if (whole_open(&w, f->v->root, &why)) {
-		/* No listing has the values of hidden refs, nor those that
-		 * refd keeps for this node alone. */
+		/* No listing has the values of hidden refs, nor those that refd
+		 * keeps for this node alone. So the values are read from the
+		 * repository, too. */
 		fetch_repo_values(w.repo.fd, w.site, &wish, &w.heads);
 		listing_add_values(own, &w.heads);
 		listing_add_values(own, &w.needed);
@@ -398,8 +400,8 @@ static void compare_all(struct verified *f)
 	session_done(&f->s);
 }
 
-/* Without a ref here, the format of the first node that has a ref. False: the
- * repository is empty. */
+/* Sets *FORMAT to the format of the refs here. Without a ref here, the first
+ * node that has a ref decides. False: the repository is empty. */
 static bool find_format(struct verified *f, const struct listing *own,
     enum refd_object_format *format)
 {
@@ -516,10 +518,11 @@ static void verify_all(struct group_verify *v, char **dirs)
 
 /* ---- the lead ---- */
 
-/* What this node lacks since refd group join is found if it is whole here, with
- * the refs of the leader: nothing else shows that a copy has all of them, and
- * another node can lack them, too. Refs that the leader hides are in no
- * listing, so the leader is asked about them before and behind all. */
+/* This node may have lacked repositories since refd group join. Such a
+ * repository counts as found if it is whole here, with the refs of the leader:
+ * nothing else shows that a copy has all refs, because another node can lack
+ * them, too. Refs that the leader hides are in no listing. So the leader is
+ * asked about them before and after all comparisons. */
 static void ask_leader(struct group_verify *v, struct session *s)
 {
 	v->absent = xstrdup(v->noted);
@@ -587,11 +590,11 @@ static void read_damage(struct group_verify *v)
 	session_done(&s);
 }
 
-/* refd-group reads this, because a damaged node shall not lead if another one
- * can. A former finding goes when its repository was read, or is gone. One that
- * cannot be read keeps no finding of another: its owner would decide on the
- * lead for ever. A list that refd group join has made since read_damage() stays
- * as it is. False: told. */
+/* Writes the damage down for refd-group, because a damaged node shall not lead
+ * if another one can. A former finding goes when its repository was read, or is
+ * gone. A repository that cannot be read does not keep the finding of another
+ * one: otherwise its owner would decide on the lead for ever. A list that refd
+ * group join has made since read_damage() stays as it is. False: told. */
 static bool note_damage(struct group_verify *v)
 {
 	struct session s = { .config = v->config };
@@ -691,8 +694,9 @@ int verify_run(const struct group_config *config,
 	v.site = (struct fetch_site){ .roots = config->roots,
 		.nr_roots = config->nr_roots,
 		.dir = dir };
-	/* A run takes hours. Without this, a reader of the journal would see
-	 * the findings at the end, and nobody would after a kill. */
+	/* A run takes hours, so each line is written at once. Otherwise a
+	 * reader of the journal would see the findings only at the end, and
+	 * nobody would see them after a kill. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	interrupt_catch();
 	read_damage(&v);

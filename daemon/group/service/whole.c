@@ -67,8 +67,8 @@ struct pack_search {
 	void *arg;
 };
 
-/* A fsck that came to its end has named each damaged pack. So the other packs
- * need no git, because a repository can have thousands of packs. fsck passes
+/* A complete run of fsck has named each damaged pack. So verify-pack reads no
+ * other pack, because a repository can have thousands of packs. fsck passes
  * over an index without a pack. */
 static bool is_suspect(const struct whole *w, int dir, const char *pack)
 {

@@ -35,8 +35,9 @@ struct whole {
 	/* A line with the id of each ref, and of each replaced value in
 	 * packed-refs; owned. */
 	struct text heads;
-	/* The same for refs that other nodes have, too: a missing object of a
-	 * replaced value is no damage. Owned. */
+	/* A line with the id of each ref that other nodes have, too. Replaced
+	 * values are left out, because a missing object of such a value is no
+	 * damage. Owned. */
 	struct text needed;
 	/* What git says against objects, even of WHOLE ones; owned. */
 	struct text said;

@@ -100,8 +100,8 @@ static void left(struct commit_log *log)
 
 int64_t commit_log_stuck_ns(struct commit_log *log)
 {
-	/* Appends, and waits without a flush, go on beside a hanging flush, so
-	 * the last moved call alone would hide the flush. */
+	/* Appends, and waits without a flush, go on beside a hanging flush, and
+	 * set MOVED_NS. So MOVED_NS alone would hide the flush. */
 	int64_t ns = 0, flush_ns = journal_flush_hangs_ns(log->journal);
 
 	mutex_lock(&log->mutex);

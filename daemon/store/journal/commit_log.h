@@ -150,8 +150,8 @@ int commit_log_claim(struct commit_log *log, char **why);
 
 /* A position in a log, which only the log understands. */
 struct journal_mark {
-	/* Commits until then, since the journal was opened for the EPOCH-th
-	 * time. */
+	/* Commits up to the mark, counted since the journal was opened for the
+	 * EPOCH-th time. */
 	uint64_t written, epoch;
 };
 

@@ -164,8 +164,8 @@ static int note(struct fold *f, struct fold_repo *repo, uint64_t lsn,
 		return -ENOMEM;
 	f->bytes += (ref->size - had) * sizeof(*grown);
 	ref->lsns = grown;
-	/* Rows are read from the newest one back, so only a row that was
-	 * written since then comes in front. */
+	/* Rows are read from the newest one back, so a row normally comes last.
+	 * Only a row that was written since the first read comes before. */
 	for (i = ref->nr++; i > 0 && grown[i - 1] < lsn; i--)
 		grown[i] = grown[i - 1];
 	grown[i] = lsn;

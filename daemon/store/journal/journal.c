@@ -5,8 +5,8 @@
  *	BEGIN IMMEDIATE, an INSERT per row, COMMIT: SQLite writes the changed
  *	pages to the end of the WAL as frames. The page of meta is a frame of
  *	each commit: the forgotten LSN, and the last LSN known to be on disk.
- *	Behind a frame damaged later, the last LSN tells damage from a torn end
- *	(journal_look.c).
+ *	If an earlier frame is damaged later, this last LSN tells the damage
+ *	from a torn end (journal_look.c).
  *	For durability the caller then waits for a flush begun after the commit
  *	(journal_flush.c). Until the flush is over, readers see rows not yet on
  *	disk.

@@ -62,9 +62,10 @@ struct journal_repo {
 struct journal_start {
 	uint64_t id;
 	bool is_of_boot;
-	/* Of this boot, and it wrote the same file. A snapshot, or a copy, that
-	 * took the place of the journal is another file. It was made of what
-	 * was on disk, so memory does not have all that its rows say. */
+	/* This start was in this boot, and wrote the same file. If a snapshot
+	 * or a copy has taken the place of the journal, the file is another
+	 * one. A snapshot is made of what was on disk, so memory does not have
+	 * all that the rows of the snapshot say. */
 	bool is_of_memory;
 };
 
@@ -167,8 +168,8 @@ int journal_append(struct journal *j, struct journal_row *rows, size_t nr,
 /* Flushes up to MARK, in a flush that other callers share, and returns 0 or
  * JOURNAL_UNKNOWN. */
 int journal_flush_to(struct journal *j, const struct journal_mark *mark);
-/* Both, the second only with FLUSH, but a broken journal is not opened
- * again. */
+/* Calls journal_append() and, with FLUSH, then journal_flush_to(). A broken
+ * journal is not opened again. */
 int journal_commit(struct journal *j, struct journal_row *rows, size_t nr,
     bool flush);
 /* Are there rows without a later flush? */
@@ -214,9 +215,10 @@ int journal_each_waiting(struct journal *j,
  * damaged. Otherwise as above. */
 int journal_read_waiting(struct journal *j, const uint8_t repo[16],
     struct journal_waiting *row);
-/* A later row has REPO at PATH. So the repositories of rows that wait have left
- * the path, and the paths above and below it. This is durable with the next
- * row. Returns 0, JOURNAL_UNKNOWN, or a negative errno if nothing was done. */
+/* A later row has REPO at PATH. So any other repository of a row that waits has
+ * left PATH, and has left all paths above and below PATH. The change is durable
+ * with the next row. Returns 0, JOURNAL_UNKNOWN, or a negative errno if nothing
+ * was done. */
 int journal_take_place(struct journal *j, const uint8_t repo[16],
     const uint8_t *path, size_t len);
 
@@ -243,7 +245,7 @@ struct journal_place {
  * next value, and otherwise as above. */
 int journal_next_value(struct journal *j, struct journal_place *at,
     struct journal_value *value);
-/* Is there a ref in the repository with the number REPO by the values? Returns
+/* Do the values say that the repository with the number REPO has a ref? Returns
  * 1, 0, or a negative errno as above. */
 int journal_has_living_value(struct journal *j, uint64_t repo);
 /* Has a shared row given a name above or below REF a value, so that REF has no

@@ -10,9 +10,9 @@
  *		the transaction that deletes them. So the chain of the other
  *		rows can always be made again from the journal alone
  *
- * Who rewrites the journal can store any digest of the trimmed rows. But then
- * the digest of the rows behind them would differ from the noted digest, so the
- * stored digest need not be protected.
+ * Somebody who rewrites the journal can store any digest of the trimmed rows.
+ * But then the digest of the rows behind the trimmed rows differs from the
+ * noted digest, so the stored digest need not be protected.
  *
  * Failure modes:
  *	no table, because nothing was trimmed yet	a chain of zeros

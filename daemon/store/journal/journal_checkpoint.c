@@ -82,8 +82,8 @@ static int passive(struct journal *j)
 	    SQLITE_CHECKPOINT_PASSIVE, &log, &copied);
 	if (rc != SQLITE_OK)
 		return failed(j, rc);
-	/* A connection that never read does nothing and says OK, so LOG
-	 * tells. */
+	/* On a connection that never read, SQLite does nothing and returns OK,
+	 * and only a negative LOG tells. */
 	if (log < 0)
 		return -EIO;
 	if (!journal_fs_lives(j))

@@ -184,8 +184,8 @@ int journal_check_pages(struct journal *j, char **why)
 
 /* ---- a new journal ---- */
 
-/* "" if the machine has no id, because the file of a container may be missing,
- * empty, or say "uninitialized". */
+/* In a container, the file with the id may be missing, empty, or say
+ * "uninitialized". Then the machine has no id, and ID is "". */
 void journal_machine_id(struct journal *j, char id[JOURNAL_MACHINE_MAX])
 {
 	static const size_t hex_digits = 32;

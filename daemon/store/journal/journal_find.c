@@ -94,8 +94,8 @@ static int bind_behind(sqlite3_stmt *s, int parameter, const char *text,
 	return sqlite3_bind_text(s, parameter, end, (int)len, SQLITE_TRANSIENT);
 }
 
-/* An SQLite code, because without memory a parameter would be NULL, and match
- * nothing. Only bind_behind() needs memory. */
+/* Without memory a parameter would be NULL, and match nothing, so the function
+ * returns an SQLite code. Only bind_behind() needs memory. */
 static int bind_pattern(sqlite3_stmt *s, size_t i, const char *pattern)
 {
 	int own = OWN + (int)i * PER_PATTERN;

@@ -149,8 +149,8 @@ static int check_last(struct journal *j, struct last_row *last)
 	return last->is_there ? 0 : -EBADMSG;
 }
 
-/* Finds no row in the index of an older release, or no column for the version:
- * -EBADMSG. */
+/* Reads the row of meta. The index of an older release has no row with this
+ * version, or no column for the version, so the result is -EBADMSG. */
 static int check_meta(struct journal_index *x, struct journal *j)
 {
 	struct last_row last = { .is_there = false };

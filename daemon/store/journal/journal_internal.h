@@ -169,8 +169,8 @@ struct journal_opened {
 	void *check_arg;
 };
 
-/* What tells the journal's file from a copy of it, also from a copy in another
- * subvolume: f_fsid of statfs(2), and the inode. */
+/* f_fsid of statfs(2), and the inode. Both together tell the journal's file
+ * from a copy of the file, even from a copy in another subvolume. */
 struct journal_identity {
 	uint64_t fs, ino;
 };
@@ -290,8 +290,8 @@ struct journal {
 /* ---- journal_sql.c ---- */
 
 /* Opens PATH with the rules of journal.h. SQLite makes *DB also for an error,
- * so close *DB even after a failure. An SQLite code. A connection of a view
- * reads a copy of the WAL. */
+ * so close *DB even after a failure. Returns an SQLite code. A connection of a
+ * view reads a copy of the WAL. */
 int journal_connect(struct journal *j, const char *path, sqlite3 **db);
 /* Closes *DB, and frees all its statements first, because SQLite closes no
  * connection with statements. *DB may be NULL, and is NULL afterwards. */
@@ -386,8 +386,8 @@ int journal_fill_wal(struct journal *j);
 /* If the WAL is shorter than noted, returns -EBADMSG and *WHY, also beside a
  * daemon. */
 int journal_check_room(struct journal *j, char **why);
-/* Durable, before the WAL may get shorter, because a start refuses a WAL that
- * is shorter than noted. */
+/* Removes the noted size of the WAL, durably. A start refuses a WAL that is
+ * shorter than noted, so call this before the WAL may get shorter. */
 int journal_forget_room(struct journal *j);
 /* Cuts off the room behind the frames. The opening has found the end of the
  * frames, so call this only while nothing was written since. False: there is no

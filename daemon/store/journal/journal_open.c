@@ -77,8 +77,8 @@ static int prepare_all(struct journal *j)
 		{ "SELECT lsn, oid, target FROM " JOURNAL_VALUES
 		  " WHERE repo = ? AND ref = ?",
 		    &j->stmts.find_value },
-		/* The character behind the slash is the zero, so these are all
-		 * names below REF. */
+		/* In ASCII "0" follows "/", so the range from "REF/" to "REF0"
+		 * has all names below REF. */
 		{ "SELECT ref FROM " JOURNAL_VALUES
 		  " WHERE repo = ?1 AND ref > ?2 || '/' AND ref < ?2 || '0'"
 		  " AND (oid IS NOT NULL OR target IS NOT NULL) LIMIT 1",

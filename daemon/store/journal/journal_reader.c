@@ -132,7 +132,7 @@ static int begin_view(struct journal_reader *reader, bool old_row)
 }
 
 /* NULL: the journal awaits journal_reopen(), or a view can't read. Followed by
- * end() in any case. OLD_ROW: of a row that is known to be there. */
+ * end() in any case. OLD_ROW: the row to be read is known to be there. */
 static sqlite3_stmt *begin(struct journal_reader *reader,
     enum journal_reader_stmt which, bool old_row)
 {

@@ -21,11 +21,11 @@
  *
  * Failure modes:
  *	the view is stopped while it has the lock, or hangs	the daemon does
- *		without its checkpoint, and the WAL grows. If this can't be,
- *		the daemon waits for some seconds, and goes on without the lock.
- *		A database that was not written for so long gets a new time.
- *		So the view notices: -EAGAIN, and all that was read must be read
- *		again
+ *		without its checkpoint, and the WAL grows. A daemon that cannot
+ *		do without the checkpoint waits for some seconds, and goes on
+ *		without the lock. A database that was not written for so long
+ *		gets a new time. So the view notices: -EAGAIN, and all that was
+ *		read must be read again
  *	a checkpoint takes long, or hangs	-EBUSY
  *	there is no file of a WAL	no daemon runs; the copy is empty
  */

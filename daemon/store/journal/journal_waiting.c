@@ -145,8 +145,9 @@ int journal_read_waiting(struct journal *j, const uint8_t repo[UUID_BYTES],
 #define TAKE_PLACE                                                             \
 	"UPDATE " JOURNAL_WAITING_ROWS " SET has_place = 0 WHERE has_place AND"
 
-/* A repository can have very many rows at its path. So SQLite must not look at
- * all of them: with two conditions for other repositories, it does not. */
+/* A repository can have very many rows at its path, and SQLite must not look at
+ * all of them. So the repository is left out by "<" and ">" in two statements,
+ * because with "<>" SQLite would look at all rows. */
 static const char *const taking[] = {
 	TAKE_PLACE " path = ?2 AND repo < ?1",
 	TAKE_PLACE " path = ?2 AND repo > ?1",

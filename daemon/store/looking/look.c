@@ -1,8 +1,8 @@
 /*
- * A look in the hands of the scheduler: the records of history change the known
- * refs, and the memory goes. The tests of the scheduler link this file with a
- * double of the store, which has no looker, so the file stands apart from
- * looker.c.
+ * The scheduler's part of a look: adds the records of history to the known
+ * refs, and frees the memory of the look. The tests of the scheduler link this
+ * file with a double of the store, which has no looker, so the file stands
+ * apart from looker.c.
  *
  * Failure modes: no memory.
  */

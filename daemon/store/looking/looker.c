@@ -48,8 +48,9 @@ static int read_known(struct looker *l, struct store_look *look)
 	uint_fast64_t none = 0;
 	int r = -ENOENT;
 
-	/* Set before the refs are read. From then on the repository notes the
-	 * refs of records, so only records up to this LSN are not noted. */
+	/* An open repository notes the refs of each record. So only records up
+	 * to the present last LSN, which is set before the refs are read, may
+	 * not be noted. */
 	atomic_compare_exchange_strong(&look->repo->look_lsn, &none,
 	    journal_last_lsn(l->cfg->journal));
 	if (!look->is_first)
@@ -155,10 +156,11 @@ static int compare(struct looker *l, struct store_look *look)
 {
 	int r, written = 0;
 
-	/* A slow batch can hide records: the repository does not know the refs
-	 * of such a record yet. So nobody can tell whether a change is recorded
-	 * already, so this look leaves all changes to the next look, which has
-	 * these records. */
+	/* A slow batch can hide records from history, and the repository may
+	 * not have noted the refs of records up to LOOK_LSN. If history has not
+	 * shown all these records yet, nobody can tell whether a change is
+	 * recorded already. So this look leaves all changes to the next look,
+	 * which has these records. */
 	look->is_early = look->at.lsn < atomic_load(&look->repo->look_lsn);
 	r = list_changes(l, look);
 	if (r == 0 && (look->is_first || look->has_news || is_old(l, look)))

@@ -30,8 +30,8 @@
 #define ENTRIES_MAX     (2 * SEEN_REFS_MAX)
 #define DEPTH_MAX       24
 
-/* Of a look at tables (struct reftable_budget), which suffices for some ten
- * million refs. */
+/* The work that a look at reftables may do (struct reftable_budget), enough for
+ * some ten million refs. */
 #define TABLES_WORK ((uint64_t)2 * 1024 * 1024 * 1024)
 
 struct seen_search {

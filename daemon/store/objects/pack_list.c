@@ -1,7 +1,7 @@
 /*
  * Happy path: no directory changed, and the pack with the previous object also
  * has the next object, so the last pack with an object comes first in the list.
- * So do new packs.
+ * New packs come first, too.
  *
  * Failures: a pack removed since the listing has no objects. A malformed or
  * unreadable pack is an error, unless another pack has the object.

@@ -1,7 +1,7 @@
 /*
  * The bytes of the objects of a row, and what the other node does with them.
  *
- * Nothing can fail but memory, and reading an object.
+ * Failures: no memory, or an object that cannot be read.
  */
 #include "daemon/store/objects/row_objects.h"
 

@@ -14,8 +14,8 @@
 
 #include "daemon/store/objects/odb.h"
 
-/* As of new_objects.h, because a follower then needs no further flush for
- * them. */
+/* The number and the bytes have the bounds of new_objects.h, because a follower
+ * then needs no further flush for the objects. */
 #define ROW_OBJECTS_NR        64
 #define ROW_OBJECTS_BYTES     (64 * 1024)  /* of all contents */
 #define ROW_OBJECTS_TREE      (128 * 1024) /* of a tree to compare with */

@@ -121,8 +121,9 @@ static int run_round(struct packer *p, struct pack_round *round)
 		r = fs_enter(repos, repo->fs);
 	if (r == 0) {
 		r = pack_round(round);
-		/* First: leaving takes the mark of a sync away, by which the
-		 * next start would know of the failure. */
+		/* fs_leave() removes the mark of the sync, by which the next
+		 * start would know of the failure. So the failure is noted
+		 * before. */
 		if (round->sync_err < 0)
 			fs_fail(repos, repo->fs, round->sync_err);
 		fs_leave(repos, repo->fs);
@@ -350,8 +351,8 @@ static bool work_some(void *arg)
 		} else {
 			r = work_on(p, job, &round);
 		}
-		/* Others go by the count, so the rest is set before the round
-		 * is counted. */
+		/* Readers of the statistics take a counted round for finished,
+		 * so the rest is set before the round is counted. */
 		if (job->ask == NULL && !job->compares)
 			set_rest(p, job, r);
 		mutex_lock(&p->mutex);
@@ -423,8 +424,8 @@ static struct job *add_automatic(struct packer *p, struct repo *repo)
 	return job;
 }
 
-/* No reference is held until then, because a file system that fails must be
- * let go at once. */
+/* A file system that fails must be let go at once, so no reference to the
+ * repository is held until its comparison is due. */
 static bool is_compare_due(struct repo *repo, const struct fs *fs,
     int64_t now_ns)
 {

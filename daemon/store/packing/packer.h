@@ -48,8 +48,8 @@ void packer_ask(struct packer *p, struct store_question *ask);
  * seconds compares packed-refs with the records (returned.h), and reports the
  * findings. */
 void packer_synced(struct packer *p, const struct fs *fs);
-/* May rounds begin? Otherwise every ASK comes back at once, or at the end of
- * its round. */
+/* May rounds begin? If not, every ASK comes back at once, or at the end of its
+ * round. */
 void packer_allow(struct packer *p, bool allowed);
 
 void packer_stats(struct packer *p, struct store_stats *stats);

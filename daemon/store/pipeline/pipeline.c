@@ -396,8 +396,8 @@ void pipeline_progress(struct pipeline *p, int64_t before_ns,
 			of->has_more = slot->has_more;
 	}
 	mutex_unlock(&p->mutex);
-	/* Both stages share the workers, so only the rest is left to the
-	 * commit. */
+	/* Both stages share the workers, so the commit has only the workers
+	 * that are not stuck in preparing. */
 	commit->nr_threads =
 	    reach > prepare->nr_stuck + 1 ? reach - prepare->nr_stuck : 1;
 }

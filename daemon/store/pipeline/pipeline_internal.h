@@ -34,10 +34,11 @@ struct pipeline {
 	struct mutex mutex;
 	pthread_cond_t gathered; /* NR_LOCKING is 0 */
 	struct batch_fifo to_apply;
-	/* Batches without their locks: all batches handed over, and the batches
-	 * that a worker prepares. Both numbers fall in batch_prepared(), which
-	 * apply_some() causes right after pass_prepare(), or apply_take_large()
-	 * before. end_batch() makes up for a batch that ends without this call,
+	/* Batches that do not have their locks yet. NR_PREPARING counts all
+	 * that were handed over, and NR_LOCKING counts those that a worker
+	 * prepares. Both numbers fall in batch_prepared(), which apply_some()
+	 * causes right after pass_prepare(), or apply_take_large() before.
+	 * end_batch() makes up for a batch that ends without this call,
 	 * because the batch prepares a session, or had no memory for a pass.
 	 * gather() waits until NR_LOCKING is 0. */
 	size_t nr_preparing, nr_locking;

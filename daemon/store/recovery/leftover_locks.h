@@ -61,12 +61,12 @@ struct leftover_locks {
 /* Looks in stage/ for tokens that still have links. If there are any, looks for
  * these links in refs/, reftable/, the top of the git-dir and its worktrees.
  * Also finds a lock in reftable/ that has lost its token. With ORPHANS, finds
- * such locks of all refs and of packed-refs, too: only while nobody of this run
- * uses the repository, because the name of a lock that a batch ends is free for
- * git. A search for orphans alone ends without an error at a directory that
- * cannot be read. -EUSERS: the search takes more than LOCK_WALK_WORK. In
- * recovery only the reading of a large reftable/ after a failed sync returns
- * -EUSERS, too. */
+ * such locks of all refs and of packed-refs, too. ORPHANS is only for a
+ * repository that nobody of this run uses, because git may take the name of a
+ * lock as soon as a batch has removed the lock. A search for orphans alone ends
+ * without an error at a directory that cannot be read. -EUSERS: the search
+ * takes more than LOCK_WALK_WORK. Recovery has only one other source of
+ * -EUSERS: the reading of a large reftable/ after a failed sync. */
 int leftover_locks_find(struct leftover_locks *leftover, const struct sys *sys,
     struct repo *repo, struct live_batches live, bool orphans);
 /* The text for ERR, of these functions or of any other call. */

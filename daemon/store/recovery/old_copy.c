@@ -25,8 +25,8 @@ struct copy_look {
 	int64_t end_ns; /* of reading, then of comparing */
 	const struct store_report *report;
 	char **why;
-	/* The rows, sorted, that are deferred, and not only log lines of
-	 * them. */
+	/* The LSNs of the deferred rows, sorted. A row is left out if only log
+	 * lines of the row are deferred. */
 	uint64_t *deferred; /* owned */
 	size_t nr_deferred, size;
 	/* The owners of older repositories, and of refs with their newest

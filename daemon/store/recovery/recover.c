@@ -15,18 +15,20 @@
  *
  * Failures:
  *	a repository is missing, or	all its records become deferred rows
- *	has refs of another format	the same
- *	its disk fails, in replay or	the same, and its locks stand; until
- *	in the sync after		the redo nothing is written there
+ *	has refs of another format
+ *	its disk fails, in replay or	all its records become deferred rows,
+ *	in the sync after		and its locks stand; until the redo
+ *					nothing is written there
  *	one ref cannot be redone	deferred, aborted or left: redo_file.c,
  *					or stack_refs.c
- *	the same, in a strict		as if the disk of its repository failed
- *	recovery (recover.h)
+ *	one ref cannot be redone in	as if the disk of its repository failed
+ *	a strict recovery (recover.h)
  *	the journal, or no memory	the errno is returned and nothing is
  *					forgotten: the next run starts over
- *	the sync after, in a strict	-ENOTRECOVERABLE; otherwise the same
- *	recovery; or the repositories
- *	are an older copy (old_copy.h)
+ *	the sync after, in a strict	-ENOTRECOVERABLE, and nothing is
+ *	recovery			forgotten: the next run starts over
+ *	the repositories are an older	-ENOTRECOVERABLE: the next run compares
+ *	copy (old_copy.h)		again
  */
 #include "daemon/store/recovery/recover.h"
 
@@ -341,8 +343,8 @@ static int forget(struct recovery_run *run)
 		r = journal_forget(journal, run->last_lsn, notes.nr == 0);
 	if (r == 0)
 		r = recover_notes_write(&notes, rec->log);
-	/* Otherwise the next write to the journal would include the
-	 * forgetting. */
+	/* If that failed, the forgetting is still pending, and the next write
+	 * to the journal would include it. So the forgetting is undone. */
 	if (r != 0)
 		journal_unforget(journal);
 	recover_notes_done(&notes);
@@ -432,8 +434,9 @@ int recover_all(struct store_recovery *rec, uint64_t *deferred)
 	if (r == 0) {
 		sync_failures_recovered(rec->repos->sync_failures);
 		note_deferred(&run, deferred);
-		/* A row that was deferred may count as finished now, because an
-		 * older copy has no lock of its batch. */
+		/* An older copy has no lock of the batch of a deferred row, so
+		 * the row may count as finished now. So after deferred rows
+		 * (SKIPPED), the forgotten rows are compared, too. */
 		r = old_copy_look(rec->repos, journal, rec->report,
 		    skipped ? 0 : forgotten, UINT64_MAX, &skipped, &run.why);
 	}

@@ -96,8 +96,8 @@ struct recover_findings {
 	const struct store_report *report; /* gets the findings */
 	bool is_strict;                    /* recover.h */
 	bool is_retry;
-	/* About the repository at hand: a finding that this does not permit,
-	 * so the repository waits; and the first one, to be freed, or NULL. */
+	/* About the present repository: did a finding make the repository wait,
+	 * and the text of the first such finding, to be freed, or NULL. */
 	bool waits;
 	char *why;
 	struct recover_held *held; /* of a retry, for its end; a list */

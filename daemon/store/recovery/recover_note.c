@@ -5,8 +5,8 @@
  * The happy path: nothing to write.
  *
  * Failures: memory, or the journal; the caller decides. If other machines have
- * the rows, such rows would be of this machine alone, so they are refused. But
- * a log line may wait, because logs are of one machine.
+ * the rows, deferred rows and abort records would be of this machine alone, so
+ * they are refused. But a log line may wait, because logs are of one machine.
  */
 #include <errno.h>
 #include <stdlib.h>

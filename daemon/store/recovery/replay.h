@@ -104,8 +104,8 @@ struct replay {
 	bool token_stays; /* a lock of `token` could not be removed, or stays */
 	struct ref_records *ref_records, *older_records;
 	struct packed_snapshot *snap;
-	/* packed_written_ns() of SNAP; after a rewrite by this replay, of the
-	 * file before. */
+	/* packed_written_ns() of SNAP. If this replay has rewritten
+	 * packed-refs, packed_written_ns() of the file before the rewrite. */
 	int64_t packed_ns;
 };
 

@@ -9,8 +9,8 @@
  * that ends with the packed value tells of a writer who meant the value.
  *
  * Failure modes:
- *	the journal can't be read,	the result; refd verify remains
- *	no memory
+ *	the journal can't be read,	the errno is returned; refd verify
+ *	no memory			remains
  *	a record is not published yet	the caller waits before; a disk that
  *					hangs longer gives a false finding
  */
@@ -28,8 +28,8 @@
 /* Some 50 ms of work for small records, and half a second for large ones. */
 #define ROWS_MAX  20000
 #define BYTES_MAX ((size_t)64 << 20)
-/* Git takes less time between its reads and packed-refs.lock. A stopped git can
- * take any time, so refd verify reads all records. */
+/* Git takes less time than BEFORE_US between its reads and packed-refs.lock.
+ * Only a stopped git can take longer, so refd verify reads all records. */
 #define BEFORE_US (3600 * INT64_C(1000000))
 
 /* A ref of packed-refs with a record. */

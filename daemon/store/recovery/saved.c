@@ -4,7 +4,8 @@
  *
  * Failures: the caller decides. packed-refs may have the only copy of many
  * refs, so recovery replaces packed-refs only after the move. But recovery
- * redoes a ref without a saved file. --repair repairs nothing.
+ * redoes a ref even if the file of the ref could not be saved. --repair repairs
+ * nothing then.
  *
  * Other accounts may write to refd/, so the table of system calls keeps every
  * path inside the repository and follows no link: a link in the place of the

@@ -48,8 +48,8 @@ void this_boot_find(const struct sys *sys, struct this_boot *b)
 const char *this_boot_is_after(const struct this_boot *b, const struct sys *sys,
     int64_t ctime_ns)
 {
-	/* In this order, so that a delay in between makes the boot earlier, and
-	 * no lock look older. */
+	/* The wall clock is read first. A delay before the other clock is read
+	 * then makes the boot earlier, and no lock looks older. */
 	int64_t wall_ns = SYS(sys, now_wall);
 	int64_t boot_ns = wall_ns - SYS(sys, now_boot);
 

@@ -132,8 +132,8 @@ static int failed(struct walk *w, int err)
 	return r;
 }
 
-/* A caller may look at each lock below its place, which costs more with a
- * longer path. */
+/* FN may look at each lock by its path below the place. A longer path costs
+ * more, so it counts as more work. */
 static int visit(struct walk *w, size_t len)
 {
 	int r = 0;
@@ -146,9 +146,10 @@ static int visit(struct walk *w, size_t len)
 	return r < 0 ? r : w->fn(w->arg, &w->file);
 }
 
-/* 1 for a directory, 0 for another file. Where no directory is entered and only
- * locks count, a damaged name can hide nothing else: visit() leaves out what is
- * no lock, and FN looks at a lock. */
+/* 1 for a directory, 0 for another file. A flat walk for locks enters no
+ * directory. So a name that is no lock counts as a file, because visit() leaves
+ * the name out. A damaged lock counts as a file, too, because FN looks at each
+ * lock itself. */
 static int is_dir(const struct walk *w, size_t len, unsigned char type)
 {
 	const bool is_flat = w->has_locks && !w->is_deep;

@@ -27,8 +27,8 @@
 #define HEAD "refd syncs 1 %s"
 /* Syncing, records to redo, objects to read; life; SINCE_NS. */
 #define LINE "%c%c%c %020" PRIu64 " %020" PRId64
-/* Length of both lines. A line never crosses a page, so after a crash a line is
- * either old or new. */
+/* The length of a HEAD and of a LINE. A line never crosses a page, so after a
+ * crash a line is either old or new. */
 #define LINE_LEN 64
 #define FILE_MAX (16 * 1024 * 1024)
 /* Stands for every life without a line. */

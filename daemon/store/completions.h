@@ -21,10 +21,11 @@ struct completions {
 	 * loop, which then calls server_turn(). */
 	void (*wake)(void *arg);
 	void *wake_arg;
-	/* Called for each transaction before it is put. True: the callee, which
-	 * does not block, has the transaction, and calls completions_put_held()
-	 * later. This is hold() of group_replica.c on a node, and NULL on a
-	 * single machine, where the direct way is open. */
+	/* Called for each transaction before it is put, and does not block.
+	 * True: the callee has the transaction now, and calls
+	 * completions_put_held() later. On a node HOLD is hold() of
+	 * group_replica.c. On a single machine HOLD is NULL, and only then may
+	 * a transaction go the direct way (txn.direct). */
 	bool (*hold)(void *arg, struct txn *txn);
 	void *hold_arg;
 
@@ -40,11 +41,11 @@ void completions_init(struct completions *c, const struct sys *sys,
 void completions_done(struct completions *c);
 
 void completions_put_batch(struct completions *c, struct batch *b);
-/* Takes all of TXNS, but one transaction may stay: a transaction that was
- * admitted unchanged and goes the direct way (txn.direct), unless the check of
- * its objects is too old. The function returns the batch of this transaction.
+/* Puts TXNS, except for one transaction that may go the direct way
+ * (txn.direct). Such a transaction was admitted unchanged, and the check of its
+ * objects is not too old. For this transaction the function returns the batch.
  * The caller then owns batch and transaction, and calls pipeline_apply_here()
- * without a lock. NULL: there is no such transaction. */
+ * without a lock. NULL: all of TXNS were put. */
 struct batch *completions_put_txns(struct completions *c,
     struct txn_fifo *txns);
 /* Puts TXN, which was held and does not go the direct way. */

@@ -30,12 +30,13 @@ struct store_parts {
 	struct admissions *admissions;
 	struct replica *replica;
 
-	/* What only the store as a whole knows, by calls which are made without
-	 * a lock and do not block. */
+	/* By these calls a part asks or tells the store as a whole what only
+	 * the whole store knows. The part holds no lock, and the calls do not
+	 * block. */
 	struct store *store; /* the argument of all calls */
 	/* The store must end, because of WHY. From now on the log must take no
-	 * more rows, and nothing more is forgotten (store_fatal()). Called
-	 * before the end of the batch that is the reason. */
+	 * more rows, and nothing more is forgotten (store_fatal()). If a batch
+	 * is the reason, the call comes before the end of this batch. */
 	void (*fatal)(void *store, const char *why);
 	/* A batch of NR updates came back, so pipeline_visible_lsn() may have
 	 * become higher. */
@@ -48,8 +49,9 @@ struct store_parts {
 	uint64_t (*next_token)(void *store);
 };
 
-/* For functions of store.h that stand beside the work that they hand over. Any
- * thread, after store_open(); borrowed from STORE. */
+/* Some functions of store.h stand in the part that does their work, and not in
+ * store.c. By this call such a function finds the parts of STORE. Any thread,
+ * after store_open(); borrowed from STORE. */
 const struct store_parts *store_parts(const struct store *store);
 
 #endif

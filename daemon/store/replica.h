@@ -48,8 +48,10 @@ struct replica_state {
 	 * "waits", and the time counts from this start. */
 	int64_t lag_ns;
 	bool is_connected; /* to the other machines */
-	/* How long the first row that waits, or the row in work, has taken; or
-	 * since when a repository lacks refs of rows. 0: none. */
+	/* If a row waits: how long the first of these rows has waited.
+	 * Otherwise, if a repository lacks refs of rows: since when, as a
+	 * duration. Otherwise the time that the row in work has taken. 0: none
+	 * of them. */
 	int64_t row_ns;
 	/* Repositories with waiting rows, plus repositories that lack refs of
 	 * rows. A repository with both counts twice. */
@@ -93,8 +95,8 @@ struct replica_ops {
 	/* Can all machines do TXN, whose repository is open, in the same way?
 	 * False: TXN is refused. Blocks. */
 	bool (*check)(struct replica *r, struct txn *txn);
-	/* All objects of the new values were read, so the replica sees to those
-	 * that other machines need. May decide updates, and blocks. */
+	/* All objects of the new values were read. Now the replica collects the
+	 * objects that other machines need. May decide updates, and blocks. */
 	void (*collect)(struct replica *r, struct txn *txn);
 	/* TXN, which waits for other machines, comes back at once. */
 	void (*give_up)(struct replica *r, struct txn *txn);
@@ -103,21 +105,21 @@ struct replica_ops {
 
 	/* ---- a pass: for its thread; these may block ---- */
 
-	/* C is about to be checked, or this disk has no room for it. Gives C
-	 * back if the value of the ref on this disk is not the value that all
-	 * machines have, and fails C if other machines could do something
-	 * else; sets c->hides_old and c->takes_any. */
+	/* Called before C is checked, and if a ref on this disk is in the way
+	 * of the name of C. Gives C back if the value of the ref on this disk
+	 * is not the value that all machines have. Fails C if other machines
+	 * could do something else. Sets c->hides_old and c->takes_any. */
 	void (*permit)(struct replica *r, struct pass *p, struct change *c);
 	/* C makes a new ref: gives C back if this disk alone lacks a ref above
 	 * or below its name. */
 	void (*compare_around)(struct replica *r, struct pass *p,
 	    struct change *c);
-	/* Adds what other machines need to ROW, the row of S without its body.
-	 * False: the plan of S is not as its row on other machines, and the
-	 * changes of S have failed, or are given back. */
+	/* ROW is the row of S without its body. Adds to ROW what other machines
+	 * need. False: the plan of S is not as its row on other machines, and
+	 * the changes of S have failed, or are given back. */
 	bool (
 	    *fill)(struct replica *r, struct slice *s, struct journal_row *row);
-	/* Appends ROWS, as applier.commit, for which the null object has
+	/* Appends ROWS, as applier.commit does. In the null object this is
 	 * pipeline_append(). */
 	int (*append)(struct replica *r, struct journal_row *rows, size_t nr,
 	    bool flush);

@@ -74,8 +74,8 @@ enum store_event {
 	STORE_FS_FAILED, /* PLACE lies on the file system; WHY: error */
 	STORE_FS_LET_GO, /* its records are deferred; may be unmounted */
 	STORE_FS_OTHER,  /* the repository PLACE is on another mount */
-	/* The file PLACE can't be written for WHY, so nothing is synced; "":
-	 * works again. */
+	/* The file PLACE can't be written because of WHY, so nothing is synced.
+	 * If WHY is "", the file can be written again. */
 	STORE_UNMARKED,
 	STORE_REPO_REPLACED,   /* PLACE is another directory than before */
 	STORE_OBJECT_LOST,     /* the file PLACE is lost, or unreadable: WHY */
@@ -83,8 +83,9 @@ enum store_event {
 	STORE_REPO_RECOVERED,  /* its records are redone; served again */
 	STORE_REF_RETURNED,    /* in the repository PLACE: WHY (returned.h) */
 	STORE_JOURNAL_DAMAGED, /* the state directory PLACE; WHY; once */
-	/* The clock has moved on by WHY, and less time has passed, as far as
-	 * the state directory PLACE knows, so history is trimmed slowly. */
+	/* The clock has moved on by WHY. But as far as the state directory
+	 * PLACE knows, less time has passed. The clock may be wrong, so history
+	 * is trimmed slowly. */
 	STORE_CLOCK_AHEAD,
 	/* The node PLACE: leads; follows WHY, a node; has lost the connection
 	 * to refd-group. */
@@ -237,9 +238,9 @@ void store_token_log(struct store *store, uint8_t id[REFD_JOURNAL_ID_BYTES]);
  * batch to form. WAKE is called when the answer becomes true. */
 bool store_takes(struct store *store);
 
-/* Hands Q over. If Q asks about an id, the answer may contain rows of a
- * transaction in flight. Such rows are not durable yet, so the caller must know
- * all transactions in flight. */
+/* Hands Q over. If Q asks about an id, the transaction must not be in flight,
+ * because the answer may then contain rows that are not durable yet, or lack
+ * rows. So the caller must know all transactions in flight. */
 void store_ask(struct store *store, struct store_question *q);
 /* What the daemon does, for questions that take long. */
 enum store_service {

@@ -313,8 +313,9 @@ int store_leave(struct store *s, uint8_t uuid[GROUP_UUID_BYTES])
 	if (deferred_lacking(s->deferred, NULL) > 0)
 		return -EBUSY;
 	r = journal_leave(s->journal);
-	/* Not before the journal has left, because a start that shares rows
-	 * would miss the marks. */
+	/* The marks go only after the journal has left. If the marks went first
+	 * and the journal then stayed, a start that shares rows would miss the
+	 * marks. */
 	if (r == 0)
 		r = journal_each_repo(s->journal, claim_again, &claims);
 	if (r == 0)

@@ -161,8 +161,8 @@ enum refd_status txn_status_of(int err)
 
 static _Atomic uint64_t disk_errors;
 
-/* ENXIO and the like are not among them, because a socket in the place of a
- * file gives such an error, too. */
+/* Counts only the errors of disks. ENXIO and similar errors do not count,
+ * because a socket in the place of a file gives such an error, too. */
 enum refd_status txn_io(int err)
 {
 	if (err == -EIO || err == -EROFS || err == -EUCLEAN)
@@ -198,8 +198,8 @@ void txn_drop_objects(struct txn *txn)
 	txn->objects = NULL;
 }
 
-/* Git itself may wait so long for packed-refs.lock after its own check, so refd
- * leaves no larger gap. */
+/* After its own check of the objects, git may wait this long for
+ * packed-refs.lock. So refd leaves no larger gap between check and update. */
 #define FRESH_NS (1000 * 1000000LL)
 /* The checks of a large transaction could take more time than its batches. */
 #define FRESH_NS_PER_REF (100 * 1000LL)

@@ -227,14 +227,14 @@ void txn_decide(struct txn_update *u, enum refd_status status,
     const char *text);
 void txn_decidef(struct txn_update *u, enum refd_status status, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));
-/* The same for a message of git, whose missing arguments at the end are
- * NULL. */
+/* As txn_decide(), with a message of git as the text. Arguments that the
+ * message lacks at the end are NULL. */
 void txn_decide_detail(struct txn_update *u, enum refd_status status,
     enum refd_detail_kind kind, const char *a, const char *b, const char *c);
 /* The status for the client after a call failed with the negative ERR. */
 enum refd_status txn_status_of(int err);
-/* As above, if ERR can only become `io`. Both functions count the errors of
- * disks (txn_disk_errors()). */
+/* As txn_status_of(), for an ERR that can only become `io`. Both functions
+ * count the errors of disks (txn_disk_errors()). */
 enum refd_status txn_io(int err);
 /* The errors of disks so far, once for each ref or question that failed. A
  * missing or malformed file is none, because any user can make such files. */

@@ -24,10 +24,10 @@
 #include "daemon/base/hash.h"
 #include "daemon/store/txn.h"
 
-/* The maximum of workers that admit at a time; the number of workers that other
- * work leaves to admissions; and the maximum of workers for paths that may hang
- * together. The last number must be smaller than the others, because a hanging
- * disk would otherwise stop all admissions. */
+/* In this order: the maximum of workers that admit at a time; the number of
+ * workers that other work leaves to admissions; the maximum of workers for
+ * paths that may hang together. ADMISSION_PER_PLACE must be smaller than the
+ * others, because a hanging disk would otherwise stop all admissions. */
 #define ADMISSION_WORKERS   6
 #define ADMISSION_RESERVED  3
 #define ADMISSION_PER_PLACE 2

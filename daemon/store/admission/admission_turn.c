@@ -268,10 +268,13 @@ static void split_by_barrier(struct admission_worker *w, struct repo *repo,
 			txn_fifo_put(&w->admitted, txn);
 			continue;
 		}
-		/* Transactions at the barrier go first. A weak mode may lose
-		 * the ref, or promises the ref only from the next syncfs on,
-		 * and the objects need no stronger promise. But objects that an
-		 * earlier syncfs lost do not come back by a later syncfs. */
+		/* If earlier transactions of REPO wait at the barrier, TXN
+		 * waits behind them. Mode none may lose the ref, and mode
+		 * periodic promises the ref only from the next syncfs on. Their
+		 * objects need no stronger promise, so both modes need no
+		 * barrier. But the next syncfs does not bring back objects that
+		 * an earlier syncfs lost. So in mode periodic such objects need
+		 * the barrier. */
 		mode = txn_durability(txn, w->cfg->config->durability);
 		if (mode == REFD_DURABILITY_PERIODIC && !waits)
 			waits =
@@ -325,8 +328,8 @@ static bool admit(struct admission_worker *w, struct txn *txn,
 {
 	bool is_begun = txn->repo != NULL;
 
-	/* Before anything else, because the scheduler reads the updates of
-	 * a given-up transaction too. */
+	/* The updates are laid out first, because the scheduler also reads the
+	 * updates of a given-up transaction. */
 	txn_lay_out(txn);
 	if (!is_begun) {
 		PROBE_ADMISSION_BEGIN(&txn->req.txid, txn->nr_updates);

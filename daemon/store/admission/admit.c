@@ -50,10 +50,11 @@ static bool is_committer(const char *ident)
 	return end != NULL && end[2] != '\0';
 }
 
-/* Is a value not known? An included configuration file that refd did not read
- * may decide the value, unless the client sets the value, or a later line of
- * the repository's files does. Packs and looks write no log, and go by the mode
- * of refs/, so they need no such value. */
+/* Does refd not know core.logAllRefUpdates or core.sharedRepository? An
+ * included configuration file that refd did not read may decide the value. The
+ * value is known if the client sets it, or if a later line of the repository's
+ * own files does. Packs and looks write no log, and go by the mode of refs/, so
+ * they need no such value. */
 static bool is_unsure(const struct txn *txn, const struct repo *repo)
 {
 	if (admission_has_no_updates(txn) || admission_is_own(txn))

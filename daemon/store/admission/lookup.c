@@ -125,9 +125,10 @@ static int add_result(const struct outcome *o, const struct journal_row *row,
 	return 0;
 }
 
-/* Root's query finds the rows of all accounts. Rows of another request than
- * that of the first row are left out, because their outcomes are not those of
- * its updates. */
+/* Root's query finds the rows of all accounts, so the rows can come from
+ * different requests with the same id. The outcomes of another request say
+ * nothing about the updates of the first row. So only rows of the request of
+ * the first row are taken. */
 static int add_row(void *arg, const struct journal_row *row)
 {
 	const struct outcome *o = arg;

@@ -29,8 +29,8 @@ struct txid_filter {
 	bool is_begun;
 	uint32_t key[4];
 	struct refd_txid floor;
-	/* A seen id above the floor is in a half, of which the second is
-	 * older. */
+	/* Each seen id above the floor is in one of the halves. The second half
+	 * is the older half. */
 	struct txid_filter_half halves[2];
 };
 

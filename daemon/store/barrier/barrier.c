@@ -58,9 +58,9 @@ static int64_t limit_of(void *arg, int fd, const struct sys_stat *st)
 	return barrier_limit(((struct barriers *)arg)->cfg, fd, st);
 }
 
-/* git writes this file after the objects and without a sync, so the file can be
- * new when all objects are old. An object whose parents git did not fetch needs
- * the file. */
+/* git writes the file shallow after the objects and without a sync, so the file
+ * can be new when all objects are old. A commit whose parents git did not fetch
+ * needs the file. */
 bool barrier_is_shallow_new(const struct store_parts *cfg,
     const struct repo *repo)
 {

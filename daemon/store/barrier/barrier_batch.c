@@ -49,8 +49,9 @@ static int64_t limit_in_batch(void *arg, int fd, const struct sys_stat *st)
 	return barrier_limit(((struct barrier_batch *)arg)->cfg, fd, st);
 }
 
-/* If HEAD or config are as new, the repository is new. Its other files must
- * become durable as well, so only a syncfs will do. */
+/* Is REPO new, so that HEAD or config are not known to be durable either
+ * (LIMIT)? The other files of a new repository must become durable as well, so
+ * only a syncfs will do. */
 static bool is_new_repo(const struct store_parts *cfg, const struct repo *repo,
     int64_t limit)
 {

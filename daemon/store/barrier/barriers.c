@@ -222,8 +222,8 @@ static void return_given_up(struct barriers *bs, struct txn *txn)
 	give_back(bs, &back);
 }
 
-/* barriers_give_up() may have come before and found the transaction nowhere, so
- * is_given_up is read here. */
+/* barriers_give_up() may have been called before, while the transaction was in
+ * no queue and could not be found. So is_given_up is read here. */
 void barriers_put(struct barriers *bs, struct txn_fifo *txns)
 {
 	struct txn *txn;

@@ -79,7 +79,8 @@ bool barrier_copy(struct barriers *b, struct repo *repo,
  * records of REPO depend on both, because recovery finds the repository by path
  * and id. */
 bool barrier_is_settled(struct barriers *b, struct repo *repo);
-/* Both are on disk after a sync of the file system of REPO. 0 or negative
+/* Called after a sync of the file system of REPO, which makes the id durable.
+ * Flushes the row of REPO in the journal. Then both are on disk. 0, or negative
  * errno: REPO is doomed. */
 int barrier_settle(const struct store_parts *cfg, struct repo *repo);
 

@@ -49,8 +49,9 @@ static void fail_all(struct batch *b, enum slices slices)
 	}
 }
 
-/* A ref whose rows other machines share has no other writer, so nobody waits
- * for the ref while their log takes the batch. */
+/* Leaves the time in the shared log out of the time of the locks, by a later
+ * begin. If other machines share the rows, the ref has no other writer. So
+ * nobody waits for the ref while the log takes the batch. */
 static void tell_times(const struct pass *p, struct batch *b)
 {
 	if (p->locked_ns != 0 && b->locked_ns == 0)
@@ -199,8 +200,8 @@ static void apply_whole(struct applier *ap, struct batch *b)
 	bool any_packed = false;
 	size_t i;
 
-	/* Rows of other machines have one pass, as the log takes them in their
-	 * order, and all or none. */
+	/* Rows of other machines have one pass, because the log takes them in
+	 * their order, and all or none. */
 	if (b->nr_slices > 1 && b->slices[0].txn->is_own) {
 		apply_some(ap, b, SLICES_ALL);
 		return;

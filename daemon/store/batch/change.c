@@ -130,8 +130,9 @@ bool pass_is_kept(const struct pass *p, int dirfd, const char *path)
 	return r == 0 && (st.mode & S_ISVTX) != 0 && st.uid != euid;
 }
 
-/* If other machines have the row, they can do the update. So a machine that
- * cannot waits, and does not take the row for a different one (`denied`). */
+/* A shared row that this machine cannot do can be done by other machines. So
+ * the status is `io` then, and this machine waits. With `denied`, this machine
+ * would take the row for a different one. */
 void change_cant_replace(const struct pass *p, struct change *c,
     const char *path)
 {

@@ -261,8 +261,8 @@ static void slice_failed(struct pass *p, const struct slice *slice, int err)
 
 	for (i = 0; i < p->nr_changes; i++) {
 		c = p->changes[i];
-		/* The gate, and a look, can be without a lock, so only an edit
-		 * with a lock is deferred. */
+		/* The changes of a gate or a look can be without a lock, so
+		 * only an edit with a lock is deferred. */
 		if (c->slice == slice && err == JOURNAL_UNKNOWN &&
 		    change_is_live(c) && edit_is_locked(&c->edit))
 			edit_to(&c->edit, PROGRESS_DEFERRED);
@@ -311,8 +311,9 @@ static bool goes_apart(struct pass *p, const struct slice *slice)
 		pass_go_apart(p, g));
 }
 
-/* Below 0, the log has definitely taken no row, so each slice that shares no
- * file with others is tried alone. JOURNAL_UNKNOWN is above 0. */
+/* If the result is below 0, the log has definitely taken no row. So each slice
+ * that shares no file with others is tried alone. JOURNAL_UNKNOWN is above
+ * 0. */
 static void commit_rows(struct pass *p, struct slice **slices,
     struct journal_row *rows, size_t nr)
 {

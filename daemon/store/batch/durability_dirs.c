@@ -3,8 +3,8 @@
  *
  * The happy path: sync the directory of each created or removed file, and the
  * new directories above, up to the first old one. Each directory is synced
- * once, many in parallel. New directories of a failed neighbour count too,
- * because published files may be below them.
+ * once, many in parallel. New directories of a failed change count too, because
+ * published files of other changes may be below them.
  *
  * An old directory is taken for durable, even if its creator did not sync the
  * directory, because the logs of ext4, XFS and btrfs write its name together

@@ -371,8 +371,8 @@ static void find_head(struct pass *p, struct change *c)
 	if (!pass_enlist(p, h))
 		change_fail_errno(c, -ENOMEM, "can't log to HEAD");
 	other = pass_find_same(p, h);
-	/* The machine that wrote the row has looked at its own logs, so this is
-	 * no conflict here. */
+	/* In a row of another machine, a second change of HEAD is no conflict,
+	 * because that machine has looked at its own logs. */
 	if (other != NULL && s->txn->is_own)
 		h->action = CHANGE_NOTHING;
 	else if (other != NULL)

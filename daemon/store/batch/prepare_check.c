@@ -200,7 +200,8 @@ static void check_old_value(struct change *c)
 /* ---- siblings ---- */
 
 /* In the order of the pass, every asked name between the name of C and a name
- * below begins with the name of C, so the first of them tells. */
+ * below C begins with the name of C. So only the name after C must be looked
+ * at. */
 static bool may_have_below(const struct change *c)
 {
 	const struct change *next = c->next_in_repo;

@@ -147,8 +147,8 @@ void change_take_back(struct pass *p, struct change *c, int err)
 static void end_abort(struct pass *p, struct change *c, int r)
 {
 	if (r == 0) {
-		/* What was taken back could come back with the disk, so the
-		 * records are needed until the next sync. */
+		/* After a power loss the disk could show again what was taken
+		 * back. So the records are needed until the next sync. */
 		atomic_store(&c->slice->repo->touched, true);
 		atomic_store(&c->slice->repo->fs->touched, true);
 		txn_decide(c->u, c->abort.status, c->abort.text);

@@ -138,8 +138,8 @@ int checkpointer_once(struct checkpointer *c, bool now)
 		mutex_unlock(&c->mutex);
 		r = checkpoint_sync_all(c, &lsn, &until);
 	}
-	/* What was not flushed or synced is known to last nowhere, so no row is
-	 * forgotten. */
+	/* A flush or a sync failed, so the rows or refs may not be durable, and
+	 * no row is forgotten. */
 	if (r != 0)
 		lsn = 0;
 	is_whole = lsn == ended;

@@ -83,8 +83,8 @@ static struct deferred_repo *get(struct deferred *d,
 	return NULL;
 }
 
-/* Under MUTEX, and NULL if out of memory. *IS_NEW tells whether nothing was to
- * be redone there. */
+/* Adds NR deferred members to the entry of REPO. Under MUTEX. NULL: out of
+ * memory. *IS_NEW: no member was deferred there before. */
 static struct deferred_repo *add(struct deferred *d,
     const struct journal_repo *repo, uint64_t nr, bool *is_new)
 {

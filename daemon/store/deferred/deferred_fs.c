@@ -75,8 +75,8 @@ static bool is_open_elsewhere(struct repos *repos, const struct repo *repo)
 	return other != NULL;
 }
 
-/* Does KNOWN lie on a different subvolume than FS, in use at present? The
- * subvolumes of a btrfs are several struct fs, but have one life. */
+/* Does KNOWN lie on a subvolume that is in use and is not FS? The subvolumes of
+ * a btrfs are several struct fs, but have one life. */
 static bool is_on_other_subvolume(struct repos *repos, const struct fs *fs,
     const struct journal_repo *known)
 {
@@ -221,8 +221,9 @@ void deferred_fs_let_go(struct deferred *d)
 		    defer(&p) < 0)
 			continue;
 		fs_path(repos, fs, path);
-		/* After a kill, the next start must doubt what was skipped, so
-		 * the failure stays noted. */
+		/* The records of a skipped repository are not deferred. After a
+		 * kill the next start must doubt these records, so the failure
+		 * stays noted. */
 		if (!p.has_skipped)
 			sync_failures_deferred(repos->sync_failures, fs->mount);
 		fs_let_go(repos, fs);

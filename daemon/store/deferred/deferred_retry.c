@@ -61,8 +61,8 @@ struct retry {
 	uint64_t nr_found[STORE_FINDINGS];
 };
 
-/* Passes a finding of the retry on. The first failure of a member was reported.
- * If the member fails again in the same way, nothing is reported. */
+/* Passes a finding of the retry on. The first failure of a member was reported
+ * already. If the member fails again in the same way, nothing is reported. */
 static void found(void *arg, const struct store_found *found)
 {
 	struct retry *retry = arg;

@@ -31,12 +31,13 @@
  *						because the worker is kept for
  *						history
  *	the client is gone			the question is refused before
- *						its turn, and nobody reads that
+ *						its turn; nobody reads the
+ *						refusal
  *	the daemon stops			watches are answered; of very
  *						many questions the rest is
  *						refused, for the next daemon
- *	out of memory				the store does not open. To hand
- *						over allocates nothing
+ *	out of memory				the store does not open. A
+ *						hand-over allocates nothing
  */
 #include "daemon/store/history/historian.h"
 
@@ -61,7 +62,7 @@
 #define FLUSH_NS  (1000 * MS_NS)
 /* How often the queue is searched for questions without a client. */
 #define SWEEP_NS (10 * MS_NS)
-/* So long after the daemon began to stop questions are answered. */
+/* For this time after a stop began, questions are still answered. */
 #define STOP_NS (1000 * MS_NS)
 /* There may be millions of rows to index, so pauses between slices leave a part
  * of a processor and of the disk to other work. During commits the longer pause

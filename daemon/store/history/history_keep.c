@@ -15,8 +15,8 @@
  *	the index cannot be opened	another attempt after a while; until
  *					then no question can be answered
  *	... cannot be written		the index stays behind; another attempt.
- *					What it has is still told. Rows that are
- *					not indexed do not count in the size
+ *					Indexed rows are still told. Rows that
+ *					are not indexed do not count in the size
  *	... is damaged			the index is begun anew
  *	the journal cannot be read	the index stays behind, as above
  *	a damaged row			the index has the row for every

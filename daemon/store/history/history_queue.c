@@ -1,7 +1,7 @@
 /*
- * Each question has the last turn of its user, and of its connection, so the
- * queue needs no table of users. But a user or connection without a waiting
- * question counts as served now.
+ * Each question stores when its user, and its connection, had their last turn.
+ * So the queue needs no table of users. But a user or connection without a
+ * waiting question counts as served now.
  *
  * Happy path:
  *	put	with the turns of the other questions of the user and connection

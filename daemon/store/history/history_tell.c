@@ -204,8 +204,9 @@ static int note_target(void *arg, const struct journal_row *row)
 	return 0;
 }
 
-/* A row aborted by its own start was never told, so the abort is not told
- * either. *LSN: the row that was told; 0: none. */
+/* If the start of the daemon that wrote a row also aborted the row, the row was
+ * never told. So the abort is not told either. *LSN: the row that was told; 0:
+ * none. */
 static int find_target(struct history *h, const struct journal_row *row,
     uint64_t *lsn)
 {

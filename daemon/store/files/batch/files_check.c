@@ -91,8 +91,8 @@ static void conflicts_with_parent(struct pass *p, struct change *c)
 		    c->edit.name);
 }
 
-/* The ref in the way may be a value that no machine has acknowledged, so the
- * replica decides first. */
+/* A ref above the name of C is in the way. The value of this ref may be a value
+ * that no machine has acknowledged, so the replica decides first. */
 static void blocked(struct pass *p, struct change *c)
 {
 	REPLICA(p->ap->replica, permit, p, c);
@@ -232,8 +232,8 @@ void files_held(struct pass *p, struct repo_slice *g)
 	(void)p;
 	if (!g->has_token)
 		return;
-	/* Without this time, recovery from a power loss would take every older
-	 * file for a later write. */
+	/* If the time of the lock is unknown, recovery from a power loss takes
+	 * every older file for a later write. */
 	r = token_locked_at(&g->token, &g->locked_at_ns);
 	if (r < 0) {
 		fail_repo(g, r, "can't look at the lock file");

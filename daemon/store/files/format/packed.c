@@ -357,8 +357,9 @@ int64_t packed_written_ns(const struct packed_snapshot *snap)
 					       INT64_MAX;
 }
 
-/* A rewrite pins its file no longer, but a foreign file with the same inode
- * number would be younger. */
+/* Is the file of SNAP by another program? The file that refd wrote last is not
+ * kept open, so its inode number can come back. But a foreign file with this
+ * number would be younger, so the mtime tells. */
 static bool is_foreign(const struct packed *packed,
     const struct packed_snapshot *snap)
 {

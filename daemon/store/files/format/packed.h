@@ -56,8 +56,9 @@ void packed_free(struct packed *packed);
  * nothing, because the disk may hang. */
 int packed_trim(struct packed *packed);
 
-/* Has a snapshot met a file of another program since the last call? The first
- * file is unknown, and counts if it is younger than an hour. Never blocks. */
+/* Has a snapshot met a file of another program since the last call? The writer
+ * of the first file is unknown, so this file counts if it is younger than an
+ * hour. Never blocks. */
 bool packed_take_foreign(struct packed *packed);
 
 /* Does the header line of SIZE bytes, with or without its line feed, claim

@@ -182,8 +182,9 @@ struct tail {
 
 /* Reads at most the last MAX bytes of the file. If the file is longer, the
  * first line of this part is incomplete. So the result begins after the first
- * line end, or after the last of the NULs before it, if a line follows. Without
- * a line end the part has no whole line. */
+ * line end. But if NULs stand in this first line, and a sound line follows the
+ * last NUL, the result begins with the sound line. Without a line end the part
+ * has no whole line. */
 static int read_tail(const struct sys *sys, int fd, size_t max,
     struct tail *tail)
 {

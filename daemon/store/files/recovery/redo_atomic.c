@@ -151,8 +151,9 @@ static int undo_taken(struct replay *rp, const struct replay_row *row,
 	redo_report(rp, STORE_DROPPED, row->rec.members[taken].name,
 	    "another reference stands where its name must go; the atomic "
 	    "transaction it is of is taken back");
-	/* The repository waits (recover_findings.c), so nothing is taken back
-	 * here: an import names refs that were there before. */
+	/* In a strict recovery the repository waits (recover_findings.c).
+	 * Nothing is taken back here, because an import names refs that were
+	 * there before. */
 	return rp->is_strict ?
 	    0 :
 	    redo_undo_row(rp, row, row->rec.members[taken].index,

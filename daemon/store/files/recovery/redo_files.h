@@ -74,8 +74,8 @@ int redo_log(struct replay *rp, struct redo *redo);
  * must not wait for its log lines, so lines that cannot be written are
  * deferred. */
 int redo_log_of_value(struct replay *rp, struct redo *redo);
-/* The same for a ref that another writer has changed since: adds only lines
- * after the lines of refd, and repairs a torn end. */
+/* Like redo_log(), for a ref that another writer has changed since: adds only
+ * lines after the lines of refd, and repairs a torn end. */
 int redo_log_of_left(struct replay *rp, struct redo *redo);
 /* For a ref that needs only log lines; from lock to close. */
 int redo_log_alone(struct replay *rp, struct redo *redo);
@@ -103,8 +103,8 @@ int redo_unlocked(struct replay *rp, const struct replay_row *rows);
 /* After a power loss: deletes creations of aborted atomic transactions that are
  * present again. */
 int redo_undo_aborted(struct replay *rp, const struct replay_row *rows);
-/* After a crash: a lock of ROW is gone. So all names of ROW were in place
- * before, and no other writer's. */
+/* After a crash: is a lock of ROW gone? Locks go only after all names were in
+ * place, so then no name of ROW was another writer's. */
 bool redo_is_out(struct replay *rp, const struct replay_row *row);
 
 /* token_lock() on packed-refs, by the token of RP, without a dead lock. */

@@ -206,7 +206,7 @@ int redo_log_alone(struct replay *rp, struct redo *redo)
 	int r;
 
 	r = lines_alone(rp, redo);
-	/* Nobody else waits for a line, so want of room only defers the
+	/* Nobody else waits for a line, so a lack of room only defers the
 	 * line. */
 	if (is_of_line(rp, r)) {
 		defer_lines(rp, redo, r);

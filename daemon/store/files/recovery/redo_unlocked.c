@@ -169,8 +169,9 @@ static bool is_packing(const struct unlocked_search *s,
 	    s->packed_written_ns < row->row.locked_at_ns;
 }
 
-/* Whatever the ref is now, unless the line of M stands. The locks of deletions
- * go last, with the token. */
+/* Was M never published, whatever value the ref has now? The caller knows that
+ * the line of M does not stand in packed-refs. The locks of deletions go last,
+ * with the token. */
 static bool is_unpublished(const struct unlocked_search *s,
     const struct replay_row *row, const struct record_member *m)
 {

@@ -1,8 +1,8 @@
 /*
  * Waiters for answers: one waiter per request. If a connection ends, its
  * waiters are forgotten. A user whose client is gone believes that nothing
- * happened. Therefore a transaction whose last waiter is forgotten is given up,
- * unless it has begun (ask.c).
+ * happened, so a transaction whose last waiter is forgotten is given up, unless
+ * it has begun (ask.c).
  *
  * Loop thread only. ARG is the value that the connection gave to
  * scheduler_submit(), and is only compared and handed back.

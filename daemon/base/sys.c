@@ -146,15 +146,26 @@ static int kernel_fs_type(const struct sys *sys, int fd, uint64_t *type)
 	return r;
 }
 
-static int kernel_fs_id(const struct sys *sys, int fd, uint64_t *id)
+static int kernel_file_id(const struct sys *sys, int dirfd, const char *name,
+    struct sys_file_id *id)
 {
+	struct statx stx;
 	struct statfs fs;
-	int r = statfs_of(fd, &fs);
+	int r = statfs_of(dirfd, &fs);
 
 	(void)sys;
 	if (r == 0)
-		memcpy(id, &fs.f_fsid, sizeof(*id));
-	return r;
+		r = result((int)syscall(SYS_statx, dirfd, name,
+		    AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &stx));
+	if (r < 0)
+		return r;
+	memset(id, 0, sizeof(*id));
+	memcpy(&id->fs, &fs.f_fsid, sizeof(id->fs));
+	id->ino = stx.stx_ino;
+	if (stx.stx_mask & STATX_BTIME)
+		id->born_ns =
+		    stx.stx_btime.tv_sec * 1000000000LL + stx.stx_btime.tv_nsec;
+	return 0;
 }
 
 /* ---- the flushes in progress ---- */
@@ -465,7 +476,7 @@ const struct sys sys_kernel = {
 	.lstatat = sys_path_lstatat,
 	.mount_id = sys_mount_id,
 	.fs_type = kernel_fs_type,
-	.fs_id = kernel_fs_id,
+	.file_id = kernel_file_id,
 	.fd_path = sys_path_of_fd,
 	.open_below = sys_path_open_below,
 	.stays_below = sys_path_stays_below,

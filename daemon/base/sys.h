@@ -37,6 +37,17 @@ struct sys_stat {
 };
 
 /*
+ * What tells a file from its copy. Each subvolume of btrfs has an f_fsid of its
+ * own, but a snapshot keeps inodes and times of birth. Other file systems give
+ * the number of a removed inode out again, but then the birth differs.
+ */
+struct sys_file_id {
+	uint64_t fs; /* f_fsid of statfs(2) of the directory */
+	uint64_t ino;
+	int64_t born_ns; /* stx_btime of statx(2); 0: not known */
+};
+
+/*
  * When was the file written? The earlier of mtime and ctime counts. A tool can
  * set the mtime to the future, but every change sets the ctime to the clock, so
  * a later mtime is no proof of a write. An earlier mtime counts, because a new
@@ -90,8 +101,8 @@ struct sys {
 	int (*mount_id)(const struct sys *, int fd, uint64_t *id);
 	/* f_type of statfs(2). */
 	int (*fs_type)(const struct sys *, int fd, uint64_t *type);
-	/* f_fsid of statfs(2), which each subvolume of btrfs has for itself. */
-	int (*fs_id)(const struct sys *, int fd, uint64_t *id);
+	int (*file_id)(const struct sys *, int dirfd, const char *name,
+	    struct sys_file_id *id);
 	/* The absolute path of an open directory, with links resolved, by
 	 * /proc/self/fd. -ENOENT: the directory was removed. -ENAMETOOLONG. */
 	int (*fd_path)(const struct sys *, int fd, char *buf, size_t size);

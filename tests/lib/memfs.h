@@ -104,7 +104,7 @@ void memfs_shift_wall(struct memfs *fs, int64_t ns);
 	X(LSTATAT, lstatat)                                                    \
 	X(MOUNT_ID, mount_id)                                                  \
 	X(FS_TYPE, fs_type)                                                    \
-	X(FS_ID, fs_id)                                                        \
+	X(FILE_ID, file_id)                                                    \
 	X(FD_PATH, fd_path)                                                    \
 	X(STAYS_BELOW, stays_below)                                            \
 	X(LINKAT, linkat)                                                      \

@@ -304,17 +304,6 @@ static int m_fs_type(const struct sys *sys, int fd, uint64_t *type)
 	return memfs_leave(fs, r);
 }
 
-static int m_fs_id(const struct sys *sys, int fd, uint64_t *id)
-{
-	struct memfs *fs;
-	struct memfs_open *open;
-	int r = enter_fd(sys, MEMFS_FS_ID, fd, &fs, &open);
-
-	if (r == 0)
-		*id = open->node->mnt->fs_id;
-	return memfs_leave(fs, r);
-}
-
 static int m_fd_path(const struct sys *sys, int fd, char *buf, size_t size)
 {
 	struct memfs *fs;
@@ -473,7 +462,6 @@ void memfs_fds_table(struct sys *sys)
 	memfs_out_table(sys);
 	sys->mount_id = m_mount_id;
 	sys->fs_type = m_fs_type;
-	sys->fs_id = m_fs_id;
 	sys->fd_path = m_fd_path;
 	sys->flock_try = m_flock_try;
 	sys->dir_open = m_dir_open;

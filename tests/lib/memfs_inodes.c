@@ -42,6 +42,20 @@ static int m_lstatat(const struct sys *sys, int dirfd, const char *path,
 	return memfs_leave(fs, r);
 }
 
+static int m_file_id(const struct sys *sys, int dirfd, const char *name,
+    struct sys_file_id *id)
+{
+	struct memfs *fs;
+	struct inode *node;
+	int r = memfs_enter_at(sys, MEMFS_FILE_ID, dirfd, name, &fs);
+
+	if (r == 0)
+		r = walk_to(fs, dirfd, name, WALK_NOFOLLOW, &node);
+	if (r == 0)
+		*id = (struct sys_file_id){ node->mnt->fs_id, node->ino, 0 };
+	return memfs_leave(fs, r);
+}
+
 static int m_fstat(const struct sys *sys, int fd, struct sys_stat *st)
 {
 	struct memfs *fs;
@@ -132,6 +146,7 @@ void memfs_inodes_table(struct sys *sys)
 {
 	sys->fstat = m_fstat;
 	sys->lstatat = m_lstatat;
+	sys->file_id = m_file_id;
 	sys->readlinkat = m_readlinkat;
 	sys->fchmod = m_fchmod;
 	sys->chmod_trusted = m_chmod_trusted;

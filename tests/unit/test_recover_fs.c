@@ -116,6 +116,39 @@ TEST(a_snapshot_of_a_repository_lacks_what_was_in_memory)
 	assert_all_is_there();
 }
 
+/* The redo fails at rename N. Whatever the start made of it, the redo after
+ * that counts the repository as a copy, too. */
+static bool fail_redo(unsigned long n)
+{
+	bool hit;
+
+	world_free(w);
+	wr_setup_mounted();
+	prepare();
+	world_crash(w);
+	put_back(wr_home);
+	memfs_fail_call(w->fs, MEMFS_RENAMEAT, n, -EIO);
+	if (world_start(w) != 0) {
+		memfs_fail_none(w->fs);
+		return scripted_crash(w) == 0;
+	}
+	hit = memfs_was_hit(w->fs);
+	memfs_fail_none(w->fs);
+	if (w->deferred > 0)
+		ck_assert_int_eq(world_retry(w), 0);
+	assert_all_is_there();
+	return hit;
+}
+
+TEST(a_snapshot_whose_redo_fails)
+{
+	unsigned long n = 0;
+
+	while (fail_redo(n))
+		n++;
+	ck_assert_uint_gt(n, 1);
+}
+
 /* The device of the repository has the number of the former one, so only the
  * journal tells. */
 TEST(a_snapshot_of_the_journal_lacks_what_was_in_memory)

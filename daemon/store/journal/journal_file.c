@@ -42,7 +42,7 @@ static const char schema[] =
     " trimmed INTEGER NOT NULL, group_lsn INTEGER NOT NULL,"
     " group_uuid BLOB NOT NULL, seal BLOB NOT NULL) STRICT;"
     "CREATE TABLE start(id INTEGER PRIMARY KEY, boot_id TEXT NOT NULL,"
-    " fs INTEGER NOT NULL, ino INTEGER NOT NULL,"
+    " fs INTEGER NOT NULL, ino INTEGER NOT NULL, born_ns INTEGER NOT NULL,"
     " time_us INTEGER NOT NULL) STRICT;"
     "CREATE TABLE repo(id INTEGER PRIMARY KEY, uuid BLOB NOT NULL UNIQUE,"
     " path TEXT NOT NULL, dev INTEGER NOT NULL, ino INTEGER NOT NULL) STRICT;"

@@ -169,12 +169,6 @@ struct journal_opened {
 	void *check_arg;
 };
 
-/* f_fsid of statfs(2), and the inode. Both together tell the journal's file
- * from a copy of the file, even from a copy in another subvolume. */
-struct journal_identity {
-	uint64_t fs, ino;
-};
-
 /* The WAL at the last opening: where the frames ended, and whether a frame of
  * the same WAL followed. */
 struct journal_found {
@@ -242,7 +236,7 @@ struct journal {
 	struct journal_opened cfg;
 	uint8_t uuid[16]; /* constant after opening, as START */
 	uint64_t start;
-	struct journal_identity file; /* set by journal_register_start() */
+	struct sys_file_id file; /* set by journal_register_start() */
 	struct journal_found found;
 	struct journal_view view;
 	/* As in the journal, and guarded by commit_lock after opening. */

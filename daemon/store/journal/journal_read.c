@@ -258,7 +258,8 @@ static int start_of(const struct journal *j, sqlite3_stmt *s,
 	start->id = column_u64(s, 0);
 	start->is_of_boot = strcmp((const char *)boot_id, j->cfg.boot_id) == 0;
 	start->is_of_memory = start->is_of_boot &&
-	    column_u64(s, 2) == j->file.fs && column_u64(s, 3) == j->file.ino;
+	    column_u64(s, 2) == j->file.fs && column_u64(s, 3) == j->file.ino &&
+	    sqlite3_column_int64(s, 4) == j->file.born_ns;
 	return 0;
 }
 
@@ -270,7 +271,7 @@ int journal_each_start(struct journal *j,
 	int r, more = 1;
 
 	r = scan_open(&scan, j,
-	    "SELECT id, boot_id, fs, ino FROM start ORDER BY id");
+	    "SELECT id, boot_id, fs, ino, born_ns FROM start ORDER BY id");
 	while (r == 0 && (more = scan_next(&scan)) > 0)
 		if ((r = start_of(j, scan.stmt, &start)) == 0)
 			r = cb(arg, &start);

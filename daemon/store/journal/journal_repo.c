@@ -12,18 +12,13 @@
 
 static int identify(struct journal *j)
 {
-	struct sys_stat st;
 	int dir, r;
 
 	dir = SYS(j->sys, openat, SYS_TRUSTED, j->cfg.dir,
 	    O_RDONLY | O_DIRECTORY, 0);
 	if (dir < 0)
 		return dir;
-	r = SYS(j->sys, fs_id, dir, &j->file.fs);
-	if (r == 0)
-		r = SYS(j->sys, lstatat, dir, JOURNAL_NAME, &st);
-	if (r == 0)
-		j->file.ino = st.ino;
+	r = SYS(j->sys, file_id, dir, JOURNAL_NAME, &j->file);
 	SYS(j->sys, close, dir);
 	return r;
 }
@@ -38,15 +33,16 @@ int journal_register_start(struct journal *j)
 	if (r < 0)
 		return r;
 	rc = journal_prepare(j->db,
-	    "INSERT INTO start(boot_id, fs, ino, time_us)"
-	    " VALUES(?, ?, ?, ?)",
+	    "INSERT INTO start(boot_id, fs, ino, born_ns, time_us)"
+	    " VALUES(?, ?, ?, ?, ?)",
 	    &s);
 	if (rc != SQLITE_OK)
 		return journal_errno(rc);
 	sqlite3_bind_text(s, 1, j->cfg.boot_id, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(s, 2, (sqlite3_int64)j->file.fs);
 	sqlite3_bind_int64(s, 3, (sqlite3_int64)j->file.ino);
-	sqlite3_bind_int64(s, 4, SYS(j->sys, now_wall) / 1000);
+	sqlite3_bind_int64(s, 4, j->file.born_ns);
+	sqlite3_bind_int64(s, 5, SYS(j->sys, now_wall) / 1000);
 	mutex_lock(&j->commit_lock);
 	if ((r = journal_txn_begin(j)) == 0)
 		r = journal_txn_end(j, journal_run(s));

@@ -5,8 +5,9 @@
  *	read	every record after the last checkpoint, without aborted
  *		updates
  *	sort	by repository, and by the end of the run that wrote the record:
- *		a crash (the same boot and mount still stand), a power loss, or
- *		a crash after a failed sync of the file system
+ *		a crash (boot and mount are the same, and no snapshot came
+ *		between), a power loss, or a crash after a failed sync of the
+ *		file system
  *		(sync_failures.c), which counts as a power loss
  *	replay	each repository of the journal; without records, only to look
  *		for locks
@@ -48,6 +49,7 @@ struct repo_visit {
 	bool failed;               /* keep all records */
 	int err;                   /* the cause, if known; or 0 */
 	bool lost;                 /* a sync of its file system failed */
+	bool is_copy;              /* of the directory in KNOWN */
 	bool lacks_refs;           /* store_recovery.note */
 	uint64_t deferred;         /* members */
 	struct repo_visit *next;
@@ -150,6 +152,7 @@ static int replay_visited(struct recovery_run *run, struct repo_visit *v,
 	size_t unlocked = 0;
 	int r = 0;
 
+	v->is_copy = rp.is_copy;
 	*failed = recover_replay(rec, &rp, &run->starts, v->rows, &unlocked);
 	/* A retry starts over, so an update that would be given up stays, locks
 	 * and all. */
@@ -311,12 +314,16 @@ static int sync_visited(struct recovery_run *run)
 
 /* The mount by whose rule a row of V is redone later. Normally this is the
  * mount in the row, because the locks of the row stand. But the file system may
- * have failed while another repository was synced. */
+ * have failed while another repository was synced. And the redo may find a copy
+ * of the repository, which the journal then knows already. So only the row can
+ * say that memory may lack its values. */
 static uint64_t mount_of(const struct recovery_run *run,
     const struct repo_visit *v, const struct replay_row *row)
 {
 	if (v->lost)
 		return JOURNAL_MOUNT_LOST;
+	if (v->is_copy)
+		return replay_row_has_failed(row) ? JOURNAL_MOUNT_LOST : 0;
 	return sync_failures_has_rows(run->rec->repos->sync_failures,
 		   row->row.mount) ?
 	    row->row.mount | JOURNAL_MOUNT_FAILED :

@@ -1,9 +1,9 @@
 /*
  * Redoes the journal's records in one repository after a crash or a power loss.
  *
- * After a crash (same boot, same mount) the page cache is exact, so a record is
- * unfinished only if a lock of its own batch still stands. Only these records
- * are rolled forward.
+ * After a crash (same boot, mount, journal and directory) the page cache is
+ * exact, so a record is unfinished only if a lock of its own batch still
+ * stands. Only these records are rolled forward.
  *
  * After a power loss each file gets the last value of its records, unless there
  * is evidence of a later write by another writer. A file that got only a log

@@ -2,7 +2,8 @@
 # Proves that the Debian packages work, with the commands of
 # docs/installation.md as written. Two builds in a minimal root, which has only
 # the packages of "scripts/deps --package", give the same bytes (on this
-# machine's Debian), and lintian reports nothing. The apt repositories of both builds have the same bytes, too.
+# machine's Debian), and lintian reports nothing. The apt repositories of both
+# builds have the same bytes, too.
 # apt installs refd from such a directory, and refuses a changed package and the
 # signature of another key. In a machine that boots, the packages are installed,
 # used over ssh, upgraded under load, and lose the power. They are not removed

@@ -130,7 +130,9 @@ static bool fail_redo(unsigned long n)
 	memfs_fail_call(w->fs, MEMFS_RENAMEAT, n, -EIO);
 	if (world_start(w) != 0) {
 		memfs_fail_none(w->fs);
-		return scripted_crash(w) == 0;
+		ck_assert_int_eq(scripted_crash(w), 0);
+		assert_all_is_there();
+		return true;
 	}
 	hit = memfs_was_hit(w->fs);
 	memfs_fail_none(w->fs);

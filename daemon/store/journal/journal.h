@@ -100,9 +100,9 @@ struct journal_config {
  */
 int journal_open(const struct journal_config *cfg, struct journal **journal,
     char **why);
-/* Registers this start of the daemon, durably and only once, before
- * journal_each_start(). Returns 0, or a
- * negative errno and *WHY, to be freed. */
+/* Registers this start of the daemon, durably and only once, and before
+ * journal_each_start(), which compares the starts with this one. Returns 0, or
+ * a negative errno and *WHY, to be freed. */
 int journal_claim(struct journal *j, char **why);
 /* Opens the journal for reading beside a daemon in another process: changes no
  * file, registers no start, and rows need not be durable. A journal that the
